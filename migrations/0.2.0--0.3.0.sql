@@ -253,12 +253,14 @@ CREATE TABLE cerebro.grant_state (
     owner   name NOT NULL DEFAULT current_user,
     model   text NOT NULL,
     version integer NOT NULL,
+    mst_key integer NOT NULL,
     part    integer NOT NULL,
     chunk   bytea NOT NULL,
-    PRIMARY KEY (owner, model, version, part)
+    PRIMARY KEY (owner, model, version, mst_key, part)
 );
 ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;
 COMMENT ON TABLE cerebro.grant_state IS 'The weights of versions that others than their owners predict with, in chunks that only trainers are given';
+COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those of the version, or of the model of one of its groups';
 
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;

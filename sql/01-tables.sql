@@ -295,12 +295,14 @@ CREATE TABLE cerebro.grant_state (
     owner   name NOT NULL DEFAULT current_user,
     model   text NOT NULL,
     version integer NOT NULL,
+    mst_key integer NOT NULL,
     part    integer NOT NULL,
     chunk   bytea NOT NULL,
-    PRIMARY KEY (owner, model, version, part)
+    PRIMARY KEY (owner, model, version, mst_key, part)
 );
 ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;
 COMMENT ON TABLE cerebro.grant_state IS 'The weights of versions that others than their owners predict with, in chunks that only trainers are given';
+COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those of the version, or of the model of one of its groups';
 
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.

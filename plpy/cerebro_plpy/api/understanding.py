@@ -29,7 +29,7 @@ def evaluate(
     """Metrics, one a row."""
     from cerebro_plpy.calls.evaluate_source import evaluate_source
 
-    found = stepped(plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, (model, source, group_by))))
+    found = stepped(plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, gd, (model, source, group_by))))
     return chain.from_iterable(found)
 
 

@@ -40,9 +40,10 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.groups import LEAST_ROWS, check_column, read_groups
+from cerebro_plpy.features.groups import LEAST_ROWS, Asked, check_column, read_groups
 from cerebro_plpy.features.split import Split, read_split
 from cerebro_plpy.features.table import RawTable, Wishes, drawn
+from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
@@ -161,8 +162,9 @@ def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
     asked = aim.arguments
     if asked.group_by is None:
         return table
-    least = asked.min_group_rows or LEAST_ROWS
-    return replace(table, groups=read_groups(reader, MODULE, table.parts, asked.group_by, least))
+    classes = table.target.values if table.target.task == CLASSIFICATION else ()
+    wanted = Asked(asked.group_by, asked.min_group_rows or LEAST_ROWS, classes)
+    return replace(table, groups=read_groups(reader, MODULE, table.parts, wanted))
 
 
 def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:

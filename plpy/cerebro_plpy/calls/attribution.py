@@ -42,7 +42,7 @@ def attribution_blocks_of(
         "columns": places(version.recipe, version.recipe.places),
         "patches": places(version.recipe, covered),
     }
-    whole = whole_version(catalog, version, rows)
+    whole = whole_version(catalog, gd, version, rows)
     found = (
         _block(block, told, names, covered)
         for each, its in by_version(whole, raw_blocks(db, whole, raw, BLOCK_ROWS))

@@ -37,13 +37,13 @@ class Labelled(NamedTuple):
     groups: tuple[str, ...]
 
 
-def evaluate_source(db: Database, arguments: Arguments) -> Iterator[list[Row]]:
+def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[list[Row]]:
     """Metrics, one a row, some at a time; `arguments` are the model, the source, and columns to group by.
 
     What is wrong with a call is told here, and not by the function that this one reads.
     """
     model, _, group_by = arguments
-    found = _labelled(db, arguments)
+    found = _labelled(db, gd, arguments)
     asked = model, found.table.quoted, None if group_by is None else list(found.groups)
     with db.configured(**SETTINGS):
         blocks = db.blocks(*_statement(found, asked))
@@ -61,12 +61,12 @@ def _statement(found: Labelled, asked: tuple[object, ...]) -> tuple[Any, ...]:
 
 def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[Block]:
     """Predictions of the rows that have a target, block by block; the ids are arrays of the target and the group."""
-    found = _labelled(db, arguments)
+    found = _labelled(db, gd, arguments)
     rows = _known(db, raw_blocks(db, found.whole, found.raw), found.version.target)
     return predicted(db, gd, found.whole, rows)
 
 
-def _labelled(db: Database, arguments: Arguments) -> Labelled:
+def _labelled(db: Database, gd: dict[str, Any], arguments: Arguments) -> Labelled:
     model, source, group_by = arguments
     version = deployed_version(db, MODULE, model)
     catalog = Catalog(db, MODULE)
@@ -75,7 +75,7 @@ def _labelled(db: Database, arguments: Arguments) -> Labelled:
     target = usable_label(MODULE, columns, version.target, version.task)
     groups = _groups(columns, group_by or (), table)
     raw = Raw(table.quoted, recipe, _pair(target, groups))
-    return Labelled(version, whole_version(catalog, version, rows), table, raw, groups)
+    return Labelled(version, whole_version(catalog, gd, version, rows), table, raw, groups)
 
 
 def _pair(target: Expression, groups: Sequence[str]) -> Expression:

@@ -17,7 +17,7 @@ from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule, rule_of_groups
-from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec
+from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec, metrics_iterations
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
@@ -262,7 +262,7 @@ def evaluated_epochs(
     """The epochs that end with an evaluation; the caller is told where there is nothing to evaluate on."""
     if arguments.training_metrics is not False or arguments.validation_table is not None:
         usual = metrics_iterations(course.epochs, course.frequency)
-        rule = rule_over(course.rule, mst_keys, Span(course.epochs, usual), repeat)
+        rule = rule_over(course.rule, dict.fromkeys(mst_keys), Span(course.epochs, usual), repeat)
         repeated = {epoch for epoch in repeat.evaluated if epoch <= course.epochs}
         return tuple(sorted({*usual, *(rule.asked if rule else ()), *repeated}))
     catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
@@ -271,7 +271,7 @@ def evaluated_epochs(
 
 def rule_over(
     rule: SearchRule | None,
-    mst_keys: Sequence[int],
+    mst_keys: Mapping[int, str | None],
     span: Span,
     repeat: Repeat,
     groups: Mapping[str, GroupPlace] = UNGROUPED,
@@ -283,15 +283,17 @@ def rule_over(
 
 
 def searching(
-    module: str, spec: Spec, models: Models, repeat: Repeat, failed: Collection[int] = ()
+    module: str, spec: Spec, models: Models, repeat: Repeat, failed: Sequence[tuple[int, str | None]] = ()
 ) -> Searching | None:
-    """The search of a run of all these configurations, those that have `failed` included; None where all go on."""
+    """The search of a run of all these configurations, and those that have `failed`; None where all go on."""
     named = _rule_of(module, spec)
-    keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
+    keys = dict(sorted([*failed, *((config.mst_key, config.group) for config in models.configs)]))
     span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed)
     rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
     live = named.live_states if named else None
-    return Searching(spec.arguments.search or "replay", rule, keys, models.drawing, live) if rule else None
+    of = {key: group for key, group in keys.items() if group is not None}
+    name = spec.arguments.search or "replay"
+    return Searching(name, rule, tuple(keys), models.drawing, live, of) if rule else None
 
 
 def patience_of(module: str, spec: Spec) -> EarlyStopping | None:
@@ -329,15 +331,6 @@ def repeat_of(
     starts = {key: start for key, start in recorded.starts.items() if key in mst_keys}
     kept = recorded.patience, recorded.evaluated, recorded.whole
     return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts, *kept)
-
-
-def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
-    """Every frequency-th epoch, and always the last.
-
-    >>> metrics_iterations(7, 2)
-    (2, 4, 6, 7)
-    """
-    return tuple(e for e in range(1, epochs + 1) if e % frequency == 0 or e == epochs)
 
 
 def single_config(model: SingleModel, functions: Functions | None) -> Config:

@@ -68,7 +68,7 @@ class Models(NamedTuple):
     @property
     def configurations(self) -> int:
         """How many configurations there are to be."""
-        return len(self.configs) + (self.drawing.left if self.drawing else 0)
+        return len(self.configs) + (self.drawing.to_come if self.drawing else 0)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
+from cerebro_plpy.calls.version_prediction import ModelOf, columns_told, inputs, models_of_groups, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
@@ -35,9 +35,8 @@ from cerebro_plpy.features.feature import (
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.tables import granted_versions, versions
+from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
-from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict_row"
@@ -55,7 +54,7 @@ Statement = Callable[..., list[Row]]
 class Kept:
     """A model that rows were predicted with in this session; `mark` is another one when the model is another one.
 
-    It may have others for `groups` of rows, with `tellers` for those that were asked.
+    It may have others for groups of rows, see `model_of`, with `tellers` for those that were asked.
     """
 
     mark: str
@@ -65,17 +64,15 @@ class Kept:
     encoded: Statement
     told: Statement
     constants: tuple[object, ...]
-    groups: Mapping[str, Version]
+    model_of: ModelOf
     tellers: dict[str, Predictor]
 
-    def of_group(self, record: str) -> str | None:
-        """The group of a row that has a model of its own."""
-        column = self.version.group_by if isinstance(self.version, Version) else None
-        if column is None:
-            return None
-        value = json.loads(record).get(column)
+    def group_of(self, record: str) -> str | None:
+        """The text of the group of a row, if it is of one."""
+        column = self.version.group_by
+        value = None if column is None else json.loads(record).get(column)
         text = json.dumps(value) if isinstance(value, bool) else str(value)
-        return text if value is not None and text in self.groups else None
+        return None if value is None else text
 
 
 def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str | None) -> str:
@@ -105,12 +102,13 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str
 
 def _of_row(db: Database, gd: dict[str, Any], kept: Kept, record: str) -> tuple[Usable, Predictor]:
     """The model that predicts a row, and what asks it."""
-    group = kept.of_group(record)
-    if group is None:
+    group = kept.group_of(record)
+    version = None if group is None else kept.model_of(group)
+    if group is None or version is None:
         return kept.version, kept.teller
     if group not in kept.tellers:
-        kept.tellers[group] = predictor(db, gd, kept.groups[group])
-    return kept.groups[group], kept.tellers[group]
+        kept.tellers[group] = predictor(db, gd, version)
+    return version, kept.tellers[group]
 
 
 def _encoded(db: Database, kept: Kept, wanted: Wanted, record: str) -> Row | None:
@@ -155,7 +153,7 @@ def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
         encoded=db.repeated(statement, *constants, "", "", ""),
         told=db.repeated(sql("predict.told"), 0.0, *(b"" for _ in blank)),
         constants=constants,
-        groups=versions.of_groups(db, MODULE, version) if isinstance(version, Version) else {},
+        model_of=models_of_groups(db, gd, MODULE, version)[0],
         tellers={},
     )
 

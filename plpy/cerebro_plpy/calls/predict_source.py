@@ -6,13 +6,13 @@ left after any of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.calls.raw_source import RawSource, raw_source
-from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
+from cerebro_plpy.calls.version_prediction import ModelOf, columns_told, inputs, models_of_groups, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
@@ -20,9 +20,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import TEXTS, Expression, category
 from cerebro_plpy.features.named_columns import column_name, named
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.tables import granted_versions, versions
+from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import Usable, Wanted
-from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict"
@@ -57,30 +56,31 @@ def predict_source(
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
     rows = raw_source(catalog, version.recipe, source)
-    whole, table = whole_version(catalog, version, rows), rows.table
+    whole, table = whole_version(catalog, gd, version, rows), rows.table
     raw = Raw(table.quoted, rows.recipe, id_text(catalog, table, id_col))
     blocks = predicted(db, gd, whole, raw_blocks(db, whole, raw, shared=shared))
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
 class Whole(NamedTuple):
-    """A version, and its models of groups by the texts of their values."""
+    """A version, and its models of groups by the texts of their values. The `names` of those that have one are known to
+    the owner alone."""
 
     version: Usable
-    groups: Mapping[str, Version]
+    model_of: ModelOf
+    names: Sequence[str] | None = None
 
     @property
     def column(self) -> str | None:
         """That whose values name the groups, if there are any."""
-        return self.version.group_by if isinstance(self.version, Version) and self.groups else None
+        return self.version.group_by if self.names is None or self.names else None
 
 
-def whole_version(catalog: Catalog, version: Usable, rows: RawSource) -> Whole:
+def whole_version(catalog: Catalog, gd: dict[str, Any], version: Usable, rows: RawSource) -> Whole:
     """A version with its models of groups; raises UndefinedColumn where rows cannot tell their groups."""
-    if not isinstance(version, Version) or version.group_by is None:
-        return Whole(version, {})
-    named(catalog.module, rows.columns, version.group_by, "the model's group_by", f" in {rows.table.spelling}")
-    return Whole(version, versions.of_groups(catalog.db, catalog.module, version))
+    if version.group_by is not None:
+        named(catalog.module, rows.columns, version.group_by, "the model's group_by", f" in {rows.table.spelling}")
+    return Whole(version, *models_of_groups(catalog.db, gd, catalog.module, version))
 
 
 def predicted(db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[Block]:
@@ -100,15 +100,15 @@ def predicted(db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[l
 
 def by_version(whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[tuple[Usable, Iterator[list[Row]]]]:
     """Which model predicts which rows, of those that come group by group."""
-    for group, parts in groupby(_by_group(blocks), key=lambda part: part[0]):
-        yield whole.version if group is None else whole.groups[group], (rows for _, rows in parts)
+    for model, parts in groupby(_by_model(whole, blocks), key=lambda part: part[0]):
+        yield model, (rows for _, rows in parts)
 
 
-def _by_group(blocks: Iterator[list[Row]]) -> Iterator[tuple[str | None, list[Row]]]:
+def _by_model(whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[tuple[Usable, list[Row]]]:
     """The rows of each block, apart where they are of several groups."""
     for block in blocks:
         for group, rows in groupby(block, key=lambda row: row.get(GROUP)):
-            yield group, list(rows)
+            yield whole.version if group is None else whole.model_of(group) or whole.version, list(rows)
 
 
 def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[list[Row], list[bytes]]]:
@@ -153,11 +153,13 @@ def raw_blocks(
 
 
 def _group(whole: Whole, column: str) -> Expression:
-    """The group of a row that has a model of its own."""
+    """The group of a row that has a model of its own; of any, where it is not known which have."""
     value = category(column)
+    if whole.names is None:
+        return value
     return Expression(
         f"CASE WHEN {value.text} = ANY (%s::text[]) THEN {value.text} END",
-        (*value.values, list(whole.groups), *value.values),
+        (*value.values, list(whole.names), *value.values),
     )
 
 

@@ -28,7 +28,8 @@ from cerebro_plpy.tables.versions import Version
 class Made:
     """What a version was made of: its run's spec, and its configurations, by mst_key, as the log has them.
 
-    These are several where it is an ensemble.
+    These are several where it is an ensemble. Those of its models of groups are there by the values that tell groups
+    apart.
     """
 
     version: Version
@@ -39,6 +40,12 @@ class Made:
     params: Mapping[str, Any]
     software: Mapping[str, str]
     fingerprint: str | None
+    of_groups: Mapping[str, Row]
+
+    @property
+    def trained(self) -> Mapping[int, Row]:
+        """All configurations, those of groups included."""
+        return {**self.configs, **{row["mst_key"]: row for row in self.of_groups.values()}}
 
 
 def refuse_groups(module: str, made: Made) -> None:
@@ -88,7 +95,15 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
         params=params,
         software=json.loads(row["software"]),
         fingerprint=row["fingerprint"],
+        of_groups=of_groups(db, version),
     )
+
+
+def of_groups(db: Database, version: Version) -> dict[str, Row]:
+    """The configurations of the models of groups that a version has."""
+    rows = db.glance(sql("version.groups"), version.owner, version.model, version.version)
+    keys = [row["mst_key"] for row in rows]
+    return {each["group_value"]: each for each in db.glance(sql("provenance.configs"), version.run_id, keys)}
 
 
 def members(version: Version, params: Mapping[str, Any]) -> list[int]:

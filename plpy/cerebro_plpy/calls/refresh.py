@@ -13,7 +13,7 @@ from typing import Any
 
 from cerebro_plpy.calls.addition import Before, can_add, extend
 from cerebro_plpy.calls.aim import deadline
-from cerebro_plpy.calls.fit_request import make_request, metrics_iterations
+from cerebro_plpy.calls.fit_request import make_request
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
@@ -25,6 +25,7 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.space import compile_text
+from cerebro_plpy.configs.spec import metrics_iterations
 from cerebro_plpy.configs.templates.effort import frequency
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import Start, TrainSpec

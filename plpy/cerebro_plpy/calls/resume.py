@@ -138,7 +138,8 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     request = make_request(catalog, workplace, spec, data, models, repeat)
     request = replace(request, epochs=max(row["epochs"], spec.epochs))
     request = replace(request, maker=maker_of(spec, log, data.source) if spec.train else None)
-    failed = [each["mst_key"] for each in log if each["status"] == "failed"]  # a rule was asked about them, too
+    # A rule was asked about them, too.
+    failed = [(each["mst_key"], each["group_value"]) for each in log if each["status"] == "failed"]
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
     request = replace(request, decided=history.decisions(workplace.control, row["run_id"]))
     return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})

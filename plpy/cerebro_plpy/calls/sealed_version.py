@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.calls.version_prediction import job
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, DataCorrupted, InsufficientPrivilege, ObjectNotReady, OutOfMemory
 from cerebro_plpy.features.halves import Marks, constants
 from cerebro_plpy.tables import granted_versions
-from cerebro_plpy.tables.granted_versions import Key
+from cerebro_plpy.tables.granted_versions import Key, Wish
 from cerebro_plpy.tables.versions import read_version
 from cerebro_plpy.trainer import segment, wire
 
@@ -24,13 +24,17 @@ CHUNKS = 512
 
 def fill(db: Database, gd: dict[str, Any]) -> None:
     """Fill the trainer with the version that `granted_versions.ask` has asked for."""
-    key = granted_versions.asked(gd)
-    if key is None:
+    wish = granted_versions.asked(gd)
+    if wish is None:
         raise InsufficientPrivilege(
             "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, and for nobody else"
         )
+    key = wish.key
     try:
-        _fill(db, gd, key)
+        if wish.sought:
+            granted_versions.answer(gd, _of_group(db, wish))
+        else:
+            _fill(db, gd, wish)
     except (ObjectNotReady, OutOfMemory):
         raise
     except CerebroError as error:
@@ -41,17 +45,24 @@ def fill(db: Database, gd: dict[str, Any]) -> None:
         ) from error
 
 
-def _fill(db: Database, gd: dict[str, Any], key: Key) -> None:
-    rows = db.rows(sql("granted.network"), *key)
-    if not rows:
+def _of_group(db: Database, wish: Wish) -> Row | None:
+    """What the model of a group has of its own, if there is one."""
+    rows = db.rows(sql("granted.group"), *wish.key, wish.group)
+    return rows[0] if rows else None
+
+
+def _fill(db: Database, gd: dict[str, Any], wish: Wish) -> None:
+    key, rows = wish.key, db.rows(sql("granted.network"), *wish.key)
+    own = None if wish.group is None else _of_group(db, wish)
+    if not rows or (wish.group is not None and own is None):
         raise _gone(key)
-    version = read_version(rows[0])
+    version = read_version({**rows[0], **(own or {})})
     marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
     recipe = constants(version.recipe, marks)
     begin = wire.request("begin", {**job(version), "result_key": ""}, sealed=True, recipe=recipe)
     segment.trainer(gd, sealed=True).ask(begin)
     passed = 0
-    while chunks := db.rows(sql("granted.state"), *key, passed, CHUNKS):
+    while chunks := db.rows(sql("granted.state"), *key, version.mst_key, passed, CHUNKS):
         for chunk in chunks:
             segment.add_state(gd, chunk["part"], chunk["chunk"], sealed=True)
         passed = chunks[-1]["part"]

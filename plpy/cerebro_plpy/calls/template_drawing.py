@@ -8,6 +8,7 @@ those that are best.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,6 @@ from cerebro_plpy.configs.templates.choice import find_template
 from cerebro_plpy.configs.templates.points import TemplateSpace
 from cerebro_plpy.configs.templates.proposals import searched_for
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.run.request import Drawing
@@ -30,19 +30,19 @@ def drawing(
     sampling: Sampling,
     templates: Sequence[Template],
     there: Mapping[int, Mapping[str, Any]],
+    groups: Sequence[str | None],
 ) -> Drawing:
-    """What is to be drawn beside the configurations that are there, of each its template and `params`."""
+    """What is to be drawn beside the configurations that are there, of each its template and `params`; those that were
+    called for or drawn are of these groups, each of which has a selection of its own, or of all rows."""
     train = spec.train
     assert train is not None
     searched = searched_for(head_of(train), train.metric, train.training_rows, train.space)
     space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
     known = {key: space.point(each) for key, each in there.items()}
-    return Drawing(space, sampling.sampler, _left(train, sampling, len(there)), {}, known)
-
-
-def _left(train: TrainSpec, sampling: Sampling, count: int) -> int:
-    """How many are still to be drawn where so many were chosen or drawn."""
-    return max(0, train.configs - count) if sampling.learns else 0
+    wanted, begun = train.configs if sampling.learns else 0, Counter(groups)
+    left = {group: max(0, wanted - begun[group]) for group in (None, *train.groups)}
+    of_groups = {group: count for group, count in left.items() if group is not None}
+    return Drawing(space, sampling.sampler, left[None], {}, known, left_of_groups=of_groups)
 
 
 def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
@@ -56,6 +56,5 @@ def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
         if located(row)
     }
     drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
-    called = sum(row["source"] in ("call", "search") for row in log)
-    found = drawing(spec, sampling, templates, there)
-    return found._replace(left=_left(spec.train, sampling, called), points=drawn)
+    groups = [row["group_value"] for row in log if row["source"] in ("call", "search")]
+    return drawing(spec, sampling, templates, there, groups)._replace(points=drawn)

@@ -20,7 +20,7 @@ from cerebro_plpy.calls.aim import (
     workload,
 )
 from cerebro_plpy.calls.earlier_runs import read_runs, told_of
-from cerebro_plpy.calls.fit_request import make_request, metrics_iterations, rule_over
+from cerebro_plpy.calls.fit_request import make_request, rule_over
 from cerebro_plpy.calls.grouping import Entry, entries, places
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
@@ -30,7 +30,7 @@ from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_n
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.search_rules import Span
-from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
+from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec, metrics_iterations
 from cerebro_plpy.configs.templates.effort import Effort, frequency
 from cerebro_plpy.configs.templates.table import Floats
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -124,7 +124,7 @@ def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
     """What was decided of the table, and how to see more of it."""
     name, task, groups = table.target.column.name, table.target.task, table.groups
     apart = f" for all rows and for {len(groups.found)} groups by {groups.column}" if groups else ""
-    count = len(request.configs) + (request.search.drawing.left if request.search and request.search.drawing else 0)
+    count = len(request.configs) + (request.search.drawing.to_come if request.search and request.search.drawing else 0)
     return (
         f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained on, and"
         f" {table.validation_rows} held back ({table.split}); {count} configurations{apart}, of at most"
@@ -166,8 +166,8 @@ def build_request(
     )
     known = {each.name: each for each in templates_of(aim, table)}
     models = models_of(spec, tried, prepared)
-    if aim.wanted.rule and aim.wanted.rule.sampling:
-        others = drawing(spec, aim.wanted.rule.sampling, [*known.values()], _rows(tried))
+    if (rule := aim.wanted.rule) and rule.sampling:
+        others = drawing(spec, rule.sampling, [*known.values()], _rows(tried), [each.group for each in tried])
         runs = read_runs(workplace.control, before.runs)
         earlier = told_of(catalog, runs, others.space, spec.ranking, task=table.target.task)
         models = models._replace(drawing=others._replace(earlier=earlier))
@@ -200,7 +200,7 @@ def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:
 def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
     """The epochs that end with an evaluation, so many that a search has what it decides by."""
     usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
-    keys = range(1, planned.configs + 1)
+    keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
     return tuple(sorted({*usual, *(rule.asked if rule else ())}))
 

@@ -103,7 +103,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         )
     rule = read_rule(module, arguments.search, arguments.search_params, arguments.epochs, templates=True)
     if arguments.group_by is not None:
-        _check_draws(module, rule)
+        _check_population(module, rule)
     templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
@@ -118,18 +118,12 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     return Wanted(arguments.target, budget, kinds, templates, space, rule)
 
 
-def _check_draws(module: str, rule: SearchRule | None) -> None:
+def _check_population(module: str, rule: SearchRule | None) -> None:
     if rule and rule.name == PBT:
         raise FeatureNotSupported(
             f"{module} error: search is {PBT!r}, whose clones would have to be of one group each, with group_by"
             " => …: each group tries what all the others try.",
             hint="Leave group_by out, or take another search, such as 'asha'.",
-        )
-    if rule and rule.sampling:
-        raise FeatureNotSupported(
-            f"{module} error: {rule.sampling.sampler!r} draws configurations while the run goes on, which groups have"
-            " not: each of them tries what all the others try.",
-            hint="Leave the sampler out, or group_by.",
         )
 
 

@@ -1,13 +1,13 @@
 """Whether the same model comes out once more: the run of a version is repeated, as far as it made the version.
 
-Its configuration is trained again, up to the epoch that was kept, over the rows that the run had packed, in the order
-and with the forms of its log. Nothing of it stays.
+Its configuration, and those of its groups, are trained again, up to the epoch that was kept, over the rows that the
+run had packed, in the order and with the forms of its log. Nothing of it stays.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -16,12 +16,13 @@ from cerebro_plpy.calls.fit_request import make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.preparation import Prepared, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.versions import number_of, own
 from cerebro_plpy.configs.callbacks import NONE
 from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
@@ -38,9 +39,10 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from cerebro_plpy.features.groups import Asked, read_groups
 from cerebro_plpy.features.table import RawTable, known_table
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table
+from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table, version_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
@@ -49,6 +51,7 @@ from cerebro_plpy.run.replay import read_record
 from cerebro_plpy.run.request import Ending, FitRequest
 from cerebro_plpy.tables import outputs
 from cerebro_plpy.tables.registry import Result
+from cerebro_plpy.tables.template_configs import head_of
 
 MODULE = "verify"
 SOURCE_CHANGED = (
@@ -85,7 +88,6 @@ def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | No
     found = own(db, MODULE, model)
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)
-    refuse_groups(MODULE, made)
     catalog = Catalog(db, MODULE)
     with open_workplace(db, gd, (), made.spec.arguments.workers) as workplace:
         run_id = reserve_run(db, workplace)
@@ -114,13 +116,13 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
         yield Finding("source", False, error.message)
     kept, finding = kept_rows(catalog, workplace, made)
     yield finding
-    same = again is not None and again.fingerprint == made.fingerprint
+    same = again is not None and again.fingerprint == made.fingerprint and lying(again) == lying_then(made)
     # The bits depend on which rows lie in a buffer.
     usable = (
         same and again is not None and again.data.source.segments == made.spec.segments and not made.asked.additions
     )
     rows = kept or (Replay(run_id, again.inputs, again.data) if again and usable else None)
-    warm = [key for key, row in made.configs.items() if row["warm_started_from"] is not None]
+    warm = [key for key, row in made.trained.items() if row["warm_started_from"] is not None]
     if warm:
         yield Finding(
             "state", False, f"it cannot be trained again: mst_key {warm[0]} began from a state of another one"
@@ -137,7 +139,9 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
         yield Finding("state", False, f"it cannot be trained again: {error.message}")
         return
     yield software_finding(workplace, made, run_id)
-    yield state_finding(catalog.db, workplace, made, run_id)
+    yield from states_of_groups(catalog.db, workplace, made, run_id)
+    before = StoredState(made.version.state_table, None)
+    yield state_finding(workplace, "state", before, state_again(catalog.db, workplace, made, run_id))
 
 
 def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
@@ -145,9 +149,29 @@ def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: in
     source, held = sources(catalog, made)
 
     def look(reader: Reader) -> RawTable:
-        return known_table(reader, MODULE, source, made.asked, held)
+        table = known_table(reader, MODULE, source, made.asked, held)
+        return with_groups(reader, made.asked, table) if made.asked.groups else table
 
     return prepare(catalog, workplace, look, run_id)
+
+
+def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
+    """The table with the groups of then, and what networks give, by which buffers of groups are as large as then."""
+    assert asked.group_by is not None
+    wanted = Asked(asked.group_by, min(place.rows for place in asked.groups.values()), asked.classes)
+    target = table.target._replace(head=head_of(asked))
+    return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, wanted))
+
+
+def lying(again: Prepared) -> Mapping[str, tuple[object, ...]]:
+    """In which buffers the rows of groups lie."""
+    grouped, groups = again.grouped, again.table.groups
+    return {value: place[:3] for value, place in grouped.places(groups).items()} if grouped and groups else {}
+
+
+def lying_then(made: Made) -> Mapping[str, tuple[object, ...]]:
+    """In which they lay."""
+    return {value: place[:3] for value, place in made.asked.groups.items()}
 
 
 def source_finding(made: Made, again: Prepared) -> Finding:
@@ -180,7 +204,7 @@ def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Rep
     """What a run is asked that does what made the version: other configurations do not matter for its bits."""
     spec, before = unsearched(made.spec), made.version.run_id
     recorded = read_record(workplace.control, MODULE, before)
-    configs = made.configs.items()
+    configs = made.trained.items()
     best = {key: each["best_epoch"] or recorded.limits.get(key, spec.epochs) for key, each in configs}
     models = models_again(catalog, workplace, made, rows)
     repeat = repeat_of(catalog, recorded, max(best.values()), rows.data.source, best)
@@ -208,7 +232,8 @@ def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Rep
         train=None,
     )
     request = make_request(catalog, workplace, asked, rows.data, models, replace(repeat, endings=endings))
-    return replace(request, warm_states=begun_from(workplace.platform, made.asked), quiet=True)
+    request = replace(request, warm_states=begun_from(workplace.platform, made.asked), quiet=True)
+    return replace(request, groups=made.asked.groups, block_rows=made.asked.block_rows)
 
 
 def unsearched(spec: Spec) -> Spec:
@@ -219,7 +244,7 @@ def unsearched(spec: Spec) -> Spec:
 def models_again(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> Models:
     """The configurations of the version; nothing of them is kept or stopped by metrics, which are not computed."""
     rest = Rest({"run_id": made.version.run_id}, unsearched(made.spec), rows.inputs, None)
-    models = logged_models(catalog, workplace, rest, list(made.configs.values()), rows.data.source)
+    models = logged_models(catalog, workplace, rest, list(made.trained.values()), rows.data.source)
     configs = tuple(replace(each, fit=replace(each.fit, callbacks=NONE)) for each in models.configs)
     return models._replace(configs=configs)
 
@@ -235,15 +260,24 @@ def software_finding(workplace: Workplace, made: Made, run_id: int) -> Finding:
     return Finding("software", False, "; ".join(told))
 
 
-def state_finding(db: Database, workplace: Workplace, made: Made, run_id: int) -> Finding:
-    """Whether the state that came out is that of the version, to the bit."""
-    found, platform = state_again(db, workplace, made, run_id), workplace.platform
-    kept = StoredState(made.version.state_table, None)
+def states_of_groups(db: Database, workplace: Workplace, made: Made, run_id: int) -> Iterator[Finding]:
+    """Whether the states of the models of groups came out once more."""
+    rows = {row["mst_key"]: row for row in outputs.read_configs(db, run_id)} if made.of_groups else {}
+    for value, config in sorted(made.of_groups.items()):
+        key, found = config["mst_key"], outputs.state_of(rows[config["mst_key"]])
+        assert found is not None
+        kept = StoredState(version_table(made.version.run_id, key), None)
+        yield state_finding(workplace, f"state of {value}", kept, found)
+
+
+def state_finding(workplace: Workplace, what: str, kept: StoredState, found: StoredState) -> Finding:
+    """Whether the state that came out is one that was kept, to the bit."""
+    platform = workplace.platform
     text = sql("provenance.differing", one=platform.state_rows(*kept), other=platform.state_rows(*found))
     ((differing, chunks),) = workplace.control.run(text)
     if differing:
-        return Finding("state", False, f"{differing} of {chunks} parts of it have other bits")
-    return Finding("state", True, "the same bits came out")
+        return Finding(what, False, f"{differing} of {chunks} parts of it have other bits")
+    return Finding(what, True, "the same bits came out")
 
 
 def state_again(db: Database, workplace: Workplace, made: Made, run_id: int) -> StoredState:

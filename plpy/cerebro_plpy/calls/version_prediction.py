@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Optional
 
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.compile_params import parse_compile_params
@@ -14,7 +14,7 @@ from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.encoding import NetworkInput, network_inputs
 from cerebro_plpy.features.halves import raw_inputs
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables import granted_versions, versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable
 from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer import requests, segment, settings, wire
@@ -25,6 +25,10 @@ from cerebro_plpy.trainer.wire import Header
 
 # Whatever the model was trained with: of that nothing shows in a prediction, and this optimizer keeps nothing.
 COMPILED = "optimizer='SGD()',loss='mean_squared_error'"
+ModelOf = Callable[[str], Optional[Usable]]
+"""The model of the rows that have a value, by its text, if they have one of their own."""
+REMEMBERED = 1000
+"""Values of which it is not asked again whether rows with them have a model of their own."""
 WHOLE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
 
 
@@ -59,6 +63,16 @@ def asker(
 def inputs(version: Usable, recipe: Recipe) -> tuple[NetworkInput, ...]:
     """What a trainer with the version takes of each row, by its recipe as it fits the rows."""
     return raw_inputs(recipe) if isinstance(version, GrantedVersion) else network_inputs(recipe)
+
+
+def models_of_groups(
+    db: Database, gd: dict[str, Any], module: str, version: Usable
+) -> tuple[ModelOf, Sequence[str] | None]:
+    """What finds the model of a group of rows, and the texts of all groups where they may be known."""
+    if isinstance(version, GrantedVersion):
+        return lru_cache(REMEMBERED)(partial(granted_versions.of_group, db, gd, version)), None
+    found = versions.of_groups(db, module, version)
+    return found.get, list(found)
 
 
 def _filling(db: Database, gd: dict[str, Any], version: Usable) -> Callable[[], None]:

@@ -170,14 +170,19 @@ class SearchRule:
         return method
 
 
-def rule_of_groups(rule: SearchRule, mst_keys: Sequence[int], span: Span, groups: Mapping[str, GroupPlace]) -> Rule:
-    """The rule of a run: each group has a selection of its own, and so have the configurations that see all rows."""
+def rule_of_groups(
+    rule: SearchRule, mst_keys: Mapping[int, str | None], span: Span, groups: Mapping[str, GroupPlace]
+) -> Rule:
+    """The rule of a run: each group has a selection of its own, and so have the configurations that see all rows.
+
+    By each key it says of which group that configuration is, if of one.
+    """
     if not groups:
-        return rule.over(mst_keys, span)
-    own = {key for place in groups.values() for key in place.mst_keys}
-    shares = [([key for key in mst_keys if key not in own], span.segments)]
-    shares += [(list(place.mst_keys), len(place.training)) for place in groups.values()]
-    return Selections([(frozenset(keys), rule.over(keys, span._replace(segments=count))) for keys, count in shares])
+        return rule.over(tuple(mst_keys), span)
+    segments: dict[str | None, int] = {None: span.segments}
+    segments.update((value, len(place.training)) for value, place in sorted(groups.items()))
+    keys = {group: [key for key, of in mst_keys.items() if of == group] for group in segments}
+    return Selections({group: rule.over(keys[group], span._replace(segments=segments[group])) for group in segments})
 
 
 def read_rule(

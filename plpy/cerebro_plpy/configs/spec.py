@@ -276,3 +276,12 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if not isinstance(values[name], str):
         raise ValueError(f"{name} is {values[name]!r}; expected a text")
     return str(values[name])
+
+
+def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
+    """Every frequency-th epoch, and always the last.
+
+    >>> metrics_iterations(7, 2)
+    (2, 4, 6, 7)
+    """
+    return tuple(e for e in range(1, epochs + 1) if e % frequency == 0 or e == epochs)

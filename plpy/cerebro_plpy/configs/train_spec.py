@@ -18,12 +18,14 @@ class Start(NamedTuple):
 
 class GroupPlace(NamedTuple):
     """Where the rows of a group are: how many each of its buffers has that is trained on, by segment which these are,
-    and which are held back; and which configurations of the call it has."""
+    and which are held back; which configurations of the call it has; and how many rows of each class are trained on, as
+    far as that is known."""
 
     sizes: tuple[int, ...]
     training: Mapping[int, tuple[int, ...]]
     validation: Mapping[int, tuple[int, ...]]
     mst_keys: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -37,9 +39,9 @@ class GroupPlace(NamedTuple):
     @classmethod
     def from_json(cls, values: Sequence[Any]) -> GroupPlace:
         """A list of its fields, with texts for keys."""
-        sizes, *sides, keys = values
+        sizes, *sides, keys, counts = [*values, ()][:5]  # an older log has no counts
         training, validation = ({int(k): tuple(map(int, ids)) for k, ids in side.items()} for side in sides)
-        return cls(tuple(map(int, sizes)), training, validation, tuple(map(int, keys)))
+        return cls(tuple(map(int, sizes)), training, validation, tuple(map(int, keys)), tuple(map(int, counts)))
 
 
 @dataclass(frozen=True)

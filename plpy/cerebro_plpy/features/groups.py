@@ -5,6 +5,7 @@ All other rows, those whose value is NULL among them, are learned from by the mo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,12 +24,21 @@ LEAST_ROWS, MOST_GROUPS = 100, 1000
 """Rows that a group is trained on at the least, where nobody says it; and groups of a run, at the most."""
 
 
+class Asked(NamedTuple):
+    """By which column a call wants groups, of how many rows at the least; and the classes of the target, if any."""
+
+    column: str
+    least: int
+    classes: tuple[str, ...] = ()
+
+
 class GroupRows(NamedTuple):
-    """A group, and how many of its rows are trained on, and held back."""
+    """A group, and how many of its rows are trained on, and held back; and the former by classes, if there are any."""
 
     value: str
     training: int
     validation: int
+    classes: tuple[int, ...] = ()
 
 
 class Groups(NamedTuple):
@@ -71,11 +81,13 @@ def check_column(module: str, columns: Sequence[RawColumn], name: str, target: s
         )
 
 
-def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], column: str, least: int) -> Groups:
+def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: Asked) -> Groups:
     """The groups of rows on both sides; raises InvalidParameter where there is none, or too many."""
-    training, validation = (_counts(reader, part, column) for part in parts)
+    column, least, classes = asked
+    labelled, held = (_counts(reader, part, asked) for part in parts)
+    training, validation = ({value: sum(rows.values()) for value, rows in side.items()} for side in (labelled, held))
     worth = [
-        GroupRows(value, rows, validation[value])
+        GroupRows(value, rows, validation[value], tuple(labelled[value][name] for name in classes))
         for value, rows in training.items()
         if value is not None and rows >= least and validation.get(value)
     ]
@@ -100,7 +112,11 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], column: s
     return Groups(column, least, found, small, loose)
 
 
-def _counts(reader: Reader, part: Part, column: str) -> dict[str | None, int]:
-    value = encoding.category(column)
-    statement = sql("features.groups", value=value.text, source=part.table, side=part.side.text)
-    return dict(reader.run(statement, part.side.values))
+def _counts(reader: Reader, part: Part, asked: Asked) -> dict[str | None, Counter[str | None]]:
+    """The rows of each group on a side, by their classes."""
+    value, label = encoding.category(asked.column), part.label if asked.classes else Expression("NULL::text")
+    texts = {"value": value.text, "label": label.text, "source": part.table, "side": part.side.text}
+    found: dict[str | None, Counter[str | None]] = {}
+    for group, name, rows in reader.run(sql("features.groups", **texts), (*label.values, *part.side.values)):
+        found.setdefault(group, Counter())[name] += int(rows)
+    return found

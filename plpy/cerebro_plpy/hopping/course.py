@@ -12,17 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.hopping.rules import Decision, Room, Rule, Trial
+from cerebro_plpy.hopping.selections import of_group
 
 
 class Heard(NamedTuple):
     """What was decided at once: after the config `cause` had come to its limit or to its end; None at the beginning.
 
-    The first decision is about that config. So many others are `wanted` to join, which are to be drawn now.
+    The first decision is about that config. So many others are `wanted` to join, which are to be drawn now, of a group
+    where the run is over groups.
     """
 
     cause: int | None
     decisions: tuple[Decision, ...]
     wanted: int = 0
+    group: str | None = None
 
 
 def by_result(decisions: Iterable[tuple[int | None, Decision]]) -> tuple[Heard, ...]:
@@ -44,16 +47,35 @@ class Outcome(NamedTuple):
     failed: bool = False
 
 
+class Groups(NamedTuple):
+    """Of which groups configs are, where a run is over groups, and how many may be drawn of each."""
+
+    of: Mapping[int, str] = {}
+    draws: Mapping[str, int] = {}
+
+
+NO_GROUPS = Groups()
+
+
 class Course:
     """The trials of a search, of which so many (`width`) are to be under way where the rule leaves that open.
 
-    So many more (`draws`) may be drawn, each when there is room for it.
+    So many more (`draws`) may be drawn, each when there is room for it; so they may be of `groups`.
     """
 
-    def __init__(self, rule: Rule, mst_keys: Iterable[int], width: int, *, fixed: bool, draws: int = 0) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        mst_keys: Iterable[int],
+        width: int,
+        *,
+        fixed: bool,
+        draws: int = 0,
+        groups: Groups = NO_GROUPS,
+    ) -> None:
         self.rule = rule
-        self.trials: dict[int, Trial] = {key: Trial() for key in sorted(mst_keys)}
-        self.draws = draws
+        self.trials: dict[int, Trial] = {key: Trial(group=groups.of.get(key)) for key in sorted(mst_keys)}
+        self._draws: dict[str | None, int] = {None: draws, **dict(sorted(groups.draws.items()))}
         self._width, self._fixed = width, fixed
         self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
@@ -66,6 +88,15 @@ class Course:
     def under_way(self) -> bool:
         """Whether anything is still to come that the rule could hear of."""
         return any(trial.under_way for trial in self.trials.values())
+
+    @property
+    def draws(self) -> int:
+        """How many may still be drawn."""
+        return sum(self._draws.values())
+
+    def draw_no_more(self, group: str | None) -> None:
+        """There are no others of a group, or of all rows."""
+        self._draws[group] = 0
 
     @property
     def limits(self) -> Mapping[int, int]:
@@ -104,9 +135,9 @@ class Course:
         else:
             self.trials[mst_key] = self.trials[mst_key]._replace(over=True, failed=failed)
 
-    def enter(self, mst_key: int) -> None:
+    def enter(self, mst_key: int, group: str | None = None) -> None:
         """A config joins, about which the rule is asked like about the others."""
-        self.trials[mst_key] = Trial()
+        self.trials[mst_key] = Trial(group=group)
         self._asked_again = True
 
     def settle(self, decision: Decision) -> None:
@@ -126,11 +157,11 @@ class Course:
         while True:
             if self._asked_again or not self._opened:
                 self._asked_again, self._opened = False, True
-                if (heard := self._decided(None, None)).decisions:
-                    yield heard
-            elif wanted := self._wanted():
-                self.draws -= wanted
-                yield Heard(None, (), wanted)
+                if (first := self._decided(None, None)).decisions:
+                    yield first
+            elif heard := self._wanted():
+                self._draws[heard.group] -= heard.wanted
+                yield heard
             elif (key := self._next()) is not None:
                 value, ended, failed = self._waiting.pop(key)
                 self._hear(key, value)
@@ -145,15 +176,20 @@ class Course:
     def _free(self) -> int:
         return max(self._width, self._wide) - sum(trial.under_way for trial in self.trials.values())
 
-    def _wanted(self) -> int:
-        """How many configs there is room for, beside those that could begin as well."""
-        if not self.draws or self.rule.ended(self.trials):
-            return 0
+    def _wanted(self) -> Heard | None:
+        """How many configs there is room for, beside those that could begin as well; of several selections the one with
+        the fewest has one more."""
         new = sum(not (trial.limit or trial.over) for trial in self.trials.values())
-        return max(0, min(self.draws, self._free - new))
+        most = min(1, self._free - new) if len(self._draws) > 1 else self._free - new
+        own = {group: of_group(self.trials, group) for group, left in self._draws.items() if left}
+        for group, trials in sorted(own.items(), key=lambda each: len(each[1])):
+            if most > 0 and not self.rule.ended(trials):
+                return Heard(None, (), min(self._draws[group], most), group)
+        return None
 
     def _decided(self, cause: int | None, ended: str | None) -> Heard:
-        room = Room(self._free, self.draws > 0)
+        groups = frozenset(group for group, left in self._draws.items() if left)
+        room = Room(self._free, bool(groups), groups)
         found = list(self.rule.decide(self.trials, room, None if ended else cause))
         if cause is not None:
             own = next((each for each in found if each.mst_key == cause), None) or self._end(cause, ended)
@@ -173,7 +209,7 @@ class Course:
         key = decision.mst_key
         if decision.action == "clone" and decision.of is not None:
             parent = self.trials[decision.of]
-            self.trials[key] = Trial(before=parent.before + max(parent.values))
+            self.trials[key] = Trial(before=parent.before + max(parent.values), group=parent.group)
         trial = self.trials[key]
         if decision.limit > trial.limit:
             self._begun[key] = self._moment - trial.limit

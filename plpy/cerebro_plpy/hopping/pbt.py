@@ -20,7 +20,7 @@ from cerebro_plpy.records import dataclass
 class Pbt:
     """Steps of `interval` epochs, the last one with what remains; of so large a part (`quantile`) the worst stop.
 
-    Who takes the place of whom is drawn by the seed and the key of the clone.
+    Who takes the place of whom is drawn by the seed and the key of the first clone of a step.
     """
 
     takes_more: ClassVar[bool] = False
@@ -82,8 +82,9 @@ class Pbt:
                 found.append(Decision(key, "stop", limit, f"{why}: another one goes on in its place"))
             else:
                 found.append(Decision(key, "continue", limit + more, why))
+        parents = Random(f"{self.seed}/{first}/parents")
         for key, loser in enumerate(worst, first):
-            parent = Random(f"{self.seed}/{key}/parent").choice(best)
+            parent = parents.choice(best)
             why = f"in the place of mst_key={loser}, from the state of mst_key={parent}, of the best {len(best)}"
             found.append(Decision(key, "clone", more, why, parent))
         return found

@@ -22,7 +22,7 @@ class Trial(NamedTuple):
 
     Smaller values are better; one that is not finite is the worst. A config that is `over` was ended by something
     else, or has `failed`. A clone goes on from those it descends from, which had made so many epochs `before`. Its
-    `values` are those at limits that it came to; its `curve` has the epochs on the way, too.
+    `values` are those at limits that it came to; its `curve` has the epochs on the way, too. It may be of a `group`.
     """
 
     limit: int = 0
@@ -31,6 +31,7 @@ class Trial(NamedTuple):
     failed: bool = False
     before: int = 0
     curve: Mapping[int, float] = {}
+    group: str | None = None
 
     @property
     def under_way(self) -> bool:
@@ -57,11 +58,11 @@ class Decision(NamedTuple):
 
 
 class Room(NamedTuple):
-    """So many configs are `free` to begin or to go on, for which workers have nothing to do; whether others could be
-    drawn to begin."""
+    """So many configs are `free` to begin or to go on; whether `more` could be drawn to begin, of which `groups`."""
 
     free: int
     more: bool = False
+    groups: frozenset[str | None] = frozenset()
 
 
 class Rule(Protocol):
@@ -118,8 +119,7 @@ class Asha:
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        found: list[Decision] = []
-        now = dict(trials)
+        found, now = list[Decision](), dict(trials)
         while room.free > len(found) and (job := self._job(now, room.more)):
             found.append(job)
             now[job.mst_key] = now[job.mst_key]._replace(limit=job.limit)

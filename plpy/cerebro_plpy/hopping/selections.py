@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from cerebro_plpy.hopping.rules import Decision, Room, Rule, Trial, Trials
 from cerebro_plpy.records import dataclass
@@ -11,53 +10,69 @@ from cerebro_plpy.records import dataclass
 
 @dataclass(frozen=True)
 class Selections:
-    """The configs of each selection, and its rule. Where there is room for few configs, those that have begun with the
-    fewest go first, so that none has nothing when the time is over."""
+    """The rule of each selection by its group, None for that of all rows. Where there is room for few configs, those
+    that have begun with the fewest go first, so that none has nothing when the time is over."""
 
-    takes_more: ClassVar[bool] = False
-    rules: Sequence[tuple[frozenset[int], Rule]]
+    rules: Mapping[str | None, Rule]
+
+    @property
+    def takes_more(self) -> bool:
+        """See `Rule`."""
+        return all(rule.takes_more for rule in self.rules.values())
 
     @property
     def asked(self) -> Sequence[int]:
         """See `Rule`."""
-        return tuple(sorted({epoch for _, rule in self.rules for epoch in rule.asked}))
+        return tuple(sorted({epoch for rule in self.rules.values() for epoch in rule.asked}))
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`: who has news is asked first, and then the others, as long as there is room."""
-        now, found = dict(trials), list[Decision]()
-        for keys, rule in self.rules:
-            if latest in keys:
-                found += _taken(now, rule.decide(_own(now, keys), room, latest))
+        now, found = self._apart(trials), list[Decision]()
+        if latest is not None:
+            group = trials[latest].group
+            found += _taken(now[group], self.rules[group].decide(now[group], _room(room, group, room.free), latest))
         more = True
         while more:
             more = False
-            for keys, rule in sorted(self.rules, key=lambda each: _begun(now, each[0])):
+            for group, rule in sorted(self.rules.items(), key=lambda each: _begun(now[each[0]])):
                 left = min(1, max(0, room.free - len(found)))
-                made = _taken(now, rule.decide(_own(now, keys), room._replace(free=left), None))
+                made = _taken(now[group], rule.decide(now[group], _room(room, group, left), None))
                 found += made
                 more = more or bool(made)
         return found
 
     def ended(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return all(rule.ended(_own(trials, keys)) for keys, rule in self.rules)
+        """See `Rule`: whether all selections of which there are trials have ended."""
+        return all(self.rules[group].ended(own) for group, own in self._apart(trials).items() if own)
 
     def losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`: those of one selection after those of another."""
-        return [key for keys, rule in self.rules for key in rule.losers(_own(trials, keys))]
+        return [key for group, own in self._apart(trials).items() for key in self.rules[group].losers(own)]
+
+    def _apart(self, trials: Trials) -> dict[str | None, dict[int, Trial]]:
+        """The trials of each selection, by their keys."""
+        found: dict[str | None, dict[int, Trial]] = {group: {} for group in self.rules}
+        for key in sorted(trials):
+            found[trials[key].group][key] = trials[key]
+        return found
 
 
-def _own(trials: Trials, keys: frozenset[int]) -> Mapping[int, Trial]:
-    return {key: trials[key] for key in sorted(keys) if key in trials}
+def of_group(trials: Trials, group: str | None) -> Mapping[int, Trial]:
+    """The trials of one selection."""
+    return {key: trials[key] for key in sorted(trials) if trials[key].group == group}
 
 
-def _begun(trials: Trials, keys: frozenset[int]) -> int:
-    return sum(trial.limit > 0 for trial in _own(trials, keys).values())
+def _room(room: Room, group: str | None, free: int) -> Room:
+    return room._replace(free=free, more=group in room.groups)
 
 
-def _taken(now: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
+def _begun(own: Trials) -> int:
+    return sum(trial.limit > 0 for trial in own.values())
+
+
+def _taken(own: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
     """The decisions, which hold from now on."""
     for each in decisions:
-        trial = now[each.mst_key]
-        now[each.mst_key] = trial._replace(limit=each.limit, over=trial.over or each.action in ("hold", "stop"))
+        trial = own[each.mst_key]
+        own[each.mst_key] = trial._replace(limit=each.limit, over=trial.over or each.action in ("hold", "stop"))
     return decisions

@@ -96,6 +96,7 @@ class Grouped(NamedTuple):
                 tuple(cut.rows for cut in self.training.cuts if cut.group == n),
                 self.training.buffers_of(n),
                 self.validation.buffers_of(n),
+                counts=each.classes,
             )
             for n, each in enumerate(groups.found)
         }

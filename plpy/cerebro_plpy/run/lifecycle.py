@@ -90,7 +90,7 @@ def train(
 def suggestions(workplace: Workplace, request: FitRequest) -> Iterator[Suggest]:
     """What suggests the configurations that a search is still to draw, if it draws any."""
     drawing = request.search.drawing if request.search else None
-    if drawing is None or not drawing.left:
+    if drawing is None or not drawing.to_come:
         yield nothing
         return
     seed = request.spec.seed

@@ -15,7 +15,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.points import Point
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure, QueryCanceled, ServerGone
 from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
@@ -297,9 +297,11 @@ class RunLog:
         self._control.run("; ".join(texts), values)
 
     def owned(self) -> bool:
-        """Whether the log still has the run as one of this role's."""
+        """Whether the log still has the run as one of this role's; a server that is gone says nothing else."""
         try:
             return bool(self._control.run(sql("run.own"), (self.run_id,)))
+        except (ConnectionFailure, ServerGone, QueryCanceled):
+            return True
         except CerebroError:
             return False
 

@@ -7,6 +7,7 @@ the run do, for whoever resumes it. In a replay clones are there from the beginn
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import Random
@@ -51,7 +52,7 @@ class Recruits:
         self._drawing = drawing = roster.request.search.drawing if roster.request.search else None
         points = {**drawing.known, **drawing.points} if drawing else {}
         self._points: dict[int, Point] = {key: point for key, point in points.items() if point is not None}
-        self._refused: list[Point] = []
+        self._refused: dict[str | None, list[Point]] = defaultdict(list)  # by the group for which it was suggested
         starts = roster.request.repeat.starts.items()
         self._awaited = {key: each for key, each in starts if key in self._training and key not in self._warm}
         for key in self._awaited:
@@ -121,21 +122,25 @@ class Recruits:
             found = {config.mst_key: self._drawing.space.point(row_of(config)) for config in configs}
             self._points.update((key, point) for key, point in found.items() if point is not None)
 
-    def draw(self, count: int, trials: Mapping[int, Trial]) -> tuple[Sequence[Config], Joined]:
-        """Let so many configurations join that a sampler suggests, or fewer where it has no more."""
+    def draw(
+        self, count: int, trials: Mapping[int, Trial], group: str | None = None
+    ) -> tuple[Sequence[Config], Joined]:
+        """Let so many configurations join that a sampler suggests, or fewer where it has no more: of a group, where
+        these are the trials of one."""
         drawing, epochs = self._drawing, self._request.spec.epochs
         assert drawing is not None
-        known = [told(point, trials[key], epochs) for key, point in sorted(self._points.items())]
-        failed = [told(point, Trial(failed=True), epochs) for point in self._refused]
+        known = [told(point, trials[key], epochs) for key, point in sorted(self._points.items()) if key in trials]
+        failed = [told(point, Trial(failed=True), epochs) for point in self._refused[group]]
         points = self._around.suggest(beside(drawing.earlier, [*known, *failed]), count)
         if len(points) < count:
-            self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
+            apart = "" if group is None else f" for group {group}"
+            self._around.note(f"{len(trials) + len(points)} configurations are tried{apart}: no others are suggested")
         first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
         for point in points:
             try:
-                made = self._made({first + len(configs): drawing.space.row(point)})
+                made = self._made({first + len(configs): {**drawing.space.row(point), "group": group}})
             except (InvalidParameter, DatatypeMismatch):
-                self._refused.append(point)
+                self._refused[group].append(point)
             else:
                 configs += made.configs
                 architectures |= made.architectures

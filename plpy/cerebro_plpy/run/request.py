@@ -103,7 +103,7 @@ Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
 class Drawing(NamedTuple):
     """What a search draws configurations of, by which sampler, how many are still to be drawn; and those that were, by
     mst_key, with the `points` of the space that they are if the sampler learns. It is `known` where others lie, and how
-    those of `earlier` runs stood."""
+    those of `earlier` runs stood. So many are `left_of_groups`, where each has a selection of its own."""
 
     space: PointSpace
     sampler: str
@@ -111,17 +111,25 @@ class Drawing(NamedTuple):
     points: Mapping[int, Point | None]
     known: Mapping[int, Point | None] = {}
     earlier: tuple[EarlierTrial, ...] = ()
+    left_of_groups: Mapping[str, int] = {}
+
+    @property
+    def to_come(self) -> int:
+        """How many are still to be drawn in all."""
+        return self.left + sum(self.left_of_groups.values())
 
 
 class Searching(NamedTuple):
     """What decides, by its name, which configurations go on, over all of a run, failed ones too; what others are
-    drawn of, if any are; and how many that will hardly go on may keep their states, None for all."""
+    drawn of, if any are; how many that will hardly go on may keep their states, None for all; and which are of
+    `groups`."""
 
     name: str
     rule: Rule
     mst_keys: tuple[int, ...]
     drawing: Drawing | None = None
     live_states: int | None = None
+    groups: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.hopping.course import Course, Heard
+from cerebro_plpy.hopping.course import Course, Groups, Heard
 from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.hopping.rules import Action, Decision
 from cerebro_plpy.hopping.schedule import ConfigProgress
+from cerebro_plpy.hopping.selections import of_group
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages
 from cerebro_plpy.run.log import Act, DecisionRow, Joined
@@ -42,8 +43,10 @@ class Search:
     def _begun(self, search: Searching) -> Course:
         fixed = self._request.spec.schedule != LONGEST
         width = self._request.workers * 2 if fixed else self._request.workers + 1
-        draws = search.drawing.left if search.drawing else 0
-        course = Course(search.rule, search.mst_keys, width, fixed=fixed, draws=draws)
+        drawing = search.drawing
+        groups = Groups(search.groups, drawing.left_of_groups if drawing else {})
+        draws = drawing.left if drawing else 0
+        course = Course(search.rule, search.mst_keys, width, fixed=fixed, draws=draws, groups=groups)
         course.recall(self._request.decided, {key: self._values(key) for key in search.mst_keys})
         for key, limit in course.limits.items():
             self._positions.limit(key, limit)
@@ -156,16 +159,16 @@ class Search:
             self._configs[config.mst_key] = config
             self._positions.limit(config.mst_key, limit)
             if self._course:
-                self._course.enter(config.mst_key)
+                self._course.enter(config.mst_key, config.group)
 
-    def _draw(self, course: Course, count: int) -> None:
+    def _draw(self, course: Course, count: int, group: str | None) -> None:
         """Let so many configurations join that are drawn; where there are fewer, there are no more to come."""
-        configs, joined = self._recruits.draw(count, course.trials)
+        configs, joined = self._recruits.draw(count, of_group(course.trials, group), group)
         if configs:
             self._log.joined(joined)
             self._enter(configs, 0)
         if len(configs) < count:
-            course.draws = 0
+            course.draw_no_more(group)
 
     def _limit(self, progress: ConfigProgress) -> int:
         last = self._positions.plan.epochs
@@ -243,7 +246,7 @@ class Search:
     def _ask(self, course: Course) -> None:
         for heard in course.due():
             if heard.wanted:
-                self._draw(course, heard.wanted)
+                self._draw(course, heard.wanted, heard.group)
                 continue
             joined = self._descend(heard.decisions)
             rows = self._rows(heard)

@@ -17,12 +17,12 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import AmbiguousName, DataCorrupted, NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.halves import outline
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.records import asdict, dataclass
+from cerebro_plpy.records import asdict, dataclass, replace
 from cerebro_plpy.tables.versions import Known, Version, check_answers, find_deployed
 
-ASKED = "cerebro_granted_version"
+ASKED, FOUND = "cerebro_granted_version", "cerebro_granted_group"
 TEXTS = ("task", "target", "target_type", "backend")
-FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe")
+FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe", "group_by")
 
 
 class Key(NamedTuple):
@@ -33,15 +33,27 @@ class Key(NamedTuple):
     version: int
 
 
+class Wish(NamedTuple):
+    """What the extension's owner is asked for: a version, or the model of the rows that have this value; nothing but
+    which it is where it is only `sought`."""
+
+    key: Key
+    group: str | None = None
+    sought: bool = False
+
+
 @dataclass(frozen=True)
 class GrantedVersion(Known):
     """A version of somebody else's; its recipe has no constants.
 
-    `types` are the types of columns where it was trained, `base` is that of the target, all of PostgreSQL's own.
+    `types` are the types of columns where it was trained, `base` is that of the target, all of PostgreSQL's own. Where
+    rows are grouped by a column, it may be the model of the `group` of those with this value, see `of_group`.
     """
 
     types: Mapping[str, str]
     base: str | None
+    group_by: str | None
+    group: str | None = None
 
     @property
     def key(self) -> Key:
@@ -119,7 +131,7 @@ def read(db: Database, row: Row) -> GrantedVersion:
             raise TypeError
         margin = None if found["margin"] is None else float(found["margin"])
         answers = check_answers({**row, **found, "margin": margin})
-        base = None if found["base"] is None else str(found["base"])
+        base, group_by = (None if text is None else str(text) for text in (found["base"], found.get("group_by")))
         types = _known(db, {str(name): str(type_) for name, type_ in dict(found["types"]).items()})
     except (ValueError, TypeError, KeyError, RecursionError, DataCorrupted) as error:
         raise DataCorrupted(
@@ -127,7 +139,8 @@ def read(db: Database, row: Row) -> GrantedVersion:
             hint="Its owner can call cerebro.deploy, or revoke the grant and grant it again.",
         ) from error
     texts = {name: found[name] for name in TEXTS}
-    version: dict[str, Any] = {**texts, **answers, "recipe": recipe, "types": types, "base": base}
+    of_rows = {"types": types, "base": base, "group_by": group_by}
+    version: dict[str, Any] = {**texts, **answers, "recipe": recipe, **of_rows}
     return GrantedVersion(owner=row["owner"], model=row["model"], version=row["version"], **version)
 
 
@@ -139,14 +152,36 @@ def _known(db: Database, types: Mapping[str, str]) -> dict[str, str]:
 
 def ask(db: Database, gd: dict[str, Any], version: GrantedVersion) -> None:
     """Have the trainer of this session filled with the version; that the caller may predict with it is known."""
-    gd[ASKED] = version.key
+    _wish(db, gd, Wish(version.key, version.group))
+
+
+def of_group(db: Database, gd: dict[str, Any], version: GrantedVersion, value: str) -> GrantedVersion | None:
+    """The model of the rows that have this value, if they have one of their own.
+
+    Which values there are for which there is one is told to nobody but who comes with them.
+    """
+    _wish(db, gd, Wish(version.key, value, sought=True))
+    found: Row | None = gd.pop(FOUND, None)
+    if found is None:
+        return None
+    check_answers({**asdict(version), **found})
+    return replace(version, group=value, **found)
+
+
+def _wish(db: Database, gd: dict[str, Any], wish: Wish) -> None:
+    gd[ASKED] = wish
     try:
         db.rows(sql("granted.fill"))
     finally:
         gd.pop(ASKED, None)
 
 
-def asked(gd: dict[str, Any]) -> Key | None:
-    """The version that our own code has asked for in this process, once."""
-    key: Key | None = gd.pop(ASKED, None)
-    return key
+def asked(gd: dict[str, Any]) -> Wish | None:
+    """What our own code has asked for in this process, once."""
+    wish: Wish | None = gd.pop(ASKED, None)
+    return wish
+
+
+def answer(gd: dict[str, Any], found: Row | None) -> None:
+    """Tell our own code in this process what it may know of the model that it sought."""
+    gd[FOUND] = found and {name: found[name] for name in ("margin", "backend")}

@@ -16,7 +16,7 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported, UndefinedObject
-from cerebro_plpy.platform.state_tables import gate_table
+from cerebro_plpy.platform.state_tables import gate_table, version_table
 from cerebro_plpy.tables import granted_versions, versions
 from cerebro_plpy.tables.grants import grantee
 from cerebro_plpy.tables.versions import read_version
@@ -72,17 +72,14 @@ def follow(session: Session, model: str) -> None:
 def _publish(session: Session, model: str) -> None:
     for row in session.run(sql("granted.own_version"), (model,)):
         version = read_version(dict(zip(COLUMNS, row)))
-        if version.group_by is not None:
-            raise FeatureNotSupported(
-                f"model {model!r} has models of groups by {version.group_by}, which are not granted to others.",
-                hint="Train one without group_by under another name, and grant that; or let a view predict for them.",
-            )
         types = {str(name): str(type_) for name, type_ in session.run(sql("predict.types"), (version.source,))}
         bases = [base for (base,) in session.run(sql("predict.base"), (version.target_type,))]
         outline = granted_versions.told(version, types, next(iter(bases), None))
         session.run(sql("granted.tell"), (version.version, outline, model))
-        rows = session.platform.state_rows(version.state_table, None)
-        session.run(sql("granted.copy", rows=rows), (model, version.version))
+        groups = session.run(sql("version.groups"), (version.owner, model, version.version))
+        for run_id, mst_key in [(version.run_id, version.mst_key), *(group[1:3] for group in groups)]:
+            rows = session.platform.state_rows(version_table(run_id, mst_key), None)
+            session.run(sql("granted.copy", rows=rows), (model, version.version, mst_key))
         session.run(sql("granted.remove"))
 
 

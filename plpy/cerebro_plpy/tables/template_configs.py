@@ -92,7 +92,8 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
         place = None if group is None else spec.train.groups[group]
         rates = Rates(place.steps(size) if place else steps_of(source, size), spec.epochs, cycles)
         compiled = template.compile_params(head, params, metrics, rates)
-        fitted = template.fit_params(params, watched, spec.train.counts)
+        counts = place.counts if place and place.counts else spec.train.counts
+        fitted = template.fit_params(params, watched, counts)
         if model_id not in architectures:
             architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from cerebro_plpy.hopping.brackets import halving, hyperband
-from cerebro_plpy.hopping.course import Course
+from cerebro_plpy.hopping.course import Course, Groups
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
 from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.pbt import Pbt
@@ -23,7 +23,7 @@ from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise
 from cerebro_plpy.hopping.selections import Selections
 
 CONFIGS, WIDTH, EPOCHS, SEED = 1000, 9, 81, 1
-GROUPS = 50
+GROUPS, IN_GROUPS = 50, "asha in 50 groups"
 RULES: dict[str, Callable[[], Rule]] = {
     "asha": lambda: Asha(EPOCHS),
     "halving": lambda: halving(range(CONFIGS), EPOCHS, 3, 1),
@@ -33,9 +33,7 @@ RULES: dict[str, Callable[[], Rule]] = {
     "grid": lambda: Stepwise(tuple(range(1, 10))),
     "pasha": lambda: Pasha(EPOCHS),
     "pbt": lambda: Pbt(9),
-    "asha in 50 groups": lambda: Selections(
-        [(frozenset(range(first, CONFIGS, GROUPS)), Asha(EPOCHS)) for first in range(GROUPS)]
-    ),
+    IN_GROUPS: lambda: Selections({f"group {number}": Asha(EPOCHS) for number in range(GROUPS)}),
 }
 ORDERS: dict[str, Callable[[list[int]], int]] = {
     "first": lambda coming: 0,
@@ -76,7 +74,8 @@ def measured(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -> To
     """What all decisions of a search take."""
     keys = rule.mst_keys if isinstance(rule, Diagonals) else range(CONFIGS)
     gc.collect()
-    seconds = list(decisions(Course(rule, keys, WIDTH, fixed=fixed), pick))
+    of = {key: f"group {key % GROUPS}" for key in keys} if isinstance(rule, Selections) else {}
+    seconds = list(decisions(Course(rule, keys, WIDTH, fixed=fixed, groups=Groups(of)), pick))
     return Took(sum(seconds) / len(seconds), max(seconds), len(seconds))
 
 

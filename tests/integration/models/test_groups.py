@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import psycopg2
 import pytest
 from processes import eventually
-from roles import refused
+from roles import another_role, own_schema, refused
 from workbench import Workbench
 
 pytestmark = pytest.mark.postgresql("on Greenplum group_by is refused")
@@ -97,6 +100,32 @@ def test_rows_are_predicted_by_the_model_of_their_group(bench: Workbench, sales:
     assert len(ids) == 600
 
 
+def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
+    bench: Workbench, sales: int, shared_superuser: Workbench
+) -> None:
+    bench.rows("GRANT SELECT ON sales TO PUBLIC")
+    with another_role(bench, shared_superuser, "reseller") as reseller:
+        own_schema(shared_superuser, "reseller")
+        reseller.rows("CREATE TABLE reseller.mine AS TABLE sales; SET search_path = reseller, madlib")
+        bench.rows("SELECT cerebro.grant_predict('sales_amount', 'reseller')")
+        query = """SELECT prediction::float8, lower::float8, upper::float8
+                   FROM cerebro.predict('sales_amount', %s, 'id') ORDER BY id::int"""
+        bench.messages()
+        for one, other in zip(reseller.rows(query, "mine"), bench.rows(query, "sales"), strict=True):
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-4), "other rows are in its batch, or it is the same"
+        assert reseller.messages() == bench.messages() != []
+        row = "SELECT cerebro.predict_row('sales_amount', to_jsonb(t)) FROM {} t WHERE id < 20 ORDER BY id"
+        assert reseller.rows(row.format("mine")) == bench.rows(row.format("sales"))
+        outline = json.dumps(reseller.value("SELECT outline FROM cerebro.model_grant"))
+        assert '"country"' in outline and not any(f'"{name}"' in outline for name in OWN)
+        for table in ("group_log", "grant_log", "grant_state", "model_group", "model_version"):
+            assert reseller.rows(f"SELECT * FROM cerebro.{table}") == []
+        refused(reseller, "SELECT cerebro.sealed_version()", code="42501")
+        bench.rows("SELECT cerebro.revoke_predict('sales_amount', 'reseller')")
+        assert not bench.rows("SELECT FROM cerebro.grant_state")
+        refused(reseller, row.format("mine"), code="42704")
+
+
 @pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench: Workbench, sales: int) -> None:
     watcher, before = bench.another(), bench.newest_run()
@@ -116,6 +145,25 @@ def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench:
     assert not left and not bench.rows("SELECT FROM cerebro.model_group WHERE model = 'again'")
 
 
+def test_classes_count_alike_within_each_group(bench: Workbench) -> None:
+    bench.rows("""CREATE TABLE visits AS SELECT n AS id, CASE WHEN n % 2 = 0 THEN 'de' ELSE 'fr' END AS country,
+                  n * 7919 % 101 AS price, CASE WHEN n % 14 = 0 OR n % 6 = 1 THEN 'yes' ELSE 'no' END AS bought
+                  FROM generate_series(1, 400) AS n""")
+    arguments = """models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, backend => 'jax',
+        group_by => 'country', min_group_rows => 50, space => '{"class_weight": "auto"}'"""
+    ((run_id, *_), *_) = bench.rows(f"SELECT * FROM cerebro.train('visits', 'bought', {arguments})")
+    spec = bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", run_id)
+    counts = {group: place[-1] for group, place in spec["groups"].items()} | {None: spec["counts"]}
+    assert [sum(pair) for pair in zip(counts["de"], counts["fr"], strict=True)] == counts[None]
+    texts = bench.rows("SELECT group_value, fit_params FROM cerebro.config_log WHERE run_id = %s", run_id)
+    for group, text in texts:
+        ((no, yes),) = re.findall(r"class_weight=\{0: ([0-9.]+), 1: ([0-9.]+)\}", text)
+        assert float(no) * counts[group][0] == pytest.approx(float(yes) * counts[group][1], rel=1e-3)
+        assert float(no) * counts[group][0] == pytest.approx(sum(counts[group]) / 2, rel=1e-3)
+    assert len({text for _, text in texts}) == 3
+    bench.rows("SELECT cerebro.drop_model('visits_bought')")
+
+
 @pytest.mark.long
 def test_a_search_decides_for_each_group(bench: Workbench, sales: int) -> None:
     arguments = ARGUMENTS.replace("configs => 2", "configs => 3, search => 'halving', search_params => '{\"eta\": 2}'")
@@ -130,6 +178,48 @@ def test_a_search_decides_for_each_group(bench: Workbench, sales: int) -> None:
     assert [group for group, _ in limits] == [*OWN, None]
     assert all(epochs == [1, 1, 4] for _, epochs in limits), limits
     bench.rows("SELECT cerebro.drop_model('halved')")
+
+
+SAMPLED = """models => '{linear}', epochs => 1, ensemble => 1, seed => 1, backend => 'jax', workers => 1,
+    group_by => 'country', min_group_rows => 50, search => 'tpe'"""
+DRAWN = """SELECT group_value, mst_key, source, point::text, compile_params FROM cerebro.config_log
+    WHERE run_id = %s AND mst_key IN (SELECT mst_key FROM cerebro.config_log WHERE run_id = %s) ORDER BY mst_key"""
+
+
+@pytest.fixture(scope="module")
+def sampled(bench: Workbench, sales: int) -> int:
+    """A run in which each group draws two configurations, beside those that it begins with."""
+    ((run_id, *_), *_) = bench.rows(
+        f"SELECT * FROM cerebro.train('sales', 'amount', model => 's', configs => 4, {SAMPLED})"
+    )
+    return int(run_id)
+
+
+def test_each_group_draws_configurations_of_its_own(bench: Workbench, sampled: int) -> None:
+    counts = """SELECT group_value, count(*), count(*) FILTER (WHERE source = 'search'), count(DISTINCT point::text)
+                FILTER (WHERE source = 'search') FROM cerebro.config_log WHERE run_id = %s GROUP BY 1 ORDER BY 1"""
+    found = bench.rows(counts, sampled)
+    assert [group for group, *_ in found] == [*OWN, None]
+    assert {total for _, total, *_ in found} == {4} and all(1 <= drawn == several for *_, drawn, several in found)
+    board = bench.rows("SELECT group_value, max(rank) FROM cerebro.leaderboard WHERE run_id = %s GROUP BY 1", sampled)
+    assert dict(board) == dict.fromkeys([*OWN, None], 4)
+
+
+@pytest.mark.long
+def test_what_a_resumed_run_draws_is_what_it_would_have_drawn(bench: Workbench, sampled: int) -> None:
+    watcher, before = bench.another(), bench.newest_run()
+    drawn = "SELECT count(*) > 1 FROM cerebro.config_log WHERE run_id > %s AND source = 'search'"
+    call = f"SELECT cerebro.train('sales', 'amount', model => 't', configs => 4, {SAMPLED})"
+    with bench.calling(lambda: bench.rows(call)) as called:
+        eventually(lambda: watcher.value(drawn, before))
+        run_id = watcher.newest_run()
+        watcher.rows("SELECT cerebro.cancel(%s)", run_id)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            called.result(60)
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", run_id)
+    assert bench.rows(DRAWN, run_id, run_id) == bench.rows(DRAWN, sampled, sampled)
+    assert bits(bench, run_id) == bits(bench, sampled)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +244,24 @@ def test_wrong_calls_are_refused(bench: Workbench, sales: int, arguments: str, s
 
 def test_what_is_not_there_for_groups_says_so(bench: Workbench, sales: int) -> None:
     for statement, said in {
-        "SELECT cerebro.verify('sales_amount')": "models of groups by country",
         "SELECT cerebro.refresh('sales_amount')": "models of groups by country",
-        "SELECT cerebro.grant_predict('sales_amount', 'postgres')": "not granted to others",
     }.items():
         refused(bench, statement, code="0A000", words=said)
     bench.rows("CREATE VIEW nowhere AS SELECT id, price, day, kind, amount FROM sales")
     refused(bench, "SELECT * FROM cerebro.predict('sales_amount', 'nowhere')", code="42703", words="country")
+
+
+def test_models_of_groups_come_out_once_more(bench: Workbench, sales: int) -> None:
+    findings = "SELECT what, ok FROM cerebro.verify('sales_amount')"
+    expected = ["source", "packed rows", "software", *(f"state of {group}" for group in OWN), "state"]
+    assert bench.rows(findings) == [(what, True) for what in expected]
+    for side in ("training", "validation"):
+        bench.rows(f"DROP TABLE cerebro_state.r{sales}_{side}, cerebro_state.r{sales}_{side}_summary")
+    assert bench.rows(findings) == [(what, what != "packed rows") for what in expected]
+    key = bench.value("SELECT mst_key FROM cerebro.model_group WHERE run_id = %s AND group_value = 'fr'", sales)
+    changed = "overlay(chunk PLACING '\\x01' FROM length(chunk) - 9)"
+    bench.rows(f"UPDATE cerebro_state.r{sales}_m{key} SET chunk = {changed}")
+    assert bench.rows(findings) == [(what, what not in ("packed rows", "state of fr")) for what in expected]
 
 
 def test_the_plan_says_what_is_tried_for_which_groups(bench: Workbench, sales: int) -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.brackets import halving
-from cerebro_plpy.hopping.course import Course
+from cerebro_plpy.hopping.course import NO_GROUPS, Course, Groups
 from cerebro_plpy.hopping.pasha import Pasha
-from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise
+from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, Within
 from cerebro_plpy.hopping.selections import Selections
 
 EPOCHS = 9
@@ -22,9 +22,16 @@ def rules(keys: Sequence[int]) -> list[Rule]:
     return [Stepwise(evaluated), Median(evaluated, 1, 2), halving(keys, EPOCHS, 3, 1), Asha(EPOCHS), Pasha(EPOCHS)]
 
 
-def limits(rule: Rule, keys: Sequence[int], values: dict[tuple[int, int], float], width: int) -> dict[int, int]:
+def named(shares: Sequence[Sequence[int]]) -> dict[int, str]:
+    """The groups of configs, of which the first have none."""
+    return {key: str(place) for place, share in enumerate(shares) if place for key in share}
+
+
+def limits(
+    rule: Rule, keys: Sequence[int], values: dict[tuple[int, int], float], width: int, groups: Groups = NO_GROUPS
+) -> dict[int, int]:
     """How far each config of a search trains, in which results come in a fixed order."""
-    course = Course(rule, keys, width, fixed=True)
+    course = Course(rule, keys, width, fixed=True, groups=groups)
     while list(course.due()) or course.under_way:
         for key, trial in list(course.trials.items()):
             if trial.under_way:
@@ -40,8 +47,8 @@ def test_with_room_for_all_each_selection_goes_as_it_would_alone(sizes: list[int
         first += size
     keys = [key for share in shares for key in share]
     values = {(key, epoch): random.random() for key in keys for epoch in range(1, EPOCHS + 1)}
-    together = Selections([(frozenset(share), rules(share)[place]) for share in shares])
-    found = limits(together, keys, values, 1000)
+    together = Selections({str(n) if n else None: rules(share)[place] for n, share in enumerate(shares)})
+    found = limits(together, keys, values, 1000, Groups(named(shares)))
     for share in shares:
         alone = limits(rules(share)[place], share, values, 1000)
         assert {key: found[key] for key in share} == alone
@@ -50,8 +57,54 @@ def test_with_room_for_all_each_selection_goes_as_it_would_alone(sizes: list[int
 @given(st.integers(2, 5), st.integers(2, 6), st.integers(1, 4))
 def test_where_there_is_little_room_all_selections_begin_alike(groups: int, size: int, width: int) -> None:
     shares = [list(range(1 + group * size, 1 + (group + 1) * size)) for group in range(groups)]
-    rule = Selections([(frozenset(share), Asha(EPOCHS)) for share in shares])
-    course = Course(rule, [key for share in shares for key in share], width, fixed=True)
+    rule = Selections({str(n) if n else None: Asha(EPOCHS) for n in range(groups)})
+    of = Groups(named(shares))
+    course = Course(rule, [key for share in shares for key in share], width, fixed=True, groups=of)
     list(course.due())
     begun = [sum(course.limits[key] > 0 for key in share) for share in shares]
     assert sum(begun) == min(width, groups * size) and max(begun) - min(begun) <= 1
+
+
+DRAWING: list[Rule] = [Asha(EPOCHS), Stepwise((EPOCHS,)), Within(Asha(EPOCHS), 12)]
+
+
+def drawn_through(sizes: Sequence[int], draws: int, width: int, rule: Rule, seed: int) -> list[tuple[int, str | None]]:
+    """Which groups are drawn of, in their order; every selection begins with so many configs."""
+    groups = [str(n) if n else None for n in range(len(sizes))]
+    of = {n: group for n, group in enumerate(g for size, g in zip(sizes, groups, strict=True) for _ in range(size))}
+    named = {key: group for key, group in of.items() if group is not None}
+    left = {group: draws for group in groups if group is not None}
+    selections = Selections(dict.fromkeys(groups, rule))
+    course = Course(selections, of, width, fixed=True, draws=draws, groups=Groups(named, left))
+    random, found = Random(seed), list[tuple[int, str | None]]()
+    while True:
+        for heard in course.due():
+            assert len(sizes) == 1 or heard.wanted in (0, 1)
+            for _ in range(heard.wanted):
+                found.append((len(of) + len(found), heard.group))
+                course.enter(*found[-1])
+        going = [key for key, trial in course.trials.items() if trial.under_way and key not in course._waiting]
+        if not going:
+            break
+        for key in going:
+            course.heard(key, course.trials[key].limit, random.random())
+    assert {key: course.trials[key].group for key, _ in found} == dict(found), "each is of the group it was drawn for"
+    assert all(trial.limit for trial in course.trials.values()) or isinstance(rule, Within)
+    return found
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    st.integers(0, 5),
+    st.integers(1, 6),
+    st.sampled_from(DRAWING),
+    st.integers(),
+)
+def test_each_selection_draws_its_own_in_a_fixed_order(
+    sizes: list[int], draws: int, width: int, rule: Rule, seed: int
+) -> None:
+    found = drawn_through(sizes, draws, width, rule, seed)
+    assert found == drawn_through(sizes, draws, width, rule, seed)
+    for place in range(len(sizes)):
+        count = sum(group == (str(place) if place else None) for _, group in found)
+        assert count == draws or (isinstance(rule, Within) and count < draws), "it has epochs left"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.features.groups import GroupRows, Groups
 from cerebro_plpy.packing.grouped import MIXED, Grouped, Layout, grouped_layouts
 
@@ -33,9 +35,13 @@ def test_each_row_is_in_one_buffer_of_its_group(
         assert Layout.from_json(layout.to_json()) == layout
         numbered = sorted(layout.cuts, key=lambda cut: cut.buffer_id)
         assert all(one.segment <= two.segment for one, two in pairwise(numbered)), "those of a segment are neighbours"
-    places = made.places(Groups("g", 1, tuple(GroupRows(str(n), *each) for n, each in enumerate(counts)), 0, loose))
+    found = tuple(GroupRows(str(n), *each, classes=(each[0] - 1, 1)) for n, each in enumerate(counts))
+    places = made.places(Groups("g", 1, found, 0, loose))
+    assert all(sum(place.counts) == place.rows for place in places.values())
     for place in places.values():
         assert place.validation.keys() <= place.training.keys() <= set(keys)
+        logged = json.loads(json.dumps(place))
+        assert GroupPlace.from_json(logged) == place and GroupPlace.from_json(logged[:4]) == place._replace(counts=())
     owned = [number for place in places.values() for numbers in place.training.values() for number in numbers]
     assert len(owned) == len(set(owned)) == sum(cut.group < len(counts) for cut in made.training.cuts)
 

@@ -891,7 +891,7 @@ def test_a_search_trains_all_that_it_draws(
     """Also where all others are done when there is room for one; and none before."""
     request = requested(configs, segments, epochs, {1, epochs}, schedule)
 
-    def draw(self: Recruits, count: int, trials: object) -> tuple[Sequence[Config], Joined]:
+    def draw(self: Recruits, count: int, trials: object, group: object) -> tuple[Sequence[Config], Joined]:
         first = self._log.next_key()
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
         return self._join(Made(tuple(known), {}), Origin("search"), None)

@@ -176,9 +176,14 @@ def balanced(counts: Sequence[int]) -> dict[int, float]:
 
     >>> balanced([30, 10])
     {0: 0.666667, 1: 2.0}
+
+    Of a class that a group has no rows of nothing is weighed:
+
+    >>> balanced([30, 0, 10])
+    {0: 0.666667, 1: 20.0, 2: 2.0}
     """
-    rows = sum(counts)
-    return {place: round(rows / (len(counts) * max(1, count)), 6) for place, count in enumerate(counts)}
+    share = sum(counts) / max(1, sum(count > 0 for count in counts))
+    return {place: round(share / max(1, count), 6) for place, count in enumerate(counts)}
 
 
 def batch_size(rows: int) -> int:

@@ -131,7 +131,8 @@ FROM (SELECT {value} AS value, {training} AS training, {validation} AS validatio
       FROM {source} t WHERE {target} IS NOT NULL GROUP BY 1 LIMIT %s::bigint) v
 
 -- name: groups
-SELECT {value} AS value, count(*) AS rows FROM {source} t WHERE {side} GROUP BY 1
+-- How many rows of a side each group has, by {label}.
+SELECT {value} AS value, {label} AS label, count(*) AS rows FROM {source} t WHERE {side} GROUP BY 1, 2
 
 -- name: weights
 -- How many training rows there are, how many have a weight that can be one, and their mean.

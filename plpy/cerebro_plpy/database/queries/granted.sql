@@ -37,6 +37,11 @@ SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, 
        v.metric, coalesce(v.seed, 0) AS seed, v.group_by
 FROM cerebro.version_log v WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer
 
+-- name: group
+-- The model of the rows of a version that have this value, if they have one of their own.
+SELECT g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.compile_params, g.backend
+FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer AND g.group_value = %s::text
+
 -- name: marks
 -- The hashes of the values of each category, as they are made of columns: see features/halves.py. They come from the
 -- table, not as a parameter: a plan shows what its parameters are, to who asks the session to show plans.
@@ -52,7 +57,7 @@ GROUP BY f.n ORDER BY f.n
 -- So many chunks at a time. No cursor, which would stay open for FETCH until the transaction ends; and no function that takes
 -- them where they are read, which on Greenplum is in another process.
 SELECT c.part, c.chunk FROM cerebro.grant_state c
-WHERE c.owner = %s::name AND c.model = %s::text AND c.version = %s::integer AND c.part > %s::integer ORDER BY c.part LIMIT %s::integer
+WHERE c.owner = %s::name AND c.model = %s::text AND c.version = %s::integer AND c.mst_key = %s::integer AND c.part > %s::integer ORDER BY c.part LIMIT %s::integer
 
 -- name: gate
 -- The empty table of the caller's by which predictions with a model are granted; NULL where it is gone.
@@ -101,8 +106,8 @@ WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND g.gate
 UPDATE cerebro.grant_log g SET version = %s::integer, outline = %s::jsonb WHERE g.owner = current_user AND g.model = %s::text
 
 -- name: copy
-INSERT INTO cerebro.grant_state (model, version, part, chunk)
-SELECT %s::text, %s::integer, t.part, t.chunk FROM ({rows}) t ON CONFLICT DO NOTHING
+INSERT INTO cerebro.grant_state (model, version, mst_key, part, chunk)
+SELECT %s::text, %s::integer, %s::integer, t.part, t.chunk FROM ({rows}) t ON CONFLICT DO NOTHING
 
 -- name: shut
 -- Nobody may any more.
