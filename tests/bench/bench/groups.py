@@ -64,7 +64,9 @@ def compared(at: Place, say: Say) -> str:
                 SIDE_BY_SIDE, (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column])
             )
             found = {
-                group[column]: (metric, *values) for group, metric, *values in cursor if metric == COMPARED[table.task]
+                str(group[column]): (metric, *values)
+                for group, metric, *values in cursor
+                if metric == COMPARED[table.task]
             }
             cursor.execute(
                 "SELECT group_value, training_rows FROM cerebro.model_group WHERE model = %s", (f"{name}_own",)
