@@ -49,7 +49,6 @@ from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 from cerebro_plpy.tables.template_configs import metric_of
 
-MODULE = "train"
 MOMENT, LEAST_SHARE = 0.1, 0.05
 """Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
 AFTERWARDS, AFTERWARDS_SHARE = 2.0, 0.02
@@ -70,11 +69,13 @@ ENDING_SHARE = 0.04
 
 @dataclass(frozen=True)
 class Aim:
-    """The table, the name of the model, how rows are divided, and configurations that are tried first.
+    """The table, the name of the model, how rows are divided, and configurations that are tried first, by the function
+    that was called (`module`).
 
     `core` is how much of a core a process had when the call began.
     """
 
+    module: str
     arguments: TrainArguments
     wanted: Wanted
     source: Relation
@@ -116,7 +117,7 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
         for each in tables:
             check_column(module, raw_columns(session, each.oid), arguments.group_by, wanted.target)
     first = named(module, session, arguments.start_from)
-    return Aim(arguments, wanted, source, model, wishes, seed, first, core_share())
+    return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())
 
 
 def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
@@ -164,7 +165,7 @@ def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
         return table
     classes = table.target.values if table.target.task == CLASSIFICATION else ()
     wanted = Asked(asked.group_by, asked.min_group_rows or LEAST_ROWS, classes)
-    return replace(table, groups=read_groups(reader, MODULE, table.parts, wanted))
+    return replace(table, groups=read_groups(reader, aim.module, table.parts, wanted))
 
 
 def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
@@ -186,12 +187,12 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
 
 def check_watched(aim: Aim, table: RawTable) -> None:
     """Raises InvalidParameter where a search by patience watches what is not computed of configurations."""
-    metric = METRICS[table.target.task][metric_name(MODULE, table.target.task, aim.arguments.metric)]
+    metric = METRICS[table.target.task][metric_name(aim.module, table.target.task, aim.arguments.metric)]
     stopping = aim.wanted.rule and aim.wanted.rule.stopping(Ranking("validation", metric, larger_is_better(metric)))
     if stopping:
         names = dict.fromkeys(("loss", metric_of(metric)))
         computed = [Watched(dataset, name) for dataset in ("training", "validation") for name in names]
-        stopping.check(f"{MODULE} error: search {PATIENCE!r}", computed)
+        stopping.check(f"{aim.module} error: search {PATIENCE!r}", computed)
 
 
 def check_bred(aim: Aim, table: RawTable) -> None:
@@ -204,8 +205,8 @@ def check_bred(aim: Aim, table: RawTable) -> None:
         usual = each.params(head, table.rows, {})
         if not Kin(each, inputs, head).movable(usual, draws_of(each, searched)):
             raise InvalidParameter(
-                f"{MODULE} error: search is {PBT!r}, but no field of template {each.name!r} is left that could change"
-                " while its weights and its optimizer stay as they are.",
+                f"{aim.module} error: search is {PBT!r}, but no field of template {each.name!r} is left that could"
+                " change while its weights and its optimizer stay as they are.",
                 hint='Give one of them a range, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.',
             )
 

@@ -121,8 +121,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
 def _check_population(module: str, rule: SearchRule | None) -> None:
     if rule and rule.name == PBT:
         raise FeatureNotSupported(
-            f"{module} error: search is {PBT!r}, whose clones would have to be of one group each, with group_by"
-            " => …: each group tries what all the others try.",
+            f"{module} error: search is {PBT!r}, but there is group_by: there are no populations of groups.",
             hint="Leave group_by out, or take another search, such as 'asha'.",
         )
 
