@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trainer_peer import Peer
+from trainer_peer import Peer, TrainerFailed
 from trainer_programs import MLP, REGULARISED, buffers, dense, examples, layer, program, sequential, weights
 
 NEW = {"source": "new", "seed": 3}
@@ -139,6 +139,23 @@ def test_cycles_of_rates_end_where_they_say(
             model.train_on_batch(x, y.astype(np.float32))
         for expected, found in zip(model.get_weights(), weights(state), strict=True):
             np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"cycles": 2},
+        {"cycles": 0},
+        {"cycles": 2.5, "first_decay_steps": 1},
+        {"cycles": 3, "first_decay_steps": 4},
+        {"decay_steps": 0},
+    ],
+)
+def test_cycles_that_do_not_follow_each_other_are_refused(trainer: Peer, config: dict[str, Any]) -> None:
+    chosen = {"warmup_target": 0.1, "decay_steps": 12, **config}
+    schedule = {"module": "cerebro_trainer", "class_name": "CosineCycles", "config": chosen}
+    with pytest.raises(TrainerFailed, match="CosineCycles"):
+        trainer.initial(program(MLP, learning_rate=schedule), 3)
 
 
 def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> None:

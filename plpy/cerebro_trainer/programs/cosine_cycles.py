@@ -8,6 +8,7 @@ whatever the others are, ends with the last step.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import keras
@@ -21,7 +22,7 @@ class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
 
     The first one ends after `first_decay_steps`, the others so many times (`t_mul`) later than the one before, and the
     last of so many `cycles` after `decay_steps`, which is all that a single one needs. Who trains on after that goes
-    through others, each as long as the last.
+    through others, each as long as the last. ValueError where cycles do not end one after the other.
     """
 
     def __init__(
@@ -34,10 +35,17 @@ class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
         name: str = "CosineCycles",
     ) -> None:
         super().__init__()
-        if cycles < 1 or (cycles > 1 and first_decay_steps is None):
-            raise ValueError(f"{name} has {cycles} cycles, the first of {first_decay_steps} steps")
+        if cycles != int(cycles) or cycles < 1 or (cycles > 1 and first_decay_steps is None):
+            told = f"{name} has cycles {cycles} and first_decay_steps {first_decay_steps}"
+            raise ValueError(f"{told}; expected a whole number, and for more than one the steps of the first")
+        first, number = first_decay_steps or 0.0, int(cycles)
+        ends = [0.0, *(first * t_mul**each for each in range(number - 1)), decay_steps]
+        if not all(one < other for one, other in pairwise(ends)):
+            raise ValueError(
+                f"the cycles of {name} end after steps {ends[1:]}; expected each later than the one before"
+            )
         self.warmup_target, self.decay_steps = warmup_target, decay_steps
-        self.first_decay_steps, self.t_mul, self.cycles, self.name = first_decay_steps, t_mul, cycles, name
+        self.first_decay_steps, self.t_mul, self.cycles, self.name = first_decay_steps, t_mul, number, name
 
     def __call__(self, step: Any) -> Any:
         """The rate at a step, a scalar; steps and ends are compared as float32."""

@@ -95,8 +95,8 @@ def timed(at: Place, say: Say) -> str:
     others = GROUPS * statistics.median(each)  # the first ones compile
     return (
         f"{GROUPS} groups of {ROWS} rows, 2 configurations of 8 epochs for each: one run took {whole:.1f} s, a run of"
-        f" one group {statistics.median(each):.1f} s (median of {SOME}, the longest {max(each):.1f} s), and so {GROUPS} of them about {others:.0f} s:"
-        f" {whole / others:.2f} of their time."
+        f" one group {statistics.median(each):.1f} s (median of {SOME}, the longest {max(each):.1f} s), and so"
+        f" {GROUPS} of them about {others:.0f} s: {whole / others:.2f} of their time."
     )
 
 
