@@ -11,7 +11,10 @@ from acts import cut, done, let_end
 from models import NOISY
 from processes import eventually
 from roles import another_role, own_schema, refused
+from timings import fastest, remember
 from workbench import Workbench, compile_text
+
+from cerebro_plpy.trainer.machine import width
 
 SEGMENTS, GRID = 2, 12
 SPACE: Mapping[str, Any] = {
@@ -122,11 +125,13 @@ def begun(person: Workbench, before: int, configs: int) -> int:
 
 
 def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: Workbench) -> None:
-    """Also where the run that it was told of is gone by then."""
+    """Also where the run that it was told of is gone by then. The form of each visit is no matter of time here."""
+    for size in (1, 2):
+        remember(bench, compile_text(), size, width(1), fastest("graph_loop"))
     space = {**SPACE, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}, "models": [2]}
     rates = [compile_text(f"SGD(learning_rate={0.2 / 1.6**n})") for n in range(GRID)]
     bench.configure("spread", rates, ["batch_size=2,epochs=4"], 2)
-    told = bench.fit("packed", "spread_out", "spread", 1, **CALL)
+    told = bench.fit("packed", "spread_out", "spread", 1, workers=1, **CALL)
     asked = json.dumps({"configs": 8, "space": space, "start_from": [f"run:{told}"]})
     call = {**CALL, "search": "tpe", "workers": 1, "search_params": asked}
     whole = bench.fit("packed", "whole", "noisy", 3, **call)

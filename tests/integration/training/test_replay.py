@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import psycopg2
 import pytest
 from models import NOISY
+from timings import fastest, remember
 from workbench import Workbench, compile_text
-
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.run.timings import digest
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
 FITS = ("batch_size=8,shuffle=True", "batch_size=8,shuffle=False")
@@ -79,26 +76,12 @@ def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
     return bench.rows("SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
 
 
-def remember(bench: Workbench, original: int, optimizer: str, fastest: str) -> None:
-    """Make believe that an earlier run found this form to be the fastest."""
-    machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report() r")
-    threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", original)
-    program = {
-        "architecture": json.loads(NOISY),
-        "compile": parse_compile_params(compile_text(optimizer)).to_json(),
-        "targets": [{"kind": "onehot", "classes": 3}],
-        "dtype_policy": None,
-    }
-    for form in ("graph_loop", "xla_step", "xla_loop"):
-        values = (machine, digest(program), 8, threads, form, 1e-9 if form == fastest else 1.0, 0.0)
-        bench.rows("INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s)", *values)
-
-
 @pytest.mark.long
 def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
     """Timings that are remembered decide the forms of a run; a replay takes them from its log."""
-    for optimizer, fastest in zip(OPTIMIZERS, ("xla_step", "xla_loop", "graph_loop"), strict=True):
-        remember(bench, original, optimizer, fastest)
+    threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", original)
+    for optimizer, form in zip(OPTIMIZERS, ("xla_step", "xla_loop", "graph_loop"), strict=True):
+        remember(bench, compile_text(optimizer), 8, threads, fastest(form))
     run = bench.fit("spread", "formed", "noisy", 2, seed=1)
     assert {form for _, _, form in forms(bench, run)} == {"graph_loop", "xla_step", "xla_loop"}
     shared_superuser.rows("DELETE FROM cerebro.form_timing")

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import psycopg2
 import pytest
 from models import NOISY
 from processes import eventually
+from timings import remember
 from workbench import Workbench, compile_text, several
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.run.timings import digest
 from cerebro_plpy.trainer.machine import cores, width
 
 EPOCHS, SEGMENTS = 2, 2
-
-
-def remember(bench: Workbench, threads: int, seconds_per_row: float) -> None:
-    """Make believe that an earlier run measured this with so many threads; learning rates make no difference."""
-    machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report() r")
-    program = {
-        "architecture": json.loads(NOISY),
-        "compile": parse_compile_params(compile_text()).to_json(),
-        "targets": [{"kind": "onehot", "classes": 3}],
-        "dtype_policy": None,
-    }
-    values = (machine, digest(program), 1, threads, "graph_loop", seconds_per_row, 0.0)
-    bench.rows("INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s)", *values)
 
 
 def threads_of(bench: Workbench, run: int) -> tuple[int, list[int]]:
@@ -41,8 +25,8 @@ def threads_of(bench: Workbench, run: int) -> tuple[int, list[int]]:
 def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(bench: Workbench) -> None:
     bench.pack("halves", SEGMENTS)
     bench.configure("two", several(2), ["batch_size=1,epochs=8"], bench.model(NOISY))
-    remember(bench, width(1), 0.1)
-    remember(bench, width(2), 1.0)
+    remember(bench, compile_text(), 1, width(1), {"graph_loop": 0.1})
+    remember(bench, compile_text(), 1, width(2), {"graph_loop": 1.0})
     before, watcher = bench.newest_run(), bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with bench.fitting("halves", "wide", "two", EPOCHS, schedule="rotation", seed=3) as fitted:
