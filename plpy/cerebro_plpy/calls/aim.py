@@ -69,10 +69,9 @@ ENDING_SHARE = 0.04
 
 @dataclass(frozen=True)
 class Aim:
-    """The table, the name of the model, how rows are divided, and configurations that are tried first, by the function
-    that was called (`module`).
+    """The table, the name of the model, how rows are divided, and configurations that are tried first.
 
-    `core` is how much of a core a process had when the call began.
+    `module` is the function that was called; `core` is how much of a core a process had when the call began.
     """
 
     module: str

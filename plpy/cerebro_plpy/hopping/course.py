@@ -181,9 +181,11 @@ class Course:
         the fewest has one more."""
         new = sum(not (trial.limit or trial.over) for trial in self.trials.values())
         most = min(1, self._free - new) if len(self._draws) > 1 else self._free - new
+        if most < 1:
+            return None
         own = {group: of_group(self.trials, group) for group, left in self._draws.items() if left}
         for group, trials in sorted(own.items(), key=lambda each: len(each[1])):
-            if most > 0 and not self.rule.ended(trials):
+            if not self.rule.ended(trials):
                 return Heard(None, (), min(self._draws[group], most), group)
         return None
 

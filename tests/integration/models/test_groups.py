@@ -126,18 +126,24 @@ def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
         refused(reseller, row.format("mine"), code="42704")
 
 
-@pytest.mark.long
-def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench: Workbench, sales: int) -> None:
+def cancelled(bench: Workbench, call: str, moment: str) -> int:
+    """The run of a call that is cancelled once a query about runs after the newest one is true."""
     watcher, before = bench.another(), bench.newest_run()
-    visits = "SELECT count(*) > 3 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    arguments = ARGUMENTS.replace("ensemble", "model => 'again', ensemble")
-    with bench.calling(lambda: bench.rows(f"SELECT cerebro.train('sales', 'amount', {arguments})")) as called:
-        eventually(lambda: watcher.value(visits, before))
+    with bench.calling(lambda: bench.rows(call)) as called:
+        eventually(lambda: watcher.value(moment, before))
         run_id = watcher.newest_run()
         watcher.rows("SELECT cerebro.cancel(%s)", run_id)
         with pytest.raises(psycopg2.errors.QueryCanceled):
             called.result(60)
     watcher.close()
+    return run_id
+
+
+@pytest.mark.long
+def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench: Workbench, sales: int) -> None:
+    visits = "SELECT count(*) > 3 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    arguments = ARGUMENTS.replace("ensemble", "model => 'again', ensemble")
+    run_id = cancelled(bench, f"SELECT cerebro.train('sales', 'amount', {arguments})", visits)
     bench.rows("SELECT cerebro.resume(%s)", run_id)
     assert bits(bench, run_id) == bits(bench, sales)
     bench.rows("SELECT cerebro.drop_model('again')")
@@ -207,16 +213,8 @@ def test_each_group_draws_configurations_of_its_own(bench: Workbench, sampled: i
 
 @pytest.mark.long
 def test_what_a_resumed_run_draws_is_what_it_would_have_drawn(bench: Workbench, sampled: int) -> None:
-    watcher, before = bench.another(), bench.newest_run()
     drawn = "SELECT count(*) > 1 FROM cerebro.config_log WHERE run_id > %s AND source = 'search'"
-    call = f"SELECT cerebro.train('sales', 'amount', model => 't', configs => 4, {SAMPLED})"
-    with bench.calling(lambda: bench.rows(call)) as called:
-        eventually(lambda: watcher.value(drawn, before))
-        run_id = watcher.newest_run()
-        watcher.rows("SELECT cerebro.cancel(%s)", run_id)
-        with pytest.raises(psycopg2.errors.QueryCanceled):
-            called.result(60)
-    watcher.close()
+    run_id = cancelled(bench, f"SELECT cerebro.train('sales', 'amount', model => 't', configs => 4, {SAMPLED})", drawn)
     bench.rows("SELECT cerebro.resume(%s)", run_id)
     assert bench.rows(DRAWN, run_id, run_id) == bench.rows(DRAWN, sampled, sampled)
     assert bits(bench, run_id) == bits(bench, sampled)
