@@ -11,7 +11,8 @@ from cerebro_plpy.calls.fit_request import Call, build_request
 from cerebro_plpy.calls.inputs import Inputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, finish
 from cerebro_plpy.configs.grid import check_size, how_many
-from cerebro_plpy.configs.search_rules import DIAGONALS, read_rule
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import DIAGONALS
 from cerebro_plpy.configs.space import read_lists, read_space
 from cerebro_plpy.configs.spec import FitArguments, SearchSpec
 from cerebro_plpy.database.caller import Database

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.configs import frameworks
-from cerebro_plpy.configs.search_rules import SearchRule, read_rule
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import SearchRule
 from cerebro_plpy.configs.spec import FitArguments, SingleModel
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed

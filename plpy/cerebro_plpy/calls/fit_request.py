@@ -16,7 +16,8 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule, rule_of_groups
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import SearchRule, Span, rule_of_groups
 from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec, metrics_iterations
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation

@@ -25,7 +25,7 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import UNSEEN, Functions, changes, functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_rules import read_rule
+from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation

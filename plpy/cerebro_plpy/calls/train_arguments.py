@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.search_rules import PBT, SearchRule, read_rule
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import PBT, SearchRule
 from cerebro_plpy.configs.templates.body import body
 from cerebro_plpy.configs.templates.choice import USUAL, find_template
 from cerebro_plpy.configs.templates.proposals import check_space

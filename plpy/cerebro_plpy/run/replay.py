@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.configs.early_stopping import EarlyStopping
-from cerebro_plpy.configs.search_rules import PATIENCE, read_rule
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import PATIENCE
 from cerebro_plpy.configs.spec import Ranking, epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql

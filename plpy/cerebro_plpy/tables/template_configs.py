@@ -12,7 +12,8 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.early_stopping import VALIDATION, EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, PBT, SearchRule, read_rule
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, PBT, SearchRule
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.body import body, loaded
 from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
@@ -120,7 +121,7 @@ def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
     """The cycles of learning rates that end where configurations of so many epochs are compared, if there are rungs."""
     if rule is None or rule.name not in (ASHA, HALVING, HYPERBAND, PASHA):
         return None
-    first, eta = rule.parameters.get("first_epochs", 1), rule.parameters["eta"]
+    first, eta = rule.first_rung(epochs), rule.parameters["eta"]
     count = len(rungs(epochs, eta, first))
     return Cycles(first, eta, count) if count > 1 else None
 

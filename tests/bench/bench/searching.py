@@ -18,8 +18,9 @@ from bench.courses import Tally, by_optuna, by_rule, one_by_one, order
 from bench.place import Place
 from bench.pools import EPOCHS, GENERATED, KINDS, Pool
 from bench.quality import ERRORS
-from cerebro_plpy.hopping.pasha import Pasha
-from cerebro_plpy.hopping.rules import Asha
+from cerebro_plpy.configs.search_arguments import read_rule
+from cerebro_plpy.configs.search_rules import Span
+from cerebro_plpy.hopping.rules import Rule
 
 SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
 ORDERS = 5
@@ -90,11 +91,11 @@ def judged(pools: Sequence[Pool]) -> Judged:
     for pool in pools:
         near, lacking = pool.best + NEAR * abs(pool.best), dict[str, list[float]]()
         for number in range(ORDERS):
-            ours = by_rule(pool, order(pool, pool.searched, number), Asha(EPOCHS))
+            ours = by_rule(pool, order(pool, pool.searched, number), _rule(pool, OURS))
             reached = ours.until(near)
             found.parts.append(math.inf if reached is None else reached / pool.visits)
             found.wholes.append(ours.visits / pool.visits)
-            other = by_rule(pool, order(pool, pool.searched, number), Pasha(EPOCHS))
+            other = by_rule(pool, order(pool, pool.searched, number), _rule(pool, PASHA))
             found.ceilings.append(other.visits / pool.visits)
             peers = {name: _best(peer, pool, ours.visits, number) for name, peer in PEERS.items()}
             for name, value in {OURS: ours.best, PASHA: other.best, **peers}.items():
@@ -102,6 +103,13 @@ def judged(pools: Sequence[Pool]) -> Judged:
         for name, gaps in lacking.items():
             found.gaps.setdefault(name, []).append(statistics.mean(gaps))
     return found
+
+
+def _rule(pool: Pool, name: str) -> Rule:
+    """What a search of this name comes to where nothing else is said of it."""
+    search = read_rule("bench", name, None, EPOCHS, templates=pool.searched is not pool.curves)
+    assert search is not None
+    return search.over(range(len(pool.curves)), Span(EPOCHS, range(1, EPOCHS + 1)))
 
 
 def _best(peer: Peer, pool: Pool, visits: int, number: int) -> float:

@@ -13,10 +13,10 @@ from cerebro_plpy.tables.template_configs import cycles_of
 RUNGS = ("asha", "pasha", "halving", "hyperband")
 
 
-@given(st.sampled_from(RUNGS), st.integers(1, 300), st.integers(2, 5), st.integers(1, 300))
-def test_cycles_end_where_configurations_are_compared(name: str, epochs: int, eta: int, first: int) -> None:
-    first = min(first, epochs) if "first_epochs" in PARAMETERS[name] else 1
-    rule = SearchRule(name, {key: {"eta": eta, "first_epochs": first}[key] for key in PARAMETERS[name]})
+@given(st.sampled_from(RUNGS), st.integers(1, 300), st.integers(2, 5), st.none() | st.integers(1, 300))
+def test_cycles_end_where_configurations_are_compared(name: str, epochs: int, eta: int, first: int | None) -> None:
+    known = {"eta": eta} if first is None else {"eta": eta, "first_epochs": first}
+    rule = SearchRule(name, {key: known[key] for key in PARAMETERS[name] if key in known})
     cycles = cycles_of(rule, epochs)
     if cycles is None:
         inner: list[int] = []
@@ -26,7 +26,8 @@ def test_cycles_end_where_configurations_are_compared(name: str, epochs: int, et
     assert [*inner, epochs] == list(compared)
     schedule = Rates(7, epochs, cycles).schedule(0.1)["config"]
     assert isinstance(schedule, dict)
-    assert schedule["decay_steps"] == 7 * epochs and schedule.get("first_decay_steps", 7 * first) == 7 * first
+    assert schedule["decay_steps"] == 7 * epochs
+    assert schedule.get("first_decay_steps", 7 * rule.first_rung(epochs)) == 7 * rule.first_rung(epochs)
 
 
 @pytest.mark.parametrize("name", sorted({*PARAMETERS} - {*RUNGS}))
