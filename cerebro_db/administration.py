@@ -1,14 +1,15 @@
-"""What administrators ask: who may use the extension, what it runs on, and which versions it has."""
+"""What is kept in order beside the work: who may use the extension, what it runs on, which runs stay, and its help."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from cerebro_db.calls import Calls
 
 
 class Administration:
-    """Methods of no run."""
+    """Methods that neither train nor predict."""
 
     _calls: Calls
 
@@ -34,3 +35,18 @@ class Administration:
     def worker_report(self) -> dict[str, Any]:
         """Opens a worker session as a run would, and says as whom: cerebro.worker_report."""
         return dict(self._calls.call_cerebro("worker_report"))
+
+    def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
+        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
+        return int(self._calls.call_cerebro("vacuum_runs", older_than=older_than))
+
+    def drop_run(self, run_id: int) -> None:
+        """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
+        self._calls.call_cerebro("drop_run", run_id=run_id)
+
+    def help(self, name: str | None = None, message: str | None = None) -> str:
+        """What the reference says of an SQL function, with the message 'usage' all of it: cerebro.help.
+
+        Without a name it lists all of them.
+        """
+        return str(self._calls.call_cerebro("help", name=name, message=message))

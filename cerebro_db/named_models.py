@@ -92,6 +92,14 @@ class NamedModels:
         """Removes a model by name with all its versions: cerebro.drop_model."""
         self._calls.call_cerebro("drop_model", model=model)
 
+    def grant_predict(self, model_table: str, role: str) -> None:
+        """Lets a role predict with a model by name, or those of a table, and not read it: cerebro.grant_predict."""
+        self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
+
+    def revoke_predict(self, model_table: str, role: str) -> None:
+        """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
+        self._calls.call_cerebro("revoke_predict", model_table=model_table, role=role)
+
 
 def _named(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Records[dict[str, Any]]:
     return Records([dict(zip(columns, row, strict=True)) for row in rows], list(columns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from cerebro_db.arguments import (
@@ -20,16 +21,41 @@ from cerebro_db.arguments import (
     parameter_text,
 )
 from cerebro_db.calls import Calls
+from cerebro_db.errors import InvalidParameter
+from cerebro_db.frames import write_frame
 from cerebro_db.options import options_of
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from cerebro_db.frames import Frame
+
 
 class Preparation:
     """Methods that write the tables which a fit reads."""
 
+    engine: sa.Engine
     _calls: Calls
+
+    def write_frame(self, frame: Frame, table: str) -> None:
+        """Writes the rows of a DataFrame, of pandas or polars, to a table that anyone may read as any other.
+
+        A table of that name is replaced where it was written from a DataFrame, too; DuplicateTable of any other.
+        """
+        write_frame(self.engine, frame, table)
+
+    def source_of(self, source: str | Frame, target: str, table: str | None = None) -> str:
+        """The table itself, named as in SQL; or one of the rows of a DataFrame, which it writes."""
+        if isinstance(source, str):
+            if table is not None:
+                raise InvalidParameter(
+                    f"table is {table!r}, but the rows are those of table {source} already",
+                    hint="Leave table out; it names where the rows of a DataFrame are written to.",
+                )
+            return source
+        name = table or self.engine.dialect.identifier_preparer.quote(f"{target}_rows")
+        write_frame(self.engine, source, name)
+        return name
 
     def load_model(
         self,

@@ -1,12 +1,13 @@
 """What a question about runs or tables is answered with: a list of records, which is shown as a table, and can become a
 DataFrame.
 
-pandas is not required: it is asked for only when a frame is wanted.
+Neither pandas nor polars is required: each is asked for only when its frame is wanted.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -23,6 +24,7 @@ from cerebro_db import errors
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 R = TypeVar("R")
 ROWS = 60
@@ -60,9 +62,16 @@ class Records(list[R]):
         """The table in a notebook."""
         headings, rows = self._shown()
         head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in rows)
+        body = "".join(f"<tr>{self._html_row(row, record)}</tr>" for row, record in zip(rows, self, strict=False))
         rest = "".join(f"<p>{text}</p>" for text in self._rest())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+    def _html_row(self, row: Sequence[str], record: R) -> str:
+        return "".join(f"<td>{self.html_cell(column, cell, record)}</td>" for column, cell in enumerate(row))
+
+    def html_cell(self, column: int, cell: str, record: R) -> str:
+        """What a notebook shows of a cell of a record."""
+        return html.escape(cell)
 
     def cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
         """The headings of the table, and what is in it of the first so many records."""
@@ -76,16 +85,37 @@ class Records(list[R]):
         return [f"… and {len(self) - ROWS} more"] if len(self) > ROWS else []
 
     def frame(self) -> pandas.DataFrame:
-        """The records as rows of a DataFrame; without records it has the columns all the same."""
+        """The records as rows of a DataFrame of pandas; without records it has the columns all the same."""
         try:
             import pandas
         except ImportError as error:
-            raise errors.MissingLibrary(
-                "pandas is not installed, and a DataFrame needs it",
-                hint="Run `pip install pandas`; or use the records as they are, they are a list.",
-                name="pandas",
-            ) from error
+            raise _missing("pandas") from error
         return pandas.DataFrame([values(record) for record in self], columns=list(self.columns))
+
+    def polars(self) -> polars.DataFrame:
+        """The records as rows of a DataFrame of polars, with columns of what is in all of them.
+
+        Fields such as `params`, whose keys differ, become JSON.
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise _missing("polars") from error
+        rows = [values(record) for record in self]
+        columns = {name: [_flat(row[name]) for row in rows] for name in self.columns}
+        return polars.DataFrame(columns, strict=False)
+
+
+def _missing(library: str) -> errors.MissingLibrary:
+    return errors.MissingLibrary(
+        f"{library} is not installed, and a DataFrame of it needs it",
+        hint=f"Run `pip install {library}`; or use the records as they are, they are a list.",
+        name=library,
+    )
+
+
+def _flat(value: object) -> object:
+    return json.dumps(value, default=str) if isinstance(value, Mapping) else value
 
 
 def text(value: object) -> str:

@@ -91,7 +91,8 @@ class RunReader:
                     f"table {table} does not exist", hint="Name it as in SQL, with its schema if need be."
                 )
             everything = sa.select(sa.text("*")).select_from(sa.table(found.relname, schema=found.nspname))
-            result = connection.execute(everything)
+            # Else the columns would be those that a table of this name had when it was read first.
+            result = connection.execution_options(compiled_cache=None).execute(everything)
             return Records(map(dict, result.mappings()), result.keys())
 
     def _read(self, record: type[R], query: sa.Select[tuple[object, ...]]) -> Records[R]:

@@ -37,11 +37,14 @@ from cerebro_db.preparation import Preparation
 from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
 from cerebro_db.show.board_list import Board
+from cerebro_db.show.curve_list import Curves
 from cerebro_db.show.live_bar import shown
 from cerebro_db.steering import Steering
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
+
+    from cerebro_db.frames import Frame
 
 
 def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Session:
@@ -92,6 +95,10 @@ class Session(Preparation, NamedModels, Administration, RunReader, Steering):
     def leaderboard(self, run_id: int) -> Board:
         """The configs of a run, best first. Shown, it is a table of what tells them apart."""
         return Board(super().leaderboard(run_id))
+
+    def learning_curve(self, run_id: int) -> Curves:
+        """Every metric of every config after every epoch at which it was computed. A notebook shows it as a picture."""
+        return Curves(super().learning_curve(run_id))
 
     def current_run(self) -> int | None:
         """The newest run that this session started; while a fit goes on in another thread, that one."""
@@ -307,37 +314,22 @@ class Session(Preparation, NamedModels, Administration, RunReader, Steering):
 
     @options_of(TrainOptions)
     def train(
-        self, source: str, target: str, *, progress: bool | None = None, **options: Unpack[TrainOptions]
+        self,
+        source: str | Frame,
+        target: str,
+        *,
+        table: str | None = None,
+        progress: bool | None = None,
+        **options: Unpack[TrainOptions],
     ) -> Board:
         """Trains a model by name that predicts a column of a raw table from its others: cerebro.train.
+
+        Rows of a DataFrame are written to `table` before, as `write_frame` does; else it is called `<target>_rows`.
 
         Returns the configurations that were tried, best first; with `background=True` those of a run that has just
         begun. `progress` shows the run as `fit` does. Ctrl-C cancels it.
         """
-        before = self.current_run()
+        before, name = self.current_run(), self.source_of(source, target, table)
         with shown(lambda: self._begun_after(before), progress) as look:
-            found = self._calls.rows_of_cerebro("train", look, source=source, target=target, **json_options(options))
+            found = self._calls.rows_of_cerebro("train", look, source=name, target=target, **json_options(options))
         return self.leaderboard(found[0][0])
-
-    def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
-        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
-        return int(self._calls.call_cerebro("vacuum_runs", older_than=older_than))
-
-    def drop_run(self, run_id: int) -> None:
-        """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
-        self._calls.call_cerebro("drop_run", run_id=run_id)
-
-    def grant_predict(self, model_table: str, role: str) -> None:
-        """Lets a role predict with a model by name, or those of a table, and not read it: cerebro.grant_predict."""
-        self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
-
-    def revoke_predict(self, model_table: str, role: str) -> None:
-        """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
-        self._calls.call_cerebro("revoke_predict", model_table=model_table, role=role)
-
-    def help(self, name: str | None = None, message: str | None = None) -> str:
-        """What the reference says of an SQL function, with the message 'usage' all of it: cerebro.help.
-
-        Without a name it lists all of them.
-        """
-        return str(self._calls.call_cerebro("help", name=name, message=message))

@@ -1,12 +1,17 @@
-"""A leaderboard as an answer: a list of its records, shown as the table of `cerebro-db watch`."""
+"""A leaderboard as an answer: a list, shown as the table of `cerebro-db watch`, and with bars in a notebook."""
 
 from __future__ import annotations
 
+import html
+import math
 from collections.abc import Sequence
 
 from cerebro_db.record_list import Records
 from cerebro_db.records import Standing
 from cerebro_db.show.boards import distinctions, number, seconds
+
+VALUE = 3
+"""The column of the values that rank."""
 
 
 class Board(Records[Standing]):
@@ -21,6 +26,17 @@ class Board(Records[Standing]):
         headings = ("rank", "mst_key", "params", metric, "status", "epochs", "seconds")
         told = distinctions([standing.params for standing in self])
         return headings, [_row(standing, text) for standing, text in zip(self[:count], told, strict=False)]
+
+    def html_cell(self, column: int, cell: str, record: Standing) -> str:
+        """Values have a bar, as long as they are large beside the largest one."""
+        largest = max(map(_size, self))
+        if column != VALUE or not _size(record):
+            return super().html_cell(column, cell, record)
+        return f'<meter max="{largest!r}" value="{_size(record)!r}"></meter> {html.escape(cell)}'
+
+
+def _size(standing: Standing) -> float:
+    return 0.0 if standing.value is None or not math.isfinite(standing.value) else abs(standing.value)
 
 
 def _row(standing: Standing, params: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Charts of a run as PNG files: how its configs learned, and what each worker did when.
+"""Charts of a run as PNG or SVG files: how its configs learned, and what each worker did when.
 
 Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state changes. Parameters and
 names are users' texts: nothing in them is read as mathematics.
@@ -199,5 +199,5 @@ def _save(figure: Figure, path: Path, title: str, handles: list[Artist]) -> Path
         for told in legend.get_texts():
             told.set_parse_math(False)
     FigureCanvasAgg(figure)
-    figure.savefig(path, format="png")
+    figure.savefig(path)
     return path

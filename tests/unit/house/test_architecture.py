@@ -49,8 +49,9 @@ ORDER = {
         "nursery",
     ),
     "cerebro_db": (
-        "errors", "driver", "records", "record_list", "run_reader", "arguments", "options", "show", "calls",
-        "preparation", "named_models", "steering", "administration", "session", "server", "check", "demo", "cli",
+        "errors", "driver", "records", "record_list", "run_reader", "frames", "arguments", "options", "show",
+        "calls", "preparation", "named_models", "steering", "administration", "session", "server", "check", "demo",
+        "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
