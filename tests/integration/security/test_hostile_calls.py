@@ -365,6 +365,7 @@ NEED_NO_TRAINER = (
     "remove_grants",
     "sealed_version",
     "template_fields",
+    "settings_of",
     "predict_blocks",
     "predict_ahead",
     "evaluation_blocks",

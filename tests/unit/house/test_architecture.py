@@ -50,8 +50,8 @@ ORDER = {
     ),
     "cerebro_db": (
         "errors", "driver", "records", "record_list", "run_reader", "frames", "arguments", "options", "show",
-        "calls", "preparation", "named_models", "steering", "administration", "session", "server", "check", "demo",
-        "cli",
+        "calls", "preparation", "named_models", "steering", "administration", "session", "server", "check", "dashboard",
+        "demo", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
@@ -65,7 +65,7 @@ SOLE_IMPORTERS = {
     "jax": {"cerebro_trainer.programs.jax_code", "cerebro_trainer.programs.jax_program"},
     "tensorflow": {"cerebro_trainer.programs.tensorflow_program", "cerebro_trainer.programs.event_files"},
     "PIL": {"cerebro_trainer.data.images"},
-    "optuna": {"cerebro_trainer.commands.suggestions"},
+    "optuna": {"cerebro_trainer.commands.suggestions", "cerebro_db.dashboard.optuna"},
     "plpy": set(),
 }
 

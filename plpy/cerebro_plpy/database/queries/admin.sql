@@ -13,7 +13,7 @@ WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' 
 GRANT EXECUTE ON ROUTINE {function} TO {role}
 
 -- name: grant_schema
-GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
+GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state, cerebro_optuna TO {role}
 
 -- name: grant_tables
 -- Who may update or delete the rows of a table may also lock it against everybody (LOCK TABLE); who may update columns may
@@ -34,7 +34,8 @@ GRANT INSERT (run_id, action, mst_key, change), UPDATE (status, reason, visits, 
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq, cerebro.act_log_act_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision,
                 cerebro.act, cerebro.act_log,
-                cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.feature, cerebro.template TO {role}
+                cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.feature, cerebro.template, cerebro.parameter TO {role};
+GRANT SELECT ON ALL TABLES IN SCHEMA cerebro_optuna TO {role}
 
 -- name: tenants
 -- The roles that are many tenants each, with one more or less.

@@ -1,0 +1,1 @@
+"""Pages on which runs are looked at in a browser."""
