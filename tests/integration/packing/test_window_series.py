@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from roles import another_role, own_schema, refused
-from trials import trials
 from workbench import Workbench
 
 WIDTH_AND_STRIDE = [(1, 1), (3, 3), (4, 2), (2, 5), (5, 1)]
@@ -79,7 +78,6 @@ def reference(rows: list[Sample], width: int, stride: int, rule: str, max_gap: i
     rule=st.sampled_from(["all", "last", "majority"]),
     max_gap=st.integers(0, 3),
 )
-@trials(50)
 def test_windows_are_those_of_a_loop(
     bench: Workbench, rows: list[Sample], shape: tuple[int, int], rule: str, max_gap: int
 ) -> None:
