@@ -79,6 +79,15 @@ def rectangle(values: ClassValues) -> ClassValues:
     return [row + [None] * (longest - len(row)) for row in rows]
 
 
+class WindowOptions(TypedDict, total=False):
+    """Of cerebro.window_series."""
+
+    stride: int
+    label: str
+    label_rule: str
+    max_gap: str
+
+
 class PackOptions(TypedDict, total=False):
     """Of training_preprocessor_dl."""
 

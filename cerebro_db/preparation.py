@@ -15,6 +15,7 @@ from cerebro_db.arguments import (
     PackOptions,
     PackValidationOptions,
     ScheduleOptions,
+    WindowOptions,
     architecture_json,
     flat_weights,
     grid_text,
@@ -100,6 +101,15 @@ class Preparation:
         """Deletes a custom function by its id or its name: delete_custom_function. For superusers."""
         key = {"name": function} if isinstance(function, str) else {"id": function}
         self._calls.call("delete_custom_function", object_table=object_table, **key)
+
+    @options_of(WindowOptions)
+    def window_series(
+        self, source: str, output: str, id: str, ts: str, columns: str, width: int, **options: Unpack[WindowOptions]
+    ) -> None:
+        """Cuts series, one for each id in the order of ts, into windows of equal length: cerebro.window_series."""
+        self._calls.call_cerebro(
+            "window_series", source=source, output=output, id=id, ts=ts, columns=columns, width=width, **options
+        )
 
     @options_of(PackOptions)
     def pack(

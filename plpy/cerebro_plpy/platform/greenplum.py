@@ -53,6 +53,7 @@ DIRECT = {"gp_interconnect_type": "tcp"}
 CLAUSES = {
     "distributed_by_mst_key": "DISTRIBUTED BY (mst_key)",
     "distributed_by_dist_key": "DISTRIBUTED BY (__dist_key__)",
+    "distributed_by_window_id": "DISTRIBUTED BY (window_id)",
     "distributed_replicated": "DISTRIBUTED REPLICATED",
     "distributed_randomly": "DISTRIBUTED RANDOMLY",
 }

@@ -23,6 +23,7 @@ CLAUSES = dict.fromkeys(
     (
         "distributed_by_mst_key",
         "distributed_by_dist_key",
+        "distributed_by_window_id",
         "distributed_replicated",
         "distributed_randomly",
     ),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from scripts import printed
 from servers import Database
 from workbench import Workbench, opened
 
@@ -64,16 +64,10 @@ def scripts(
     return folder / "guide"
 
 
-def psql(url: str, script: Path) -> None:
-    command = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", str(script), url]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("scripts", "name"), CASES, indirect=["scripts"])
 def test_a_script_of_the_guide(scripts: Path, shared_database: Database, name: str) -> None:
     first = scripts / f"{name}{SUPERUSERS}.sql"
     if first.exists():
-        psql(shared_database.superuser_url, first)
-    psql(shared_database.url, scripts / f"{name}.sql")
+        printed(shared_database.superuser_url, first)
+    printed(shared_database.url, scripts / f"{name}.sql")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Protocol
 
 import psycopg2
 import pytest
+from scripts import printed
 
 OTHER_ROWS = "on Greenplum rows are packed in another order each time"
 SCRIPTS = Path(__file__).parents[2] / "sql"
@@ -18,23 +18,14 @@ class Database(Protocol):
     def url(self) -> str: ...
 
 
-def psql(url: str, script: str) -> str:
-    """What the script prints; messages of the server, which tell times, are not part of it."""
-    command = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file"]
-    command += [str(SCRIPTS / script), url]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("tour", [pytest.param("raw", marks=pytest.mark.postgresql(OTHER_ROWS)), "tour"])
 def test_the_tours_print_what_the_readme_shows(database: Database, tour: str) -> None:
-    assert psql(database.url, f"{tour}.sql") == (SCRIPTS / f"{tour}.out").read_text()
+    assert printed(database.url, SCRIPTS / f"{tour}.sql") == (SCRIPTS / f"{tour}.out").read_text()
 
 
 @pytest.mark.long
 def test_a_madlib_user_s_workflow_on_iris(database: Database, connection: psycopg2.extensions.connection) -> None:
-    psql(database.url, "iris.sql")
+    printed(database.url, SCRIPTS / "iris.sql")
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*), count(model_weights) FROM iris_model")
         assert cursor.fetchone() == (12, 12)

@@ -19,13 +19,13 @@ def test_the_tours_in_the_readme_are_the_golden_files(tour: str) -> None:
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_tests_that_documents_name_are_there() -> None:
     tests = [str(path) for path in ROOT.glob("tests/**/test_*.py")]
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for name in re.findall(r"`((?:[\w/]*/)?test_\w+\.py)`", page.read_text()):
             assert any(path.endswith("/" + name) for path in tests), f"{page.name} names {name}"

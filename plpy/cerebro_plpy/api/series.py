@@ -1,0 +1,27 @@
+"""The function of sql/32-series.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls.window_series import WindowArguments, make_windows
+
+
+def window_series(
+    plpy: Any,
+    gd: Globals,
+    source: str | None,
+    output: str | None,
+    id_column: str | None,
+    ts: str | None,
+    columns: str | None,
+    width: int | None,
+    stride: int | None,
+    label: str | None,
+    label_rule: str | None,
+    max_gap: str | None,
+) -> None:
+    """Make a table of the windows of series."""
+    given = WindowArguments(source, output, id_column, ts, columns, width, stride, label, label_rule, max_gap)
+    call(plpy, gd, lambda db: make_windows(db, given))
