@@ -88,21 +88,39 @@ def measured(at: Place, seeds: int, say: Say) -> dict[str, list[Judged]]:
 def judged(pools: Sequence[Pool]) -> Judged:
     """What searches come to over the pools of a table, one for each seed."""
     found = Judged(pools[0].table, pools[0].metric)
+    theirs: dict[str, list[list[float]]] = {}
     for pool in pools:
-        near, lacking = pool.best + NEAR * abs(pool.best), dict[str, list[float]]()
-        for number in range(ORDERS):
-            ours = by_rule(pool, order(pool, pool.searched, number), _rule(pool, OURS))
-            reached = ours.until(near)
-            found.parts.append(math.inf if reached is None else reached / pool.visits)
-            found.wholes.append(ours.visits / pool.visits)
-            other = by_rule(pool, order(pool, pool.searched, number), _rule(pool, PASHA))
-            found.ceilings.append(other.visits / pool.visits)
-            peers = {name: _best(peer, pool, ours.visits, number) for name, peer in PEERS.items()}
-            for name, value in {OURS: ours.best, PASHA: other.best, **peers}.items():
-                lacking.setdefault(name, []).append((value - pool.best) / abs(pool.best))
-        for name, gaps in lacking.items():
+        ours, visits = _of_rules(found, pool)
+        for name, gaps in ours.items():
             found.gaps.setdefault(name, []).append(statistics.mean(gaps))
+        for name, peer in PEERS.items():
+            kinds = [pool] if pool.searched is pool.curves else [pool, pool._replace(curves=pool.searched)]
+            for number, kind in enumerate(kinds):
+                gaps = [_gap(pool, peer(kind, within, order).best) for order, within in enumerate(visits)]
+                theirs.setdefault(name, [[] for _ in kinds])[number].append(statistics.mean(gaps))
+    # A peer has the learning rates of a whole grid or those of a search, whatever suits it better on that table.
+    found.gaps.update({name: min(kinds, key=statistics.mean) for name, kinds in theirs.items()})
     return found
+
+
+def _of_rules(found: Judged, pool: Pool) -> tuple[Mapping[str, list[float]], list[int]]:
+    """What our rules lack over a pool, and how many visits `asha` made, order by order."""
+    near, lacking, visits = pool.best + NEAR * abs(pool.best), dict[str, list[float]](), list[int]()
+    for number in range(ORDERS):
+        ours, other = (by_rule(pool, order(pool, pool.searched, number), _rule(pool, name)) for name in (OURS, PASHA))
+        reached = ours.until(near)
+        found.parts.append(math.inf if reached is None else reached / pool.visits)
+        found.wholes.append(ours.visits / pool.visits)
+        found.ceilings.append(other.visits / pool.visits)
+        for name, tally in ((OURS, ours), (PASHA, other)):
+            lacking.setdefault(name, []).append(_gap(pool, tally.best))
+        visits.append(ours.visits)
+    return lacking, visits
+
+
+def _gap(pool: Pool, value: float) -> float:
+    """What a value lacks to the grid's best, as a part of it."""
+    return (value - pool.best) / abs(pool.best)
 
 
 def _rule(pool: Pool, name: str) -> Rule:
@@ -110,12 +128,6 @@ def _rule(pool: Pool, name: str) -> Rule:
     search = read_rule("bench", name, None, EPOCHS, templates=pool.searched is not pool.curves)
     assert search is not None
     return search.over(range(len(pool.curves)), Span(EPOCHS, range(1, EPOCHS + 1)))
-
-
-def _best(peer: Peer, pool: Pool, visits: int, number: int) -> float:
-    """What a peer comes to, with learning rates as in a whole grid or as in a search, whatever suits it better."""
-    kinds = [pool] if pool.searched is pool.curves else [pool, pool._replace(curves=pool.searched)]
-    return min(peer(each, visits, number).best for each in kinds)
 
 
 def report(found: Mapping[str, Sequence[Judged]]) -> str:
