@@ -56,3 +56,18 @@ def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None)
     """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each configuration."""
     with _session(url) as session:
         _tell(session.export_tensorboard(run, output, force=force))
+
+
+@app.command()
+def mlflow(
+    run: Run,
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="MLflow's store or server; else as its settings say.")
+    ] = None,
+    experiment: Annotated[str, typer.Option(help="Experiment of MLflow.")] = "cerebro_db",
+    force: Annotated[bool, typer.Option("--force", help="Delete there what was logged of the run before.")] = False,
+    url: Url = None,
+) -> None:
+    """Log a run to MLflow, with a nested run for each configuration, and print its id there."""
+    with _session(url) as session:
+        typer.echo(session.export_mlflow(run, tracking_uri, experiment=experiment, force=force))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cerebro_db.export import event_files, model_files
+from cerebro_db.export import event_files, model_files, tracked_runs
 from cerebro_db.export.stored_models import Wanted, read_model
+from cerebro_db.export.tracked_runs import EXPERIMENT, Target
 from cerebro_db.run_reader import RunReader
 
 
@@ -32,3 +33,12 @@ class Exports(RunReader):
     def export_tensorboard(self, run_id: int, path: str | Path, *, force: bool = False) -> list[Path]:
         """Writes event files for TensorBoard, a folder for each configuration: metrics and hyperparameters."""
         return event_files.write_run(self, run_id, Path(path), force)
+
+    def export_mlflow(
+        self, run_id: int, tracking_uri: str | None = None, *, experiment: str = EXPERIMENT, force: bool = False
+    ) -> str:
+        """Logs a run to MLflow, with a nested run for each configuration; returns the id that it has there.
+
+        Without a `tracking_uri` it is where MLflow's own settings say. `force` deletes there what was logged before.
+        """
+        return tracked_runs.write_run(self, run_id, Target(tracking_uri, experiment), force)
