@@ -139,7 +139,7 @@ $(MADE):
 
 .venv/dev: .venv/runtime
 	@echo "Installing JAX, Optuna, pytest, ruff and mypy; the first time this downloads some 90 MB"
-	@.ci/packages $(PYTHON) tensorflow,jax,automl,demo,dev
+	@.ci/packages $(PYTHON) tensorflow,jax,automl,demo,export,dev
 	@touch .venv/runtime $@
 
 .venv/bench: .venv/runtime

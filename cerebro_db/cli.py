@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cerebro_db.errors import CerebroError, MissingLibrary, ObjectNotReady
+from cerebro_db.commands import export
+from cerebro_db.commands.dashboard import dashboard
+from cerebro_db.commands.database import ELSE, Url, running
+from cerebro_db.errors import CerebroError, MissingLibrary
 from cerebro_db.server.embedded_server import PORT, EmbeddedServer
 
 app = typer.Typer(
@@ -20,31 +22,17 @@ app = typer.Typer(
 )
 server = typer.Typer(no_args_is_help=True, help="The embedded server: a private PostgreSQL, ready to use.")
 app.add_typer(server, name="server")
+app.add_typer(export.app, name="export")
+app.command()(dashboard)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the server.", file_okay=False)]
 Port = Annotated[int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)]
-ELSE = "else the one of libpq's variables, such as PGHOST; else that of the embedded server."
-Url = Annotated[str | None, typer.Option(help=f"Database; {ELSE}")]
 
 NOT_RUNNING = 3  # as in the exit codes of pg_ctl and of init scripts
-# Of libpq's variables those that name a server or a database; PGUSER alone may be set for anything.
-LIBPQ = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 
 
 def _say(message: str) -> None:
     typer.echo(message, err=True)
-
-
-def _running(url: str | None) -> str:
-    """The database that is meant: of a URL without a name libpq's variables say the rest."""
-    named = url or ("postgresql://" if any(map(os.environ.get, LIBPQ)) else None)
-    found = named or EmbeddedServer().status().url
-    if found is None:
-        raise ObjectNotReady(
-            "no database was named, and the embedded server does not run",
-            hint="Give a URL, or set PGHOST or PGDATABASE; or `cerebro-db server start` starts the embedded server.",
-        )
-    return found
 
 
 @server.command()
@@ -76,7 +64,7 @@ def check(url: Annotated[str | None, typer.Argument(help=f"Database to check; {E
     """Check a server step by step, and say what to do about each failure."""
     from cerebro_db.check.steps import main
 
-    raise typer.Exit(main(_running(url)))
+    raise typer.Exit(main(running(url)))
 
 
 @app.command()
@@ -100,7 +88,7 @@ def watch(
     """Show a run while it goes on."""
     from cerebro_db.show.watch import watch
 
-    raise typer.Exit(watch(_running(url), run))
+    raise typer.Exit(watch(running(url), run))
 
 
 def main() -> None:

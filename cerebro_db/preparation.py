@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from cerebro_db.arguments import (
 from cerebro_db.calls import Calls
 from cerebro_db.errors import InvalidParameter
 from cerebro_db.frames import write_frame
+from cerebro_db.model_sources import Source, read_source, read_weights
 from cerebro_db.options import options_of
 
 if TYPE_CHECKING:
@@ -60,22 +62,27 @@ class Preparation:
 
     def load_model(
         self,
-        model: KerasModel | Mapping[str, Any] | str,
+        model: KerasModel | Mapping[str, Any] | str | Path,
         table: str,
         *,
         name: str | None = None,
         description: str | None = None,
-        weights: Iterable[NDArray[Any]] | None = None,
+        weights: Iterable[NDArray[Any]] | Path | None = None,
     ) -> None:
         """Stores an architecture (a Keras model, its JSON text, or that as a dict) as a row of `table`.
 
-        `weights`, as of model.get_weights(), are where training starts, as flat float32 in that order.
+        `weights`, as of model.get_weights(), are where training starts, as flat float32 in that order; or the Path of a
+        safetensors file, of an export or with a state_dict of PyTorch. The Path of a .keras file, or of a folder of an
+        export, has both.
         """
+        source = Source(architecture_json(model), None) if not isinstance(model, Path) else read_source(model)
+        given = read_weights(source.architecture, weights) if isinstance(weights, Path) else weights
+        chosen = source.weights if given is None else given
         self._calls.call(
             "load_keras_model",
             keras_model_arch_table=table,
-            model_arch=architecture_json(model),
-            model_weights=None if weights is None else flat_weights(weights),
+            model_arch=source.architecture,
+            model_weights=None if chosen is None else flat_weights(chosen),
             name=name,
             description=description,
         )

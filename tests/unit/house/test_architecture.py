@@ -50,8 +50,8 @@ ORDER = {
     ),
     "cerebro_db": (
         "errors", "driver", "records", "record_list", "run_reader", "frames", "arguments", "options", "show",
-        "calls", "preparation", "named_models", "steering", "administration", "session", "server", "check", "dashboard",
-        "demo", "cli",
+        "calls", "export", "model_sources", "preparation", "named_models", "steering", "administration", "session",
+        "server", "check", "dashboard", "demo", "commands", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.

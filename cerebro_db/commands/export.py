@@ -1,0 +1,73 @@
+"""`cerebro-db export`: models and runs as files for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cerebro_db.commands.database import Url, running
+
+if TYPE_CHECKING:
+    from cerebro_db.session import Session
+
+app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
+
+Model = Annotated[str, typer.Argument(help="Model by name, or TABLE:MST_KEY of a model table.")]
+Version = Annotated[int | None, typer.Option(help="Version of a model by name; else the one that predicts.", min=1)]
+Group = Annotated[str | None, typer.Option(help="Group of rows whose own model is meant.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
+Run = Annotated[int, typer.Argument(help="Id of the run.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+def _session(url: str | None) -> Session:
+    from cerebro_db.session import connect
+
+    return connect(running(url))
+
+
+def _tell(paths: list[Path]) -> None:
+    for path in paths:
+        typer.echo(path)
+
+
+@app.command()
+def keras(
+    model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
+) -> None:
+    """Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it."""
+    with _session(url) as session:
+        _tell(session.export_keras(model, output, version=version, group=group, force=force))
+
+
+@app.command()
+def safetensors(
+    model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
+) -> None:
+    """Write a folder with weights as safetensors, architecture and recipe as JSON."""
+    with _session(url) as session:
+        _tell(session.export_safetensors(model, output, version=version, group=group, force=force))
+
+
+@app.command()
+def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None) -> None:
+    """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each configuration."""
+    with _session(url) as session:
+        _tell(session.export_tensorboard(run, output, force=force))
+
+
+@app.command()
+def mlflow(
+    run: Run,
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="MLflow's store or server; else as its settings say.")
+    ] = None,
+    experiment: Annotated[str, typer.Option(help="Experiment of MLflow.")] = "cerebro_db",
+    force: Annotated[bool, typer.Option("--force", help="Delete there what was logged of the run before.")] = False,
+    url: Url = None,
+) -> None:
+    """Log a run to MLflow, with a nested run for each configuration, and print its id there."""
+    with _session(url) as session:
+        typer.echo(session.export_mlflow(run, tracking_uri, experiment=experiment, force=force))

@@ -1,0 +1,221 @@
+"""Models as files: plain Keras, in a process with nothing of ours, says what the database says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from roles import another_role
+from safetensors.numpy import load_file
+from versions import encoded_table
+from workbench import Workbench, several
+
+import cerebro_db
+from cerebro_db import errors
+from cerebro_plpy.configs.templates.choice import TEMPLATES as KNOWN
+from cerebro_plpy.features.recipe import Recipe
+
+SHOPS = """
+    CREATE TABLE shops AS
+    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
+           CASE WHEN n % 5 > 0 THEN date '2020-01-01' + n % 400 END AS opened,
+           n * 31 % 97 / 10.0 AS fare, n % 4 = 0 AS fair,
+           (SELECT array_agg(sin(n + s / 3.0)) FROM generate_series(1, 12) s) AS wave,
+           (SELECT array_agg(ARRAY[(n * s) % 7, s, n % 5, 1, 2, 3, n % 11, 0]) FROM generate_series(1, 8) s) AS tile,
+           (SELECT string_agg((ARRAY['red', 'blue', 'green', 'far', 'off'])[(n * w) % 5 + 1] || (n * w) % 17, ' ')
+            FROM generate_series(1, 9) w) AS said,
+           n % 3 = 0 OR n * 31 % 97 > 80 AS open, (n * 31 % 97)::double precision * 1000 + n % 3 AS turnover
+    FROM generate_series(1, 300) AS n"""
+PLAIN = """
+import pathlib, sys
+import numpy as np
+import keras
+for folder in map(pathlib.Path, sys.argv[1:]):
+    model = keras.saving.load_model(folder / "it.keras", safe_mode=True)
+    given = np.load(folder / "given.npz")
+    np.save(folder / "out.npy", model.predict({each.name: given[each.name] for each in model.inputs}, verbose=0))
+"""
+TEMPLATES = [template.name for template in KNOWN]
+WRITTEN = ["recipe.json", "architecture.json", "weights.safetensors"]
+# What Keras with TensorFlow does to arrays of numpy 2.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+TYPES = '{"wave": "series", "tile": "image", "said": "text"}'
+
+
+@pytest.fixture(scope="module")
+def shops(bench: Workbench) -> str:
+    bench.rows(SHOPS)
+    bench.rows("CREATE VIEW opening AS SELECT id, age, deck, opened, fare, fair, wave, tile, said, open FROM shops")
+    bench.rows("CREATE VIEW turning AS SELECT id, age, deck, opened, fare, fair, wave, tile, said, turnover FROM shops")
+    return "shops"
+
+
+@pytest.fixture(scope="module")
+def session(bench: Workbench, shops: str) -> Iterator[cerebro_db.Session]:
+    with cerebro_db.connect(bench.url) as opened:
+        yield opened
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs `cerebro-db export`, as a person would."""
+    words = [sys.executable, "-I", "-m", "cerebro_db", "export", *map(str, arguments)]
+    return subprocess.run(words, cwd="/", capture_output=True, text=True)
+
+
+def train(bench: Workbench, model: str, source: str, target: str, *templates: str, **more: int) -> None:
+    told = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1, **more}
+    rest = ", ".join(f"{name} => {value}" for name, value in told.items())
+    call = f"SELECT * FROM cerebro.train(%s, %s, model => %s, models => %s, types => %s::jsonb, {rest})"
+    bench.rows(call, source, target, model, list(templates), TYPES)
+
+
+def inputs(bench: Workbench, recipe: Recipe, source: str, path: Path) -> list[str]:
+    """What the database makes of the rows of a table by a recipe, as a file of arrays; the ids of the rows."""
+    bench.rows("DROP TABLE IF EXISTS encoded")
+    names = encoded_table(bench, "encoded", recipe, source, "id").split(", ")
+    rows = bench.rows(f"SELECT id::text, {', '.join(names)} FROM encoded ORDER BY id")
+    columns = zip(names, zip(*(row[1:] for row in rows), strict=True), strict=True)
+    arrays = {name: np.array(values, np.float32).reshape(len(rows), -1) for name, values in columns}
+    np.savez(path, allow_pickle=False, **arrays)
+    return [row[0] for row in rows]
+
+
+def plain_keras(*folders: Path) -> None:
+    """Predicts for what is given in folders, in a process that has Keras alone."""
+    done = subprocess.run([sys.executable, "-I", "-c", PLAIN, *folders], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def export(bench: Workbench, session: cerebro_db.Session, model: str, source: str, folder: Path) -> list[str]:
+    """Exports a model with the inputs of the rows of a table; their ids."""
+    _, beside = session.export_keras(model, folder / "it.keras")
+    features = json.loads(beside.read_text())["features"]
+    return inputs(bench, Recipe.from_json({"version": 1, "features": features}), source, folder / "given.npz")
+
+
+def check(bench: Workbench, model: str, source: str, ids: list[str], folder: Path) -> None:
+    """What plain Keras has said is what the database says."""
+    found, told = np.load(folder / "out.npy"), json.loads((folder / "it.json").read_text())
+    rows = bench.rows(
+        "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, id_col => 'id')", model, source
+    )
+    said = {row[0]: row for row in rows}
+    if told["task"] == "regression":
+        expected = np.array([float(said[name][1]) for name in ids])
+        assert np.allclose(found[:, 0], expected, rtol=1e-6, atol=1e-6)
+    else:
+        expected = np.array([[said[name][2][label] for label in told["classes"]] for name in ids])
+        assert np.abs(found - expected).max() < 1e-6
+
+
+@pytest.mark.long_for(target="turnover")
+@pytest.mark.parametrize(("source", "target"), [("opening", "open"), ("turning", "turnover")])
+def test_plain_keras_says_what_the_database_says(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str, target: str
+) -> None:
+    """Of every template."""
+    ids = {}
+    for template in TEMPLATES:
+        train(bench, template, source, target, template)
+        ids[template] = export(bench, session, template, source, tmp_path / template)
+    plain_keras(*(tmp_path / template for template in ids))
+    for template, names in ids.items():
+        check(bench, template, source, names, tmp_path / template)
+        bench.rows("SELECT cerebro.drop_model(%s)", template)
+
+
+def test_an_ensemble_is_one_file_and_a_folder_has_its_weights_by_layer(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    train(bench, "several", "opening", "open", "realmlp_simple", "linear", "resnet", configs=3, ensemble=5)
+    assert bench.value("SELECT template FROM cerebro.model_version WHERE model = 'several'") == "ensemble"
+    ids = export(bench, session, "several", "opening", tmp_path)
+    plain_keras(tmp_path)
+    check(bench, "several", "opening", ids, tmp_path)
+    folder = tmp_path / "several"
+    paths = session.export_safetensors("several", folder)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in paths}
+    found = load_file(folder / "weights.safetensors")
+    assert any(name.startswith("member_2/") for name in found)
+    assert json.loads((folder / "recipe.json").read_text()) == json.loads((tmp_path / "it.json").read_text())
+
+
+def test_a_model_of_a_table_is_named_by_its_key(bench: Workbench, session: cerebro_db.Session, tmp_path: Path) -> None:
+    bench.pack("points_packed", 2)
+    bench.configure("points_configs", several(2))
+    bench.fit("points_packed", "points_model", "points_configs", 1, seed=1)
+    bench.rows("SELECT madlib_predict('points_model', 'points', 'id', 'x', 'told', mst_key => 2)")
+    _, beside = session.export_keras("points_model:2", tmp_path / "it.keras")
+    rows = bench.rows("SELECT x FROM points ORDER BY id")
+    (taken,) = json.loads(beside.read_text())["network_inputs"]
+    np.savez(tmp_path / "given.npz", allow_pickle=False, **{taken["name"]: np.array([x for (x,) in rows], np.float32)})
+    plain_keras(tmp_path)
+    found = np.load(tmp_path / "out.npy")
+    said = bench.rows("SELECT prob FROM told ORDER BY id, class_value")
+    assert np.abs(found.reshape(-1) - np.array([p for (p,) in said])).max() < 1e-6
+    with pytest.raises(errors.UndefinedObject, match="mst_key 9"):
+        session.export_keras("points_model:9", tmp_path / "other.keras")
+
+
+def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    train(bench, "small", "opening", "open", "linear")
+    path = tmp_path / "small.keras"
+    for model, version in (("none", None), ("small", 7)):
+        with pytest.raises(errors.UndefinedObject, match="you have no model"):
+            session.export_keras(model, path, version=version)
+    with pytest.raises(errors.InvalidParameter, match=r"ends in \.keras"):
+        session.export_keras("small", tmp_path / "small.h5")
+    assert not [*tmp_path.iterdir()]
+    session.export_keras("small", path)
+    with pytest.raises(errors.DuplicateObject, match="exists already"):
+        session.export_keras("small", path)
+    assert session.export_keras("small", path, force=True) == [path, path.with_suffix(".json")]
+    assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
+
+
+def test_the_command_line_writes_the_same_and_says_what_is_wrong(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    folder = tmp_path / "small"
+    told = command("safetensors", "small", "-o", folder, "--version", 1, "--url", bench.url)
+    assert told.returncode == 0 and told.stdout.split() == [str(folder / name) for name in WRITTEN]
+    again = command("safetensors", "small", "-o", folder, "--url", bench.url)
+    assert again.returncode == 1 and "exists already" in again.stderr and "Traceback" not in again.stderr
+    assert command("safetensors", "small", "-o", folder, "--url", bench.url, "--force").returncode == 0
+    session.export_safetensors("small", tmp_path / "own")
+    assert all((tmp_path / "own" / path.name).read_bytes() == path.read_bytes() for path in folder.iterdir())
+
+
+def test_a_library_that_is_missing_is_named_with_its_extra(session: cerebro_db.Session, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "keras", None)
+        with pytest.raises(errors.MissingLibrary, match="keras") as found:
+            session.export_keras("small", tmp_path / "it.keras")
+    assert found.value.name == "keras" and ".[export,tensorflow]" in str(found.value.hint)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_who_has_no_right_to_a_model_cannot_export_it(
+    bench: Workbench, session: cerebro_db.Session, shared_superuser: Workbench, tmp_path: Path
+) -> None:
+    path = tmp_path / "theirs.keras"
+    with another_role(bench, shared_superuser, "exporter") as other, cerebro_db.connect(other.url) as stranger:
+        with pytest.raises(errors.UndefinedObject, match="you have no model"):
+            stranger.export_keras("small", path)
+        session.grant_predict("small", "exporter")
+        with pytest.raises(errors.InsufficientPrivilege, match="granted predictions"):
+            stranger.export_keras("small", path)
+        bench.rows(
+            "CREATE TABLE public.closed AS SELECT 1 AS mst_key, '{}'::json AS model_arch, 'a'::bytea AS model_weights"
+        )
+        with pytest.raises(errors.InsufficientPrivilege, match="permission denied for table closed"):
+            stranger.export_keras("public.closed:1", path)
+        session.revoke_predict("small", "exporter")
+    assert not path.exists()

@@ -1,0 +1,152 @@
+"""Models that come as files, as the database has them afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+from workbench import Workbench
+
+import cerebro_db
+from cerebro_db import errors
+
+# What Keras with TensorFlow does to arrays of numpy 2.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+Array = NDArray[np.float32]
+
+
+@pytest.fixture(scope="module")
+def session(bench: Workbench) -> Iterator[cerebro_db.Session]:
+    with cerebro_db.connect(bench.url) as opened:
+        yield opened
+
+
+def mixed(*, flat: bool = False) -> keras.Model:
+    """A model with each layer that PyTorch has alike, over images."""
+    layers = keras.layers
+    made = keras.Sequential(
+        [
+            keras.Input((6, 6, 2)),
+            layers.Conv2D(3, (2, 3), name="conv"),
+            layers.BatchNormalization(name="norm"),
+            layers.Flatten(name="flat") if flat else layers.GlobalAveragePooling2D(name="pool"),
+            layers.LayerNormalization(name="even"),
+            layers.Dense(4, name="last"),
+        ]
+    )
+    draws = np.random.default_rng(1)
+    made.set_weights([draws.uniform(0.5, 2.0, each.shape).astype(np.float32) for each in made.weights])
+    return made
+
+
+def stored(bench: Workbench, table: str) -> tuple[str, bytes]:
+    """The newest row of an architecture table."""
+    query = f"SELECT model_arch::text, model_weights FROM {table} ORDER BY model_id DESC LIMIT 1"
+    architecture, weights = bench.row(query)
+    return architecture, bytes(weights)
+
+
+def flat(model: keras.Model) -> bytes:
+    return b"".join(each.astype("<f4").tobytes() for each in model.get_weights())
+
+
+def test_a_keras_file_has_architecture_and_weights(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    model = mixed()
+    model.save(tmp_path / "it.keras")
+    session.load_model(tmp_path / "it.keras", "files")
+    architecture, weights = stored(bench, "files")
+    assert json.loads(architecture) == json.loads(model.to_json()) and weights == flat(model)
+
+
+def test_an_exported_folder_comes_back_to_the_bit(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    bench.pack("points_packed", 2)
+    bench.configure("one", ["optimizer='SGD()',loss='categorical_crossentropy'"])
+    bench.fit("points_packed", "points_model", "one", 1, seed=1)
+    session.export_safetensors("points_model:1", tmp_path / "it")
+    session.load_model(tmp_path / "it", "files")
+    row = bench.row("SELECT model_arch::text, model_weights FROM points_model")
+    architecture, weights = stored(bench, "files")
+    assert json.loads(architecture) == json.loads(row[0]) and weights == bytes(row[1])
+    session.load_model(architecture, "files", weights=tmp_path / "it" / "weights.safetensors")
+    assert stored(bench, "files")[1] == weights
+
+
+def state_dict(model: keras.Model, *, numbered: bool = False) -> dict[str, Array]:
+    """The weights of `mixed` as PyTorch has them."""
+    conv, bias, gamma, beta, mean, variance, even, odd, kernel, last = _by_layer(model)
+    named = {
+        "conv": {"weight": conv.transpose(3, 2, 0, 1), "bias": bias},
+        "norm": {"weight": gamma, "bias": beta, "running_mean": mean, "running_var": variance},
+        "even": {"weight": even, "bias": odd},
+        "last": {"weight": kernel.T, "bias": last},
+    }
+    places = dict(zip(named, ("0", "1", "4", "10"), strict=True)) if numbered else {name: name for name in named}
+    found = {
+        f"{places[name]}.{key}": np.ascontiguousarray(each) for name, of in named.items() for key, each in of.items()
+    }
+    return {**found, f"{places['norm']}.num_batches_tracked": np.array(3)}
+
+
+def _by_layer(model: keras.Model) -> list[Array]:
+    return [np.asarray(each.numpy()) for layer in model.layers for each in layer.weights]
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_weights_of_pytorch_lie_where_keras_has_them(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path, numbered: bool
+) -> None:
+    model = mixed()
+    save_file(state_dict(model, numbered=numbered), tmp_path / "torch.safetensors")
+    session.load_model(model, "files", weights=tmp_path / "torch.safetensors")
+    assert stored(bench, "files")[1] == flat(model)
+
+
+def test_what_does_not_fit_is_named_and_nothing_is_stored(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    whole, path = state_dict(mixed()), tmp_path / "torch.safetensors"
+    wrong = {
+        "has no 'bias'": {name: each for name, each in whole.items() if name != "conv.bias"},
+        "no module 'last'": {name: each for name, each in whole.items() if not name.startswith("last")},
+        "no layer is named like: more": {**whole, "more.weight": np.zeros(2, np.float32)},
+        "has extra, which": {**whole, "even.extra": np.zeros(2, np.float32)},
+        r"shape \(3, 4\)": {**whole, "last.weight": np.ascontiguousarray(whole["last.weight"].T)},
+    }
+    before = bench.value("SELECT count(*) FROM models")
+    for words, tensors in wrong.items():
+        save_file(tensors, path)
+        with pytest.raises(errors.DatatypeMismatch, match=words):
+            session.load_model(mixed(), "models", weights=path)
+    save_file(whole, path)
+    with pytest.raises(errors.FeatureNotSupported, match="layer 'flat' puts channels"):
+        session.load_model(mixed(flat=True), "models", weights=path)
+    assert bench.value("SELECT count(*) FROM models") == before
+
+
+def test_a_file_with_code_or_of_another_kind_is_refused(session: cerebro_db.Session, tmp_path: Path) -> None:
+    layers = [keras.Input((2,)), keras.layers.Lambda(lambda x: x), keras.layers.Dense(1)]
+    keras.Sequential(layers).save(tmp_path / "code.keras")
+    with pytest.raises(errors.FeatureNotSupported, match="safe mode"):
+        session.load_model(tmp_path / "code.keras", "models")
+    (tmp_path / "text.keras").write_text("x")
+    with pytest.raises(errors.FeatureNotSupported, match=r"text\.keras"):
+        session.load_model(tmp_path / "text.keras", "models")
+    with pytest.raises(errors.UndefinedObject, match="does not exist"):
+        session.load_model(tmp_path / "none.keras", "models")
+    with pytest.raises(errors.UndefinedObject, match=r"no architecture\.json"):
+        session.load_model(tmp_path, "models")
+    (tmp_path / "it.h5").write_text("x")
+    with pytest.raises(errors.InvalidParameter, match="is no model"):
+        session.load_model(tmp_path / "it.h5", "models")
+    with pytest.raises(errors.InvalidParameter, match="no file of safetensors"):
+        session.load_model({}, "models", weights=tmp_path / "it.h5")
