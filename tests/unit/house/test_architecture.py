@@ -50,7 +50,8 @@ ORDER = {
     ),
     "cerebro_db": (
         "errors", "driver", "records", "record_list", "run_reader", "arguments", "options", "show", "calls",
-        "preparation", "named_models", "steering", "administration", "session", "server", "check", "demo", "cli",
+        "preparation", "named_models", "steering", "administration", "session", "server", "check", "demo",
+        "commands", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
