@@ -1,0 +1,52 @@
+"""Commands that read runs: which there are, how their configs stand, and how one goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cerebro_db.commands.database import Url, running
+
+if TYPE_CHECKING:
+    from cerebro_db.session import Session
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")]
+
+
+def _session(url: str | None) -> Session:
+    from cerebro_db.session import connect
+
+    return connect(running(url))
+
+
+def runs(json: Json = False, url: Url = None) -> None:
+    """List the runs that you may see, newest first."""
+    from cerebro_db.record_list import Records
+    from cerebro_db.show.documents import document
+
+    with _session(url) as session:
+        found = session.runs()
+    columns = ("run_id", "name", "owner", "status", "started_at", "ended_at", "epochs", "error")
+    typer.echo(document(found) if json else Records(found, columns))
+
+
+def leaderboard(
+    run: Annotated[int, typer.Argument(help="Id of the run.")], json: Json = False, url: Url = None
+) -> None:
+    """Show the configs of a run, best first."""
+    from cerebro_db.show.documents import document
+
+    with _session(url) as session:
+        session.progress(run)  # refuses a run that is not there, which has no configs either
+        found = session.leaderboard(run)
+    typer.echo(document(found) if json else found)
+
+
+def watch(
+    run: Annotated[int | None, typer.Argument(help="Id of the run; else the newest one.")] = None, url: Url = None
+) -> None:
+    """Show a run while it goes on."""
+    from cerebro_db.show.watch import watch
+
+    raise typer.Exit(watch(running(url), run))
