@@ -2,7 +2,7 @@
 -- trials are those of their run times 2^31 plus the mst_key, so that none has to be stored; JavaScript keeps them exact up to
 -- run 4,194,304. Keys of rows of which nothing is asked are numeric, for they need more digits.
 
--- Quotes and brackets hold commas together; what a bracket in a bracket holds stays one text.
+-- Quotes and brackets hold commas together; what a bracket in a bracket holds stays one text, and so does what no double can be.
 CREATE OR REPLACE FUNCTION cerebro.settings_of(parameters text) RETURNS TABLE (name text, value jsonb)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH source AS (
@@ -15,7 +15,7 @@ WITH source AS (
         s.content, '([A-Za-z_]\w*)\s*=\s*(''[^'']*''|"[^"]*"|\[[^\]]*\]|\{[^}]*\}|\w+\([^()]*\)|[^,()]+)', 'g') AS m (part)
 )
 SELECT p.name,
-       CASE WHEN p.value ~ '^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$' THEN to_jsonb(p.value::numeric)
+       CASE WHEN p.value ~ '^[-+]?(\d{1,99}\.?\d{0,99}|\.\d{1,99})([eE][-+]?\d{1,2})?$' THEN to_jsonb(p.value::numeric)
             WHEN p.value IN ('True', 'False') THEN to_jsonb(p.value::boolean)
             WHEN p.name = 'optimizer' THEN to_jsonb(split_part(p.value, '(', 1))
             ELSE to_jsonb(p.value) END

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from roles import another_role, session_of
 from workbench import Workbench, compile_text
 
 DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "dashboards.md").read_text()
 BOARD = json.loads((DOCS / "grafana" / "runs.json").read_text())
 PANELS = {panel["title"]: panel for panel in BOARD["panels"]}
-QUERIES = [
-    query
-    for query in re.findall(r"```sql\n(.*?)```", (DOCS / "dashboards.md").read_text(), re.DOTALL)
-    if query.startswith("SELECT")
-]
+QUERIES = [query for query in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL) if query.startswith("SELECT")]
+ROLE = next(text for text in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL) if text.startswith("CREATE ROLE"))
 FILTER = re.compile(r"\$__timeFilter\(([\w.]+)\)")
 
 
@@ -29,31 +30,42 @@ def run(bench: Workbench) -> int:
     return bench.fit("packed", "outputs", "configs", 3, **named)
 
 
-def answer(bench: Workbench, query: str, run: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+@pytest.fixture(scope="module")
+def watcher(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Workbench]:
+    """A session of the role that the page makes, for whoever has trained here."""
+    owner = bench.value("SELECT current_user::text")
+    with another_role(bench, shared_superuser, "watcher", granted=False):
+        for statement in ROLE.replace(" ann ", f' "{owner}" ').strip().splitlines()[1:]:
+            shared_superuser.rows(statement)
+        with closing(session_of(bench, "watcher")) as session:
+            yield session
+
+
+def answer(watcher: Workbench, query: str, run: int) -> tuple[list[str], list[tuple[Any, ...]]]:
     """What Grafana would get: it replaces macros and variables by texts before it asks."""
     text = FILTER.sub(r"\1 BETWEEN '2000-01-01T00:00:00Z' AND '2100-01-01T00:00:00Z'", query)
     for name, value in (("run", str(run)), ("metric", "loss"), ("dataset", "training")):
         text = text.replace(f"${name}", value)
     assert "$" not in text
-    with bench.connection.cursor() as cursor:
+    with watcher.connection.cursor() as cursor:
         cursor.execute(text)
         assert cursor.description is not None
         return [column.name for column in cursor.description], list(cursor.fetchall())
 
 
 @pytest.mark.parametrize("title", PANELS)
-def test_panels_show_something(bench: Workbench, run: int, title: str) -> None:
+def test_panels_show_something(watcher: Workbench, run: int, title: str) -> None:
     (target,) = PANELS[title]["targets"]
-    columns, rows = answer(bench, target["rawSql"], run)
+    columns, rows = answer(watcher, target["rawSql"], run)
     assert rows
     if target["format"] == "time_series":
         assert columns == ["time", "metric", "value"]
         assert [row[0] for row in rows] == sorted(row[0] for row in rows)
 
 
-def test_variables_have_values(bench: Workbench, run: int) -> None:
+def test_variables_have_values(watcher: Workbench, run: int) -> None:
     for variable in BOARD["templating"]["list"]:
-        columns, rows = answer(bench, variable["query"], run)
+        columns, rows = answer(watcher, variable["query"], run)
         assert rows and columns in (["name"], ["dataset"], ["__text", "__value"])
 
 
@@ -68,6 +80,6 @@ def test_panels_lie_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
-def test_queries_of_the_page_answer(bench: Workbench, run: int, query: str) -> None:
-    _, rows = answer(bench, query, run)
+def test_queries_of_the_page_answer(watcher: Workbench, run: int, query: str) -> None:
+    _, rows = answer(watcher, query, run)
     assert rows or "model_version" in query

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
     pytest.mark.postgresql("the views are the same"),
 ]
-OTHER = "optuna_other"
+OTHER, MEMBER = "optuna_other", "optuna_member"
 STATES = {"completed": "COMPLETE", "failed": "FAIL", "stopped": "PRUNED", "paused": "PRUNED"}
 
 
@@ -137,6 +137,17 @@ def test_nobody_sees_the_runs_of_others(bench: Workbench, shared_superuser: Work
             assert bench.value(count) is (view not in empty), view
             assert other.value(count) is (view in constant), view
         assert optuna.get_all_study_names(storage(other.url)) == []
+
+
+def test_a_member_of_the_role_sees_its_runs(
+    bench: Workbench, shared_superuser: Workbench, runs: dict[str, int]
+) -> None:
+    """The role that looks was granted nothing but that of the owner."""
+    owner = bench.value("SELECT current_user::text")
+    with another_role(bench, shared_superuser, MEMBER, granted=False) as member:
+        shared_superuser.rows(f'GRANT "{owner}" TO "{MEMBER}"')
+        for run in runs.values():
+            assert study(member, run).trials == study(bench, run).trials
 
 
 @pytest.fixture(scope="module")
