@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from cerebro_db.commands import export, runs, server, trial
+from cerebro_db.commands import export, models, runs, server, trial
 from cerebro_db.commands.dashboard import dashboard
 from cerebro_db.errors import CerebroError
 
@@ -18,7 +18,8 @@ app = typer.Typer(
 )
 app.add_typer(server.app, name="server")
 app.add_typer(export.app, name="export")
-for command in (trial.check, trial.demo, runs.runs, runs.leaderboard, runs.watch, dashboard):
+READING = (runs.runs, runs.leaderboard, runs.watch, dashboard)
+for command in (models.train, models.predict, models.models, *READING, trial.check, trial.demo):
     app.command()(command)
 
 

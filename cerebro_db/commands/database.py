@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.server.embedded_server import EmbeddedServer
+
+if TYPE_CHECKING:
+    from cerebro_db.session import Session
 
 ELSE = "else the one of libpq's variables, such as PGHOST; else that of the embedded server."
 Url = Annotated[str | None, typer.Option(help=f"Database; {ELSE}")]
@@ -26,3 +29,10 @@ def running(url: str | None) -> str:
             hint="Give a URL, or set PGHOST or PGDATABASE; or `cerebro-db server start` starts the embedded server.",
         )
     return found
+
+
+def opened(url: str | None) -> Session:
+    """A session with that database."""
+    from cerebro_db.session import connect
+
+    return connect(running(url))

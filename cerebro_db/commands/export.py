@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Url, running
-
-if TYPE_CHECKING:
-    from cerebro_db.session import Session
+from cerebro_db.commands.database import Url, opened
 
 app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
 
@@ -20,12 +17,6 @@ Group = Annotated[str | None, typer.Option(help="Group of rows whose own model i
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
 Run = Annotated[int, typer.Argument(help="Id of the run.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-
-
-def _session(url: str | None) -> Session:
-    from cerebro_db.session import connect
-
-    return connect(running(url))
 
 
 def _tell(paths: list[Path]) -> None:
@@ -38,7 +29,7 @@ def keras(
     model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
 ) -> None:
     """Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it."""
-    with _session(url) as session:
+    with opened(url) as session:
         _tell(session.export_keras(model, output, version=version, group=group, force=force))
 
 
@@ -47,14 +38,14 @@ def safetensors(
     model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
 ) -> None:
     """Write a folder with weights as safetensors, architecture and recipe as JSON."""
-    with _session(url) as session:
+    with opened(url) as session:
         _tell(session.export_safetensors(model, output, version=version, group=group, force=force))
 
 
 @app.command()
 def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None) -> None:
     """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each configuration."""
-    with _session(url) as session:
+    with opened(url) as session:
         _tell(session.export_tensorboard(run, output, force=force))
 
 
@@ -69,5 +60,5 @@ def mlflow(
     url: Url = None,
 ) -> None:
     """Log a run to MLflow, with a nested run for each configuration, and print its id there."""
-    with _session(url) as session:
+    with opened(url) as session:
         typer.echo(session.export_mlflow(run, tracking_uri, experiment=experiment, force=force))

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Url, running
-
-if TYPE_CHECKING:
-    from cerebro_db.session import Session
+from cerebro_db.commands.database import Url, opened, running
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")]
-
-
-def _session(url: str | None) -> Session:
-    from cerebro_db.session import connect
-
-    return connect(running(url))
 
 
 def runs(json: Json = False, url: Url = None) -> None:
@@ -25,7 +16,7 @@ def runs(json: Json = False, url: Url = None) -> None:
     from cerebro_db.record_list import Records
     from cerebro_db.show.documents import document
 
-    with _session(url) as session:
+    with opened(url) as session:
         found = session.runs()
     columns = ("run_id", "name", "owner", "status", "started_at", "ended_at", "epochs", "error")
     typer.echo(document(found) if json else Records(found, columns))
@@ -37,7 +28,7 @@ def leaderboard(
     """Show the configs of a run, best first."""
     from cerebro_db.show.documents import document
 
-    with _session(url) as session:
+    with opened(url) as session:
         session.progress(run)  # refuses a run that is not there, which has no configs either
         found = session.leaderboard(run)
     typer.echo(document(found) if json else found)
