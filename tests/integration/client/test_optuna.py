@@ -156,8 +156,8 @@ def dashboard(bench: Workbench, runs: dict[str, int]) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    program = f"from cerebro_db.dashboard.optuna import serve; serve({bench.url!r}, {port}, print)"
-    command, address = [sys.executable, "-c", program], f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "cerebro_db", "dashboard", "--optuna", "--url", bench.url, "--port", str(port)]
+    address = f"http://127.0.0.1:{port}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None and process.stdout.readline().strip() == f"{address}/"
