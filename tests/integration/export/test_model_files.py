@@ -113,7 +113,7 @@ def check(bench: Workbench, model: str, source: str, ids: list[str], folder: Pat
         assert np.abs(found - expected).max() < 1e-6
 
 
-@pytest.mark.long_for(target="turnover")
+@pytest.mark.long
 @pytest.mark.parametrize(("source", "target"), [("opening", "open"), ("turning", "turnover")])
 def test_plain_keras_says_what_the_database_says(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str, target: str
