@@ -62,16 +62,13 @@ class Records(list[R]):
         """The table in a notebook."""
         headings, rows = self._shown()
         head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
-        body = "".join(f"<tr>{self._html_row(row, record)}</tr>" for row, record in zip(rows, self, strict=False))
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in self.html_cells(rows))
         rest = "".join(f"<p>{text}</p>" for text in self._rest())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
-    def _html_row(self, row: Sequence[str], record: R) -> str:
-        return "".join(f"<td>{self.html_cell(column, cell, record)}</td>" for column, cell in enumerate(row))
-
-    def html_cell(self, column: int, cell: str, record: R) -> str:
-        """What a notebook shows of a cell of a record."""
-        return html.escape(cell)
+    def html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+        """What a notebook shows of the cells of the first records."""
+        return [[html.escape(cell) for cell in row] for row in rows]
 
     def cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
         """The headings of the table, and what is in it of the first so many records."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,8 @@ def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list
         raise UndefinedObject(f"run {run_id} has no configurations yet", hint="Wait until it has begun to train.")
     for old in folder.glob("config_*/events.out.tfevents.*"):
         old.unlink()  # of an earlier export, which TensorBoard would show beside the new one
-    return [
-        _write(folder, standing, [point for point in curve if point.mst_key == standing.mst_key]) for standing in board
-    ]
+    points = {key: list(its) for key, its in groupby(curve, key=attrgetter("mst_key"))}  # they come config by config
+    return [_write(folder, standing, points.get(standing.mst_key, [])) for standing in board]
 
 
 def _write(folder: Path, standing: Standing, points: list[Point]) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 
@@ -27,12 +26,13 @@ class Board(Records[Standing]):
         told = distinctions([standing.params for standing in self])
         return headings, [_row(standing, text) for standing, text in zip(self[:count], told, strict=False)]
 
-    def html_cell(self, column: int, cell: str, record: Standing) -> str:
+    def html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Values have a bar, as long as they are large beside the largest one."""
-        largest = max(map(_size, self))
-        if column != VALUE or not _size(record):
-            return super().html_cell(column, cell, record)
-        return f'<meter max="{largest!r}" value="{_size(record)!r}"></meter> {html.escape(cell)}'
+        found, largest = super().html_cells(rows), max(map(_size, self), default=0.0)
+        for cells, standing in zip(found, self, strict=False):
+            if _size(standing):
+                cells[VALUE] = f'<meter max="{largest!r}" value="{_size(standing)!r}"></meter> {cells[VALUE]}'
+        return found
 
 
 def _size(standing: Standing) -> float:
