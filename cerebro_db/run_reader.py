@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from operator import index
 from typing import Any, TypeVar
@@ -103,3 +104,11 @@ class RunReader:
 
 def _of(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
     return sa.select(table).where(table.c.run_id == index(run_id))  # one of numpy's, from a DataFrame, will do
+
+
+def by_config(points: Iterable[Point]) -> dict[int, list[Point]]:
+    """The points of a learning curve by the `mst_key` of their config, each in the order that they have there."""
+    found: dict[int, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.mst_key, []).append(point)
+    return found

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from cerebro_db.errors import UndefinedObject
 from cerebro_db.export.libraries import needed
 from cerebro_db.export.paths import check_free
 from cerebro_db.records import Point, Standing
-from cerebro_db.run_reader import RunReader
+from cerebro_db.run_reader import RunReader, by_config
 
 SUMMARIES = "tensorboardX.summary"
 
@@ -30,7 +28,7 @@ def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list
         raise UndefinedObject(f"run {run_id} has no configurations yet", hint="Wait until it has begun to train.")
     for old in folder.glob("config_*/events.out.tfevents.*"):
         old.unlink()  # of an earlier export, which TensorBoard would show beside the new one
-    points = {key: list(its) for key, its in groupby(curve, key=attrgetter("mst_key"))}  # they come config by config
+    points = by_config(curve)
     return [_write(folder, standing, points.get(standing.mst_key, [])) for standing in board]
 
 

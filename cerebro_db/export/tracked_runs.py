@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from cerebro_db.errors import DuplicateObject
 from cerebro_db.export.libraries import needed
 from cerebro_db.records import Point, Run, Standing
-from cerebro_db.run_reader import RunReader
+from cerebro_db.run_reader import RunReader, by_config
 
 T = TypeVar("T")
 EXPERIMENT = "cerebro_db"
@@ -83,9 +83,9 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     software = {f"software.{name}": version for name, version in run.software.items()}
     told = {"status": run.status, "owner": run.owner, **software}
     parent = place.begin(run.name or f"run {run_id}", run.started_at, told)
-    curve = reader.learning_curve(run_id)
+    curves = by_config(reader.learning_curve(run_id))
     for standing in reader.leaderboard(run_id):
-        points = [point for point in curve if point.mst_key == standing.mst_key]
+        points = curves.get(standing.mst_key, [])
         _write(place, parent, run, standing, points)
     place.end(parent, run.status, run.ended_at)
     return parent
