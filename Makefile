@@ -79,10 +79,12 @@ PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
 	@$(READY) .venv/dev .venv/package
+	@.ci/tools
 	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
 
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
 	@$(READY) .venv/dev .venv/package
+	@.ci/tools
 	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
 
