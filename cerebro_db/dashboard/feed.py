@@ -16,8 +16,8 @@ Series: TypeAlias = tuple[int, str, str]
 """A configuration, a data set and a metric."""
 Message: TypeAlias = tuple[str, Any]
 """The name of an event, and what is sent as JSON with it."""
-Bar: TypeAlias = tuple[int, int, str, str, float, float | None]
-"""What a segment did: segment, configuration, kind and status; from when to when, in seconds since 1970."""
+Bar: TypeAlias = tuple[int, int, str, str, int, int | None]
+"""What a segment did: segment, configuration, kind and status; from when to when, in milliseconds since 1970."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Feed:
 
     run_id: int
     curves: dict[Series, dict[int, float | None]] = field(default_factory=dict)
-    bars: dict[tuple[int, int, str, float], Bar] = field(default_factory=dict)
+    bars: dict[tuple[int, int, str, int], Bar] = field(default_factory=dict)
     statuses: dict[int, str] = field(default_factory=dict)
     asked: tuple[object, ...] = ()
     mark: tuple[object, ...] = ()
@@ -83,7 +83,8 @@ class Feed:
             if key in newest:
                 newest[key] = max(newest[key], *values)
         fresh: dict[Series, dict[int, float | None]] = {}
-        # Those that have no value yet, and the others: each from the oldest of their newest epochs on.
+        # Those that have no value yet, and the others: each what came after the oldest of their newest epochs. All
+        # values of a configuration after an epoch are committed together.
         begun = {key for key in keys if newest[key]}
         for group in (keys - begun, begun):
             oldest = min((newest[key] for key in group), default=0)
@@ -101,7 +102,7 @@ class Feed:
             return []
         columns = (point.mst_key, point.epoch, point.dataset, point.name, point.value)
         chosen = point.mst_key == sa.any_(sa.literal(wanted, sa.ARRAY(sa.Integer)))
-        query = sa.select(*columns).where(point.run_id == self.run_id, chosen, point.epoch >= epoch)
+        query = sa.select(*columns).where(point.run_id == self.run_id, chosen, point.epoch > epoch)
         return reader.tuples(query.order_by(point.epoch))
 
     def lanes(self, reader: Reader) -> list[Message]:
@@ -109,12 +110,12 @@ class Feed:
         span = records.TIMELINE.c
         begun = [bar[4] for bar in self.bars.values()]
         going_on = [bar[4] for bar in self.bars.values() if bar[5] is None]
-        since = min(going_on, default=max(begun, default=0.0) - MARGIN)
-        times = (sa.cast(sa.extract("epoch", time), sa.Double) for time in (span.started_at, span.ended_at))
+        since = min(going_on, default=max(begun, default=0) - MARGIN)
+        times = (sa.cast(1000 * sa.extract("epoch", time), sa.BigInteger) for time in (span.started_at, span.ended_at))
         query = sa.select(span.segment_id, span.mst_key, span.kind, span.status, *times)
         query = query.where(span.run_id == self.run_id)
         if self.bars:
-            query = query.where(span.started_at >= sa.func.to_timestamp(since))
+            query = query.where(span.started_at >= sa.func.to_timestamp(since / 1000))
         fresh: list[Bar] = []
         for bar in reversed(reader.tuples(query.order_by(span.started_at.desc()).limit(BARS))):
             place = bar[0], bar[1], bar[2], bar[4]
@@ -132,8 +133,8 @@ class Feed:
 
 BARS = 50_000
 """So many of the newest visits and evaluations are shown."""
-MARGIN = 5.0
-"""Seconds: who began earlier may be committed later by at most that much, where all that began has ended."""
+MARGIN = 5000
+"""Milliseconds: who began earlier may be committed later by at most that much, where all that began has ended."""
 
 
 def sent(curves: dict[Series, dict[int, float | None]]) -> list[list[object]]:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, repeat
 from typing import TypeAlias
 
 import sqlalchemy as sa
@@ -53,8 +54,17 @@ class Pace:
         return time.monotonic() >= self.due
 
     def kept(self, look: Look) -> Look:
-        """A look that finds nothing before its time has come."""
-        return lambda: look() if self.is_due() else []
+        """A look that finds nothing before its time. The first one, which reads all, does not put the next off."""
+        looks = chain([True], repeat(False))
+
+        def kept() -> list[Message]:
+            if not self.is_due():
+                return []
+            found, first = look(), next(looks)
+            self.due = 0.0 if first else self.due
+            return found
+
+        return kept
 
 
 @dataclass
@@ -81,7 +91,7 @@ class RunWatch(Watch):
 
     def __init__(self, engine: sa.Engine, run_id: int, pages: Pace) -> None:
         feed = Feed(run_id)
-        metrics, lanes = Pace(0.005), Pace(0.01)
+        metrics, lanes = Pace(0.008), Pace(0.008)
         self._look = metrics.kept(partial(feed.look, Reader(engine, metrics.took)))
         looks = (self._metrics, lanes.kept(partial(feed.lanes, Reader(engine, lanes.took))))
         super().__init__(looks, feed.whole)
@@ -129,7 +139,7 @@ class Hub:
         self._opened = asyncio.Event()
         self._failure: str | None = None
         self._ended = False
-        self.pages = Pace(0.01)
+        self.pages = Pace(0.004)
         """When parts of pages may be read again; who reads them says how long the server took."""
 
     async def events(self, run_id: int | None) -> AsyncIterator[str]:

@@ -81,18 +81,16 @@ class Reader(RunReader):
 
     def rows(self, query: sa.Select[Any]) -> list[Row]:  # type: ignore[override]
         """The rows of a query by the names of its columns."""
-        return [dict(row) for row in self._executed(query).mappings()]
+        names = [column.name for column in query.selected_columns]
+        return [dict(zip(names, row, strict=True)) for row in self.tuples(query)]
 
-    def tuples(self, query: sa.Select[Any]) -> list[Any]:
-        """The rows of a query as tuples, of which there may be many."""
-        return [tuple(row) for row in self._executed(query)]
-
-    def _executed(self, query: sa.Select[Any]) -> sa.Result[Any]:
+    def tuples(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a query as tuples, of which there may be very many: those that the driver has made."""
         with translated(), self.engine.connect() as connection:
             begun = time.monotonic()
-            found = connection.execute(query).freeze()
+            found = connection.execute(query).cursor
             self._spent(time.monotonic() - begun)
-            return found()
+            return [] if found is None else list(found.fetchall())
 
     def role(self) -> Row:
         """Who reads, where, and whether the extension is there and may be used."""

@@ -230,15 +230,15 @@ function paintLanes(u) {
   const high = bbox.height / Math.max(rows.length, 1)
   const place = new Map(rows.map((segment, i) => [segment, i]))
   const origin = beginning()
-  const now = Date.now() / 1000
+  const now = Date.now()
   const colour = { train: style('--train'), average: style('--train'), evaluate: style('--evaluate'), failed: style('--bad'), mark: style('--mark') }
   ctx.save()
   ctx.beginPath()
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
   ctx.clip()
   for (const [segment, key, kind, status, start, end] of bars.values()) {
-    const left = u.valToPos(start - origin, 'x', true)
-    const right = u.valToPos((end ?? now) - origin, 'x', true)
+    const left = u.valToPos(start / 1000 - origin, 'x', true)
+    const right = u.valToPos((end ?? now) / 1000 - origin, 'x', true)
     if (right < bbox.left || left > bbox.left + bbox.width) continue
     ctx.fillStyle = key === chosen ? colour.mark : status === 'failed' ? colour.failed : colour[kind]
     ctx.fillRect(left, bbox.top + place.get(segment) * high + high * 0.1, Math.max(right - left - 0.5, 1), high * 0.8)
@@ -248,13 +248,13 @@ function paintLanes(u) {
 
 function beginning() {
   let low = Infinity
-  for (const bar of bars.values()) low = Math.min(low, bar[4])
+  for (const bar of bars.values()) low = Math.min(low, bar[4] / 1000)
   return low
 }
 
 function laneData() {
   let high = -Infinity
-  for (const bar of bars.values()) high = Math.max(high, bar[5] ?? Date.now() / 1000)
+  for (const bar of bars.values()) high = Math.max(high, (bar[5] ?? Date.now()) / 1000)
   return [[0, Math.max(high - beginning(), 1)], [0, 0]]
 }
 
