@@ -11,6 +11,12 @@ ALTER TABLE cerebro.run_log ADD COLUMN dropped boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
 ALTER TABLE cerebro.run_log ADD COLUMN software jsonb NOT NULL DEFAULT '{}';
 COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the frameworks, Keras and Python that train it, by name';
+ALTER TABLE cerebro.run_log ADD COLUMN rank_dataset text GENERATED ALWAYS AS (spec ->> 'rank_dataset') STORED;
+ALTER TABLE cerebro.run_log ADD COLUMN rank_metric text GENERATED ALWAYS AS (spec ->> 'rank_metric') STORED;
+ALTER TABLE cerebro.run_log ADD COLUMN rank_descending boolean GENERATED ALWAYS AS (spec ->> 'rank_descending' = 'true') STORED;
+COMMENT ON COLUMN cerebro.run_log.rank_dataset IS 'the data set by whose metric configurations are ranked; as the two below it stands in spec, too, which is long, and would have to be unpacked for each metric';
+COMMENT ON COLUMN cerebro.run_log.rank_metric IS 'the metric by which they are ranked';
+COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is better';
 
 -- A run is logged before its frameworks are chosen.
 ALTER TABLE cerebro.config_log ALTER COLUMN backend DROP NOT NULL;

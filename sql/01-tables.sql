@@ -21,12 +21,18 @@ CREATE TABLE cerebro.run_log (
     epochs     integer NOT NULL CHECK (epochs > 0),
     segments   integer[] NOT NULL,
     dropped    boolean NOT NULL DEFAULT false,
-    software   jsonb NOT NULL DEFAULT '{}'
+    software   jsonb NOT NULL DEFAULT '{}',
+    rank_dataset text GENERATED ALWAYS AS (spec ->> 'rank_dataset') STORED,
+    rank_metric text GENERATED ALWAYS AS (spec ->> 'rank_metric') STORED,
+    rank_descending boolean GENERATED ALWAYS AS (spec ->> 'rank_descending' = 'true') STORED
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
 COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the frameworks, Keras and Python that train it, by name';
+COMMENT ON COLUMN cerebro.run_log.rank_dataset IS 'the data set by whose metric configurations are ranked; as the two below it stands in spec, too, which is long, and would have to be unpacked for each metric';
+COMMENT ON COLUMN cerebro.run_log.rank_metric IS 'the metric by which they are ranked';
+COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is better';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 CREATE TABLE cerebro.config_log (

@@ -55,8 +55,7 @@ SELECT c.run_id,
        c.template, l.validation, l.training, extract(epoch FROM t.training_time)::double precision AS seconds, c.group_value
 FROM cerebro.config c
 JOIN (
-    SELECT r.run_id, r.spec ->> 'rank_dataset' AS dataset, r.spec ->> 'rank_metric' AS name,
-           r.spec ->> 'rank_descending' = 'true' AS descending
+    SELECT r.run_id, r.rank_dataset AS dataset, r.rank_metric AS name, r.rank_descending AS descending
     FROM cerebro.run_log r
     WHERE cerebro.may_see(r.owner)) b USING (run_id)
 LEFT JOIN (
@@ -64,10 +63,10 @@ LEFT JOIN (
            (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[3] AS validation,
            (max(s.newest) FILTER (WHERE s.dataset = 'training'))[3] AS training
     FROM (
-        SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.spec ->> 'rank_dataset' AS ranks,
+        SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks,
                ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value] AS newest
         FROM cerebro.metric m JOIN cerebro.config_log k USING (run_id, mst_key)
-        JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.spec ->> 'rank_metric' = m.name) s
+        JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.rank_metric = m.name) s
     GROUP BY s.run_id, s.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
 LEFT JOIN (
     SELECT v.run_id, v.mst_key, sum(v.ended_at - v.started_at) AS training_time

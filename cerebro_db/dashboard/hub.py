@@ -139,7 +139,7 @@ class Hub:
         self._opened = asyncio.Event()
         self._failure: str | None = None
         self._ended = False
-        self.pages = Pace(0.004)
+        self.pages = Pace(0.006)
         """When parts of pages may be read again; who reads them says how long the server took."""
 
     async def events(self, run_id: int | None) -> AsyncIterator[str]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from cerebro_db import records
 from cerebro_db.driver import sqlalchemy_url, translated
+from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader, no_run
 
 # Plans of these short statements take less time than their compilation would.
@@ -75,7 +76,7 @@ class Reader(RunReader):
     `spent` hears how many seconds the server took for each query.
     """
 
-    def __init__(self, engine: sa.Engine, spent: Callable[[float], None]) -> None:
+    def __init__(self, engine: sa.Engine, spent: Callable[[float], None] = lambda seconds: None) -> None:
         super().__init__(engine)
         self._spent = spent
 
@@ -91,6 +92,13 @@ class Reader(RunReader):
             found = connection.execute(query).cursor
             self._spent(time.monotonic() - begun)
             return [] if found is None else list(found.fetchall())
+
+    def progress(self, run_id: int) -> Progress:
+        """How far one run is; UndefinedObject where there is none such."""
+        begun = time.monotonic()
+        found = super().progress(run_id)
+        self._spent(time.monotonic() - begun)
+        return found
 
     def role(self) -> Row:
         """Who reads, where, and whether the extension is there and may be used."""

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from cerebro_db.dashboard.forms import fields, whole_number
 from cerebro_db.dashboard.model_pages import address
+from cerebro_db.dashboard.reading import Reader
 from cerebro_db.dashboard.site import Site
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
@@ -66,7 +67,7 @@ class RunPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._reader = site.reader
+        self._reader, self._again = site.reader, site.again
 
     def routes(self) -> list[Route]:
         """Where they are."""
@@ -95,7 +96,7 @@ class RunPages:
 
     async def list(self, request: Request) -> Response:
         """The rows of the list of runs."""
-        return await self._part("run_list.html", lambda: {"runs": self._reader.recent()})
+        return await self._part("run_list.html", lambda: {"runs": self._again.recent()})
 
     async def events(self, request: Request) -> Response:
         """What is new, for as long as the page is open."""
@@ -112,9 +113,9 @@ class RunPages:
         def facts() -> dict[str, Any]:
             return {
                 "role": self._reader.role(),
-                **self._progress(run),
-                **self._board(run, BOARD_LINES),
-                **self._log(run),
+                **progress_of(self._reader, run),
+                **board_of(self._reader, run, BOARD_LINES),
+                **log_of(self._reader, run),
             }
 
         return self._site.page("run.html", **await run_in_threadpool(facts))
@@ -122,40 +123,40 @@ class RunPages:
     async def progress(self, request: Request) -> Response:
         """How far it is."""
         run = request.path_params["run"]
-        return await self._part("progress.html", lambda: self._progress(run))
+        return await self._part("progress.html", lambda: progress_of(self._again, run))
 
     async def board(self, request: Request) -> Response:
         """The leaderboard, at its full length with `?all`."""
         run = request.path_params["run"]
         lines = None if "all" in request.query_params else BOARD_LINES
-        return await self._part("board.html", lambda: self._board(run, lines))
+        return await self._part("board.html", lambda: board_of(self._again, run, lines))
 
     async def log(self, request: Request) -> Response:
         """What people and the search have decided last."""
         run = request.path_params["run"]
-        return await self._part("log.html", lambda: self._log(run))
+        return await self._part("log.html", lambda: log_of(self._again, run))
 
     async def axes(self, request: Request) -> Response:
         """Parallel coordinates: names, what stands at which places, and where configurations cross."""
         run = request.path_params["run"]
 
         def facts() -> list[list[object]]:
-            self._reader.run(run)
-            standings = self._reader.standings(run)
+            self._again.run(run)
+            standings = self._again.standings(run)
             metric = next((row["metric"] for row in standings if row["metric"]), "metric")
             values = {row["mst_key"]: row["value"] for row in standings}
-            found = axes(self._reader.params(run), values, metric)
+            found = axes(self._again.params(run), values, metric)
             return [[axis.name, axis.ticks, list(axis.places.items())] for axis in found]
 
         return JSONResponse(await run_in_threadpool(facts))
 
     async def config(self, request: Request) -> Response:
         """One configuration, and what can be asked of it."""
-        return self._site.page("config.html", **await run_in_threadpool(self._config, **request.path_params))
+        return self._site.page("config.html", **await run_in_threadpool(config_of, self._reader, **request.path_params))
 
     async def config_state(self, request: Request) -> Response:
         """How a configuration stands."""
-        return await self._part("config_state.html", lambda: self._config(**request.path_params))
+        return await self._part("config_state.html", lambda: config_of(self._again, **request.path_params))
 
     async def act(self, request: Request) -> Response:
         """Asks something of a run, and says what became of it."""
@@ -170,23 +171,31 @@ class RunPages:
     async def _part(self, template: str, facts: Callable[[], dict[str, Any]]) -> Response:
         return self._site.page(template, **await run_in_threadpool(facts))
 
-    def _config(self, run: int, key: int) -> dict[str, Any]:
-        config = self._reader.config(run, key)
-        if config is None:
-            raise UndefinedObject(f"run {run} has no configuration {key}")
-        return {"run": run, "config": config, "live": self._reader.run(run)["status"] in LIVE}
 
-    def _progress(self, run: int) -> dict[str, Any]:
-        progress = self._reader.progress(run)
-        return {"run": progress, "about": self._reader.run(run), "address": address, "live": progress.status in LIVE}
+def config_of(reader: Reader, run: int, key: int) -> dict[str, Any]:
+    """What a page says of one configuration."""
+    config = reader.config(run, key)
+    if config is None:
+        raise UndefinedObject(f"run {run} has no configuration {key}")
+    return {"run": run, "config": config, "live": reader.run(run)["status"] in LIVE}
 
-    def _board(self, run: int, lines: int | None) -> dict[str, Any]:
-        self._reader.run(run)
-        standings = self._reader.standings(run)
-        told = distinctions([row["params"] for row in standings])
-        rows = [{**row, "told": text} for row, text in zip(standings, told, strict=True)]
-        return {"board": rows[:lines], "count": len(rows), "run_id": run}
 
-    def _log(self, run: int) -> dict[str, Any]:
-        self._reader.run(run)
-        return {"acts": self._reader.acts(run, LOG_LINES), "decisions": self._reader.decisions(run, LOG_LINES)}
+def progress_of(reader: Reader, run: int) -> dict[str, Any]:
+    """What it says of how far a run is."""
+    progress = reader.progress(run)
+    return {"run": progress, "about": reader.run(run), "address": address, "live": progress.status in LIVE}
+
+
+def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
+    """The best so many configurations of a run, or all of them, with what tells them apart."""
+    reader.run(run)
+    standings = reader.standings(run)
+    told = distinctions([row["params"] for row in standings])
+    rows = [{**row, "told": text} for row, text in zip(standings, told, strict=True)]
+    return {"board": rows[:lines], "count": len(rows), "run_id": run}
+
+
+def log_of(reader: Reader, run: int) -> dict[str, Any]:
+    """What people and the search have decided of a run."""
+    reader.run(run)
+    return {"acts": reader.acts(run, LOG_LINES), "decisions": reader.decisions(run, LOG_LINES)}

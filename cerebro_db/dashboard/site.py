@@ -56,7 +56,10 @@ class Site:
         self.work = Desk(engine)
         """For what may take minutes."""
         self.hub = Hub(engine)
-        self.reader = Reader(engine, self.hub.pages.took)
+        self.reader = Reader(engine)
+        """For what somebody asks for."""
+        self.again = Reader(engine, self.hub.pages.took)
+        """For what a page that is open reads by itself."""
         self._pages = Environment(
             loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
