@@ -78,11 +78,11 @@ demo: bootstrap ## from a bare machine to a leaderboard
 PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
-	@$(READY) .venv/dev .venv/package
+	@$(READY) .venv/dev .venv/clients .venv/package
 	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
 
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
-	@$(READY) .venv/dev .venv/package
+	@$(READY) .venv/dev .venv/clients .venv/package
 	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
 
@@ -141,6 +141,11 @@ $(MADE):
 	@echo "Installing JAX, Optuna, pytest, ruff and mypy; the first time this downloads some 90 MB"
 	@.ci/packages $(PYTHON) tensorflow,jax,automl,demo,export,dev
 	@touch .venv/runtime $@
+
+.venv/clients: docs/dbt/requirements.txt $(MADE)
+	@echo "Installing dbt beside it, and drivers of JDBC and ODBC; the first time this downloads some 80 MB"
+	@.ci/clients $(PYTHON)
+	@touch $@
 
 .venv/bench: .venv/runtime
 	@echo "Installing JAX and Ray Tune"
