@@ -118,7 +118,7 @@ def test_texts_need_casts_where_no_text_is_wanted(session: Any, address: str) ->
     values = ("passengers", "survived", "{linear}", 1, 1, "1 minute", '{"lr": 0.02}')
     for each, casts in ((session, ("::text[]", "::interval", "::jsonb")), (untyped, ("", "", ""))):
         (row,) = rows(prepared(each, named.format(*casts), *values))
-        assert json.loads(row[4])["lr"] == 0.02
+        assert json.loads(str(row[4]))["lr"] == 0.02
     untyped.close()
 
 
