@@ -1,4 +1,4 @@
-{#- dbt rolls an operation back unless it says COMMIT itself, and tells no message of the server: what was tried is logged. -#}
+{#- dbt rolls an operation back, which a model outlives, and tells no message of the server: so what was tried is logged. -#}
 {% macro train(source, target, options={}) %}
     {% set arguments = {'source': source, 'target': target} %}
     {% do arguments.update(options) %}
@@ -7,7 +7,6 @@
         {% do named.append(name ~ ' => ' ~ literal(value)) %}
     {% endfor %}
     {% set tried = run_query('SELECT rank, template, epochs, status, metric, validation FROM cerebro.train(' ~ named | join(', ') ~ ')') %}
-    {% do run_query('COMMIT') %}
     {% for row in tried.rows %}
         {% do log(row.values() | join(' | '), info=true) %}
     {% endfor %}
