@@ -52,10 +52,7 @@ class RunReader:
         """How far one run is; UndefinedObject where there is none such."""
         found = self._read(Progress, _of(records.PROGRESS, run_id))
         if not found:
-            raise errors.UndefinedObject(
-                f"run {run_id} does not exist, or belongs to a role that you do not have",
-                hint="SELECT run_id, name, status FROM cerebro.run lists the runs that you may see.",
-            )
+            raise no_run(run_id)
         return found[0]
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
@@ -100,6 +97,14 @@ class RunReader:
         columns = [field.name for field in fields(record)]  # type: ignore[arg-type]
         with translated(), self.engine.connect() as connection:
             return Records((record(**row) for row in connection.execute(query).mappings()), columns)
+
+
+def no_run(run_id: int) -> errors.UndefinedObject:
+    """What is wrong with the number of a run that nobody sees."""
+    return errors.UndefinedObject(
+        f"run {run_id} does not exist, or belongs to a role that you do not have",
+        hint="SELECT run_id, name, status FROM cerebro.run lists the runs that you may see.",
+    )
 
 
 def _of(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:

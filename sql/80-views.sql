@@ -44,35 +44,35 @@ LEFT JOIN (
     ON d.run_id = c.run_id AND d.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed, best_epoch is that of which the model is, where it is not the last';
 
--- A metric is better when larger, unless it is a loss or an error.
+-- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
+-- run_id reaches each part, and none is sorted. The newest value is the greatest of arrays that begin with what makes it so.
 CREATE OR REPLACE VIEW cerebro.leaderboard WITH (security_barrier) AS
-WITH last AS (
-    SELECT DISTINCT ON (m.run_id, m.mst_key, m.dataset, m.name) m.run_id, m.mst_key, m.dataset, m.name, m.value, m.epoch
-    FROM cerebro.metric m JOIN cerebro.config_log c USING (run_id, mst_key)
-    ORDER BY m.run_id, m.mst_key, m.dataset, m.name, m.epoch = c.best_epoch DESC NULLS LAST, m.epoch DESC
-), ranked_by AS (
-    SELECT r.run_id, r.spec ->> 'rank_dataset' AS dataset, r.spec ->> 'rank_metric' AS name,
-           r.spec ->> 'rank_descending' = 'true' AS descending
-    FROM cerebro.run_log r
-    WHERE cerebro.may_see(r.owner)
-), trained AS (
-    SELECT v.run_id, v.mst_key, sum(v.ended_at - v.started_at) AS training_time
-    FROM cerebro.visit v WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key
-)
 SELECT c.run_id,
        rank() OVER (PARTITION BY c.run_id, c.group_value
                     ORDER BY c.status = 'failed', l.value IS NULL OR l.value = 'NaN',
                              CASE WHEN b.descending THEN -l.value ELSE l.value END) AS rank,
        c.mst_key, c.params, c.epochs, c.status, b.dataset, b.name AS metric, l.value, t.training_time, c.reason,
-       c.template, o.validation, o.training, extract(epoch FROM t.training_time)::double precision AS seconds, c.group_value
+       c.template, l.validation, l.training, extract(epoch FROM t.training_time)::double precision AS seconds, c.group_value
 FROM cerebro.config c
-JOIN ranked_by b USING (run_id)
-LEFT JOIN last l ON l.run_id = c.run_id AND l.mst_key = c.mst_key AND l.dataset = b.dataset AND l.name = b.name
+JOIN (
+    SELECT r.run_id, r.spec ->> 'rank_dataset' AS dataset, r.spec ->> 'rank_metric' AS name,
+           r.spec ->> 'rank_descending' = 'true' AS descending
+    FROM cerebro.run_log r
+    WHERE cerebro.may_see(r.owner)) b USING (run_id)
 LEFT JOIN (
-    SELECT s.run_id, s.mst_key, s.name, max(s.value) FILTER (WHERE s.dataset = 'validation') AS validation,
-           max(s.value) FILTER (WHERE s.dataset = 'training') AS training
-    FROM last s GROUP BY s.run_id, s.mst_key, s.name) o ON o.run_id = c.run_id AND o.mst_key = c.mst_key AND o.name = b.name
-LEFT JOIN trained t ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
+    SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[3] AS value,
+           (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[3] AS validation,
+           (max(s.newest) FILTER (WHERE s.dataset = 'training'))[3] AS training
+    FROM (
+        SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.spec ->> 'rank_dataset' AS ranks,
+               ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value] AS newest
+        FROM cerebro.metric m JOIN cerebro.config_log k USING (run_id, mst_key)
+        JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.spec ->> 'rank_metric' = m.name) s
+    GROUP BY s.run_id, s.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
+LEFT JOIN (
+    SELECT v.run_id, v.mst_key, sum(v.ended_at - v.started_at) AS training_time
+    FROM cerebro.visit v WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) t
+    ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last. Of each group of rows, if there are any, they are ranked apart';
 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
@@ -101,9 +101,6 @@ WITH config AS (
            coalesce(min(k.done / nullif(k.segments, 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
            min(k.first_start) AS first_start, max(k.last_end) AS last_end
     FROM config k GROUP BY k.run_id
-), best AS (
-    SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
-    WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL AND l.group_value IS NULL ORDER BY l.run_id, l.mst_key
 )
 SELECT r.run_id, r.name, r.owner, r.status,
        least(r.epochs, coalesce(c.epoch, 1)) AS epoch,
@@ -117,7 +114,12 @@ SELECT r.run_id, r.name, r.owner, r.status,
        coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
             THEN (clock_timestamp() - c.first_start) * greatest(c.total - c.done, 0) / c.done END AS eta
-FROM cerebro.run r LEFT JOIN configs c USING (run_id) LEFT JOIN best b USING (run_id);
+FROM cerebro.run r LEFT JOIN configs c USING (run_id)
+-- Not in WITH: what asks who holds locks would be computed there for all runs.
+LEFT JOIN (
+    SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
+    WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL AND l.group_value IS NULL ORDER BY l.run_id, l.mst_key) b
+    USING (run_id);
 COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done; of a search both know what is decided by now';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS

@@ -7,16 +7,32 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands.database import Url, running
+from cerebro_db.errors import MissingLibrary
 
 PORT = 8080
 
 
 def dashboard(
-    optuna: Annotated[bool, typer.Option("--optuna", help="Optuna's dashboard, over the views of cerebro_optuna.")],
     url: Url = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.", min=1, max=65535)] = PORT,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any that is free.", min=0, max=65535)] = PORT,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    optuna: Annotated[
+        bool, typer.Option("--optuna", help="Optuna's dashboard instead, over the views of cerebro_optuna.")
+    ] = False,
 ) -> None:
-    """Serve Optuna's dashboard to this machine, until Ctrl-C."""
-    from cerebro_db.dashboard.optuna import serve
+    """Serve a page to this machine, until Ctrl-C: runs as they go on, models, and a form that trains."""
+    database = running(url)
+    if optuna:
+        from cerebro_db.dashboard.optuna import serve as serve_optuna
 
-    serve(running(url), port, typer.echo)
+        serve_optuna(database, port, typer.echo)
+        return
+    try:
+        from cerebro_db.dashboard.serving import serve
+    except ImportError as error:
+        raise MissingLibrary(
+            f"the dashboard needs a library that is not installed: {error.name}",
+            hint="In a clone of cerebro_db: pip install '.[dashboard]'",
+            name=str(error.name),
+        ) from error
+    serve(database, port, typer.echo, browser)

@@ -35,7 +35,7 @@ def dbt(bench: Workbench, tmp_path: Path) -> Iterator[Dbt]:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
-    assert DBT.exists(), "make .venv/clients installs dbt"
+    assert DBT.exists(), "make .venv/dbt/made installs dbt"
     yield called
 
 

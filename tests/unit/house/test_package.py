@@ -74,7 +74,7 @@ def test_a_fresh_clone_becomes_a_wheel_and_through_an_archive_the_same(fresh: Pa
         str(path.relative_to(parent))
         for package, parent in (*packages, (ROOT / "plpy/cerebro_trainer", ROOT / "plpy"))
         for path in package.rglob("*")
-        if path.suffix in (".py", ".sql", ".typed")
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert {name for name in found if not name.startswith("cerebro_db/extension/")} == shipped
     ran("twine", "check", "--strict", *(tmp_path / "archive").iterdir(), cwd=fresh)

@@ -1,0 +1,176 @@
+"""The pages of models by name: versions, what they learned, how good they are elsewhere, a form that predicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from cerebro_db.dashboard.forms import fields, text
+from cerebro_db.dashboard.reading import Row
+from cerebro_db.dashboard.site import Site
+from cerebro_db.errors import InvalidParameter, UndefinedObject
+
+CHOICES = 100
+"""So many categories of a column are offered."""
+CLASSES = 30
+"""A confusion matrix has at most so many rows."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A field of the form that predicts a row."""
+
+    name: str
+    kind: str
+    choices: Sequence[str] = ()
+
+
+class ModelPages:
+    """The pages of the models that the role may use."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._reader = site.reader
+
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [
+            Route("/models", self.models),
+            Route("/model", self.model),
+            Route("/model/deploy", self.deploy, methods=["POST"]),
+            Route("/model/predict", self.predict, methods=["POST"]),
+            Route("/model/evaluate", self.evaluate, methods=["POST"]),
+            Route("/model/drift", self.drift, methods=["POST"]),
+        ]
+
+    async def models(self, request: Request) -> Response:
+        """All of them."""
+        role, models = await run_in_threadpool(lambda: (self._reader.role(), self._reader.models()))
+        return self._site.page("models.html", role=role, models=models, address=address)
+
+    async def model(self, request: Request) -> Response:
+        """One of them."""
+        owner, name = request.query_params.get("owner", ""), request.query_params.get("model", "")
+        return self._site.page("model.html", **await run_in_threadpool(self._facts, owner, name))
+
+    def _facts(self, owner: str, name: str) -> dict[str, Any]:
+        reader = self._reader
+        model = next((row for row in reader.models() if (row["owner"], row["model"]) == (owner, name)), None)
+        if model is None:
+            raise UndefinedObject(
+                f"model {name!r} of {owner!r} does not exist, or you may not use it",
+                hint="The page of models lists those that you may use.",
+            )
+        tables = reader.tables()
+        features = reader.features(owner, name, model["version"]) if model["version"] else []
+        outline = reader.granted(owner, name) if not features else None
+        return {
+            "role": reader.role(),
+            "model": model,
+            "versions": reader.versions(owner, name),
+            "features": features,
+            "largest": max((row["importance"] or 0 for row in features), default=0) or 1,
+            "groups": reader.groups(owner, name, model["version"]) if model["version"] else [],
+            "inputs": _granted_inputs(outline) if outline else _inputs(features),
+            "tables": tables,
+            "source": next((row["name"] for row in tables if row["quoted"] == model["source"]), None),
+            "named": lambda: _hidden(owner, name),
+        }
+
+    async def deploy(self, request: Request) -> Response:
+        """Lets another version predict."""
+        form = await fields(request)
+        name = text(form, "model")
+        version, _ = await run_in_threadpool(
+            self._site.acts.ask, lambda session: session.deploy(name, text(form, "version"))
+        )
+        return self._site.page("deployed.html", version=version, address=address(form.get("owner", ""), name))
+
+    async def predict(self, request: Request) -> Response:
+        """What a model says of the row that was typed."""
+        form = await fields(request)
+        record = {name[6:]: _value(form, name[6:]) for name in form if name.startswith("value.")}
+        found, said = await run_in_threadpool(
+            self._site.work.ask,
+            lambda session: session.predict_row(text(form, "model"), record, owner=text(form, "owner")),
+        )
+        return self._site.page("predicted.html", found=found, said=said, target=form.get("target", "It"))
+
+    async def evaluate(self, request: Request) -> Response:
+        """How good a model is over the rows of a table."""
+        form = await fields(request)
+        source = text(form, "source")
+        rows, said = await run_in_threadpool(
+            self._site.work.ask, lambda session: session.evaluation(text(form, "model"), source)
+        )
+        return self._site.page("evaluated.html", source=source, said=said, **_judged(rows))
+
+    async def drift(self, request: Request) -> Response:
+        """How far the rows of a table lie from those of training."""
+        form = await fields(request)
+        drift, said = await run_in_threadpool(
+            self._site.work.ask, lambda session: session.drift(text(form, "model"), text(form, "source"))
+        )
+        return self._site.page("drift.html", drift=drift, said=said)
+
+
+def address(owner: str, model: str) -> str:
+    """Where a model's page is.
+
+    >>> address("ann", "a/b&c")
+    '/model?owner=ann&model=a%2Fb%26c'
+    """
+    return f"/model?{urlencode({'owner': owner, 'model': model})}"
+
+
+def _hidden(owner: str, model: str) -> Markup:
+    field = Markup('<input type="hidden" name="{}" value="{}">')
+    return field.format("owner", owner) + field.format("model", model)
+
+
+def _inputs(features: Sequence[Row]) -> list[Input]:
+    """A field for each column that a version has learned from, with its categories to choose from."""
+    used = (row for row in features if row["kind"] != "left out")
+    return [Input(row["column"], row["kind"], _choices(row["constants"].get("values"))) for row in used]
+
+
+def _choices(values: object) -> list[str]:
+    return [str(value) for value in values[:CHOICES]] if isinstance(values, list) else []
+
+
+def _granted_inputs(outline: Mapping[str, Any]) -> list[Input]:
+    """The same of a model of another role, of which no values are told."""
+    return [Input(each["column"], each["kind"]) for each in outline["recipe"]["features"] if each["kind"] != "left out"]
+
+
+def _value(form: Mapping[str, str], name: str) -> object:
+    """What was typed for a column: nothing is NULL."""
+    typed = form[f"value.{name}"]
+    if not typed:
+        return None
+    if form.get(f"kind.{name}") == "text":
+        return typed
+    try:
+        return json.loads(typed)
+    except ValueError:
+        raise InvalidParameter(f"{typed!r} is typed for {name}, and a number or an array is expected") from None
+
+
+def _judged(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Metrics of all rows, and of a classification with not too many classes which was taken for which."""
+    whole = [row for row in rows if row["group"] is None]
+    confusion = {(row["class"], row["predicted"]): row for row in whole if row["metric"] == "confusion"}
+    classes = list(dict.fromkeys(name for pair in confusion for name in pair))
+    metrics = {row["metric"]: row["value"] for row in whole if row["class"] is None}
+    counts = [row["rows"] for row in whole if row["class"] is None]
+    few = classes if len(classes) <= CLASSES else []
+    return {"metrics": metrics, "rows": max(counts, default=0), "classes": few, "confusion": confusion}

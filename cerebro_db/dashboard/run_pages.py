@@ -1,0 +1,192 @@
+"""The pages of runs: their list, and one with what is asked of it while it goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from cerebro_db.dashboard.forms import fields, whole_number
+from cerebro_db.dashboard.model_pages import address
+from cerebro_db.dashboard.site import Site
+from cerebro_db.errors import InvalidParameter, UndefinedObject
+from cerebro_db.session import Session
+from cerebro_db.show.boards import distinctions
+from cerebro_db.show.parallel import axes
+
+LOG_LINES = 100
+BOARD_LINES = 100
+"""So many configurations are listed, unless all are asked for."""
+
+LIVE = ("running", "paused")
+ACTS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
+    "stop_config": lambda session, run, form: session.stop_config(run, whole_number(form, "mst_key")),
+    "continue_config": lambda session, run, form: session.continue_config(run, whole_number(form, "mst_key")),
+    "prioritise": lambda session, run, form: session.prioritise(run, whole_number(form, "mst_key")),
+    "clone_config": lambda session, run, form: session.clone_config(
+        run, whole_number(form, "mst_key"), _change(form), warm="warm" in form
+    ),
+    "set_epochs": lambda session, run, form: session.set_epochs(
+        run, whole_number(form, "epochs"), whole_number(form, "mst_key") if form.get("mst_key") else None
+    ),
+    "add_configs": lambda session, run, form: session.add_configs(run, n=whole_number(form, "n")),
+    "pause_run": lambda session, run, form: session.pause_run(run),
+    "continue_run": lambda session, run, form: session.continue_run(run),
+    "cancel": lambda session, run, form: session.cancel_run(run),
+    "resume": lambda session, run, form: session.resume(run, background=True),
+}
+"""What a button of a run does, by the name of the function of SQL."""
+
+
+def _change(form: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters of a clone that are others than those of the configuration."""
+    before = {name[4:]: text for name, text in form.items() if name.startswith("was.")}
+    return {name: typed(form[f"new.{name}"]) for name, text in before.items() if form.get(f"new.{name}", text) != text}
+
+
+def typed(text: str) -> Any:
+    """What somebody has typed as a parameter: JSON where it is that, else a text.
+
+    >>> typed("0.01"), typed("selu"), typed('[1, "a"]')
+    (0.01, 'selu', [1, 'a'])
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class RunPages:
+    """The pages of one site's runs."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._reader = site.reader
+
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [
+            Route("/", self.runs),
+            Route("/runs", self.list),
+            Route("/events", self.events),
+            Route("/runs/{run:int}", self.run),
+            Route("/runs/{run:int}/events", self.events),
+            Route("/runs/{run:int}/progress", self.progress),
+            Route("/runs/{run:int}/board", self.board),
+            Route("/runs/{run:int}/log", self.log),
+            Route("/runs/{run:int}/axes", self.axes),
+            Route("/runs/{run:int}/configs/{key:int}", self.config),
+            Route("/runs/{run:int}/configs/{key:int}/state", self.config_state),
+            Route("/runs/{run:int}/acts", self.act, methods=["POST"]),
+        ]
+
+    async def runs(self, request: Request) -> Response:
+        """The first page: all runs, or what is missing for one."""
+        role = await run_in_threadpool(self._reader.role)
+        if not (role["extension"] and role["usage"]):
+            return self._site.page("unready.html", role=role)
+        runs = await run_in_threadpool(self._reader.recent)
+        return self._site.page("runs.html", role=role, runs=runs)
+
+    async def list(self, request: Request) -> Response:
+        """The rows of the list of runs."""
+        return await self._part("run_list.html", lambda: {"runs": self._reader.recent()})
+
+    async def events(self, request: Request) -> Response:
+        """What is new, for as long as the page is open."""
+        run = request.path_params.get("run")
+        if run is not None:
+            await run_in_threadpool(self._reader.run, run)
+        events = self._site.hub.events(run)
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    async def run(self, request: Request) -> Response:
+        """One run, whole; its curves and lanes follow as events."""
+        run = request.path_params["run"]
+
+        def facts() -> dict[str, Any]:
+            return {
+                "role": self._reader.role(),
+                **self._progress(run),
+                **self._board(run, BOARD_LINES),
+                **self._log(run),
+            }
+
+        return self._site.page("run.html", **await run_in_threadpool(facts))
+
+    async def progress(self, request: Request) -> Response:
+        """How far it is."""
+        run = request.path_params["run"]
+        return await self._part("progress.html", lambda: self._progress(run))
+
+    async def board(self, request: Request) -> Response:
+        """The leaderboard, at its full length with `?all`."""
+        run = request.path_params["run"]
+        lines = None if "all" in request.query_params else BOARD_LINES
+        return await self._part("board.html", lambda: self._board(run, lines))
+
+    async def log(self, request: Request) -> Response:
+        """What people and the search have decided last."""
+        run = request.path_params["run"]
+        return await self._part("log.html", lambda: self._log(run))
+
+    async def axes(self, request: Request) -> Response:
+        """Parallel coordinates: names, what stands at which places, and where configurations cross."""
+        run = request.path_params["run"]
+
+        def facts() -> list[list[object]]:
+            self._reader.run(run)
+            standings = self._reader.standings(run)
+            metric = next((row["metric"] for row in standings if row["metric"]), "metric")
+            values = {row["mst_key"]: row["value"] for row in standings}
+            found = axes(self._reader.params(run), values, metric)
+            return [[axis.name, axis.ticks, list(axis.places.items())] for axis in found]
+
+        return JSONResponse(await run_in_threadpool(facts))
+
+    async def config(self, request: Request) -> Response:
+        """One configuration, and what can be asked of it."""
+        return self._site.page("config.html", **await run_in_threadpool(self._config, **request.path_params))
+
+    async def config_state(self, request: Request) -> Response:
+        """How a configuration stands."""
+        return await self._part("config_state.html", lambda: self._config(**request.path_params))
+
+    async def act(self, request: Request) -> Response:
+        """Asks something of a run, and says what became of it."""
+        form, run = await fields(request), request.path_params["run"]
+        action = form.get("action", "")
+        if action not in ACTS:
+            raise InvalidParameter(f"there is no act {action!r}", hint=f"There are {', '.join(ACTS)}.")
+        desk = self._site.work if action == "resume" else self._site.acts
+        answer, said = await run_in_threadpool(desk.ask, lambda session: ACTS[action](session, run, form))
+        return self._site.page("acted.html", action=action, answer=answer, said=said, mst_key=form.get("mst_key"))
+
+    async def _part(self, template: str, facts: Callable[[], dict[str, Any]]) -> Response:
+        return self._site.page(template, **await run_in_threadpool(facts))
+
+    def _config(self, run: int, key: int) -> dict[str, Any]:
+        config = self._reader.config(run, key)
+        if config is None:
+            raise UndefinedObject(f"run {run} has no configuration {key}")
+        return {"run": run, "config": config, "live": self._reader.run(run)["status"] in LIVE}
+
+    def _progress(self, run: int) -> dict[str, Any]:
+        progress = self._reader.progress(run)
+        return {"run": progress, "about": self._reader.run(run), "address": address, "live": progress.status in LIVE}
+
+    def _board(self, run: int, lines: int | None) -> dict[str, Any]:
+        self._reader.run(run)
+        standings = self._reader.standings(run)
+        told = distinctions([row["params"] for row in standings])
+        rows = [{**row, "told": text} for row, text in zip(standings, told, strict=True)]
+        return {"board": rows[:lines], "count": len(rows), "run_id": run}
+
+    def _log(self, run: int) -> dict[str, Any]:
+        self._reader.run(run)
+        return {"acts": self._reader.acts(run, LOG_LINES), "decisions": self._reader.decisions(run, LOG_LINES)}

@@ -1,0 +1,52 @@
+// What every page does: it hears of what is new, says when somebody is gone, and can be light or dark.
+
+const lost = document.getElementById('lost')
+
+function say(text) {
+  lost.textContent = text ?? ''
+  lost.hidden = !text
+}
+
+document.getElementById('theme').addEventListener('click', () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === 'dark'
+  document.documentElement.dataset.theme = dark ? 'light' : 'dark'
+  localStorage.setItem('theme', document.documentElement.dataset.theme)
+  document.body.dispatchEvent(new Event('repaint'))
+})
+
+// Parts of the page listen to `stale` and read themselves again; pictures listen to the events that carry data.
+function listen(address) {
+  const source = new EventSource(address)
+  source.addEventListener('server', (event) => {
+    const failure = JSON.parse(event.data)
+    say(failure && `The database does not answer; this page goes on by itself when it does. ${failure}`)
+  })
+  for (const name of ['stale', 'curves', 'lanes']) {
+    source.addEventListener(name, (event) => {
+      document.body.dispatchEvent(new CustomEvent(name, { detail: JSON.parse(event.data) }))
+    })
+  }
+  source.addEventListener('open', () => {
+    say(null)
+    document.body.dispatchEvent(new Event('begin'))
+  })
+  source.addEventListener('error', () => {
+    say(source.readyState === EventSource.CLOSED
+      ? 'This page has ended: start cerebro-db dashboard again, and open the address that it prints.'
+      : 'The page\'s own server does not answer; this page goes on by itself when it does.')
+  })
+  addEventListener('pagehide', () => source.close())
+}
+
+const address = document.body.dataset.events
+if (address) listen(address)
+
+// What was asked for is said, and goes when it has been read.
+let said = null
+document.body.addEventListener('htmx:after:swap', ({ detail }) => {
+  const answer = detail.ctx.target
+  if (answer?.id !== 'answer') return
+  document.body.dispatchEvent(new Event('stale'))
+  clearTimeout(said)
+  if (!answer.querySelector('.refusal')) said = setTimeout(() => answer.replaceChildren(), 8000)
+})

@@ -1,0 +1,124 @@
+"""The dashboard answers the one who has started it, and nobody else; what it is sent is data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from dashboards import Dashboard, dashboard
+from roles import another_role
+from workbench import Workbench, compile_text
+
+pytestmark = pytest.mark.postgresql("pages know nothing of the platform")
+HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J"
+PAGES = ("/", "/runs", "/train", "/models", "/static/style.css", "/runs/1000000", "/nowhere", "/train/columns?source=")
+
+
+@pytest.fixture(scope="module")
+def run(bench: Workbench) -> int:
+    """A run with a hostile name."""
+    bench.pack("packed", 2)
+    bench.configure("configs", [compile_text()], ["batch_size=8"])
+    return bench.fit("packed", "outputs", "configs", 2, metrics_compute_frequency=1, name=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def page(bench: Workbench, run: int) -> Iterator[Dashboard]:
+    with dashboard(bench.url) as found:
+        yield found
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nobody_without_the_token(page: Dashboard, path: str) -> None:
+    for cookie in (None, "", page.cookie[:-1], page.cookie + "x", f"other={page.token}"):
+        answer = page.ask(path, cookie=cookie)
+        assert answer.status == 403 and "cerebro-db dashboard" in answer.text
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(page: Dashboard) -> None:
+    answer = page.ask(f"/train?source=a%26b&token={page.token}", cookie=None)
+    assert (answer.status, answer.headers["location"]) == (303, "/train?source=a%26b")
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith(page.cookie) and "HttpOnly" in cookie and "SameSite=strict" in cookie
+
+
+def test_no_other_name_leads_here(page: Dashboard) -> None:
+    for host in ("example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:" + page.root.rpartition(":")[2]):
+        assert page.ask("/", host=host).status == 421
+    assert page.ask("/", host="localhost:" + page.root.rpartition(":")[2]).status == 200
+
+
+@pytest.mark.parametrize("path", ["/train", "/train/plan", "/model/predict", "/model/deploy", "/runs/{run}/acts"])
+def test_what_another_page_sends_is_refused(page: Dashboard, run: int, path: str) -> None:
+    form = {"action": "cancel", "source": "points", "target": "label", "budget": "1", "search": "auto"}
+    assert page.ask(path.format(run=run), form, hx_request=None).status == 403
+    assert page.ask(path.format(run=run), form, origin="http://example.org").status == 403
+    assert page.ask(path.format(run=run), form, origin="http://127.0.0.1:1").status == 403
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/runs/{run}", "/runs/{run}/board", "/runs/{run}/axes"])
+def test_nothing_of_a_page_runs_or_is_framed_or_kept_elsewhere(page: Dashboard, run: int, path: str) -> None:
+    headers = page.ask(path.format(run=run)).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/{run}", "/runs/{run}/progress", "/runs/{run}/board", "/train", "/models"])
+def test_texts_of_users_are_texts(page: Dashboard, bench: Workbench, run: int, path: str) -> None:
+    text = page.ask(path.format(run=run)).text
+    assert "<img src=x" not in text and "style=" not in text and "<script>" not in text
+    if path in ("/", "/runs/{run}"):
+        assert "&lt;img src=x" in text
+
+
+def test_what_is_not_there(page: Dashboard) -> None:
+    for path in ("/runs/1000000", "/runs/1000000/progress", "/model?owner=a&model=b"):
+        answer = page.ask(path)
+        assert answer.status == 404 and "does not exist" in answer.text and "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path, form, words",
+    [
+        ("/runs/{run}/acts", {"action": "drop_run"}, "there is no act &#39;drop_run&#39;"),
+        ("/runs/{run}/acts", {}, "there is no act"),
+        ("/runs/{run}/acts", {"action": "stop_config", "mst_key": "1; DROP"}, "a whole number is expected"),
+        ("/runs/{run}/acts", {"action": "stop_config", "mst_key": "1"}, "completed"),
+        ("/train", {"source": "points"}, "the field target is empty"),
+        ("/train", {"source": "no_table", "target": "x", "budget": "1", "search": "auto"}, "no_table"),
+        ("/train/plan", {"source": "points", "target": "no_column", "budget": "1", "search": "auto"}, "no_column"),
+        ("/model/predict", {"model": "none", "owner": "nobody", "value.x": "1", "kind.x": "json"}, "nobody"),
+        ("/model/predict", {"model": "m", "owner": "o", "value.x": "one", "kind.x": "json"}, "a number or an array"),
+        ("/model/deploy", {"model": "none", "version": "1"}, "none"),
+    ],
+)
+def test_wrong_forms(page: Dashboard, run: int, path: str, form: dict[str, str], words: str) -> None:
+    answer = page.ask(path.format(run=run), form)
+    assert 400 <= answer.status < 500 and 'class="refusal"' in answer.text and words in answer.text
+    assert "<html" not in answer.text and "Traceback" not in answer.text
+
+
+def test_a_form_has_an_end(page: Dashboard) -> None:
+    assert "larger than" in page.ask("/train/plan", {"source": "x" * 2_000_000}).text
+
+
+def test_another_role_sees_its_own(page: Dashboard, bench: Workbench, shared_superuser: Workbench, run: int) -> None:
+    with another_role(bench, shared_superuser, "page_other") as other, dashboard(other.url) as theirs:
+        assert "There are no runs yet" in theirs.ask("/").text
+        for part in ("", "/events", "/progress", "/board", "/log", "/axes", "/configs/1", "/configs/1/state"):
+            answer = theirs.ask(f"/runs/{run}{part}")
+            assert answer.status == 404, part
+        refused = theirs.ask(f"/runs/{run}/acts", {"action": "pause_run"})
+        assert refused.status in (403, 404)
+    assert page.ask(f"/runs/{run}").status == 200
+
+
+def test_who_may_not_use_the_extension_is_told_how(bench: Workbench, shared_superuser: Workbench) -> None:
+    with (
+        another_role(bench, shared_superuser, "page_stranger", granted=False) as stranger,
+        dashboard(stranger.url) as page,
+    ):
+        assert "grant_usage(&#39;page_stranger&#39;)" in page.ask("/").text

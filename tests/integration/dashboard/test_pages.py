@@ -1,0 +1,196 @@
+"""The pages in a browser: from a table to a prediction, a run that is steered, and what is lost and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from dashboards import Browser, Dashboard, browser, dashboard
+from processes import eventually
+from servers import Database
+from workbench import Workbench
+
+pytestmark = pytest.mark.postgresql("pages know nothing of the platform")
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+QUOTED = '"' + HOSTILE.replace('"', '""') + '"'
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site(bench: Workbench, page: Browser) -> Iterator[Dashboard]:
+    bench.rows(
+        f"CREATE TABLE {QUOTED} AS SELECT n AS id, sin(n) AS wave, n % 3 AS rest, sin(n) > 0 AS up"
+        " FROM generate_series(1, 2000) n"
+    )
+    bench.rows(f"ALTER TABLE {QUOTED} ADD PRIMARY KEY (id)")
+    with dashboard(bench.url) as found:
+        page.driver.get(found.entrance)
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_wrong(page: Browser, site: Dashboard) -> Iterator[None]:
+    """No program of a page fails, none is stopped by the policy, and nothing of a user has run."""
+    yield
+    assert [text for text in page.complaints() if "status of 4" not in text] == []
+    assert page.driver.title != "owned"
+
+
+def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Workbench) -> None:
+    """By hand and eyes alone: no SQL."""
+    assert "There are no runs yet" in page.text("#runs")
+    page.click("a[href='/train']")
+    table = page.look(
+        "[...document.querySelectorAll('[name=source] option')].find(o => o.text.includes('onerror'))?.value"
+    )
+    page.fill("[name=source]", str(table))
+    page.look("[...document.querySelectorAll('[name=target] option')].some(o => o.value === 'up')")
+    page.fill("[name=target]", "up")
+    for name, value in (("budget", "1"), ("configs", "2"), ("epochs", "3"), ("model", HOSTILE)):
+        page.fill(f"[name={name}]", value)
+    page.click("[hx-post='/train/plan']")
+    assert "configuration" in page.text("#plan table")
+    page.click("#train button.strong")
+    page.look("location.pathname.startsWith('/runs/')")
+    page.look("document.querySelector('#progress .status.completed') !== null")
+    assert page.look("document.querySelectorAll('#board tr[data-key]').length") == 2
+    page.look("document.querySelectorAll('.u-over').length === 2")
+    page.click("#model")
+    assert page.look("document.querySelectorAll('meter').length")
+    page.fill("[name='value.wave']", "0.9")
+    page.click("[hx-post='/model/predict'] button")
+    assert page.text("#predicted .prediction").startswith("up is")
+    page.click("[hx-post='/model/evaluate'] button")
+    assert page.look("document.querySelectorAll('.confusion td').length") == 4
+    page.click("[hx-post='/model/drift']")
+    page.look("document.querySelector('#evaluated').textContent.includes('wave')")
+    assert page.text("h1").startswith(HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def going_on(bench: Workbench, site: Dashboard) -> Iterator[int]:
+    """A run that would go on for long."""
+    call = (
+        "SELECT run_id FROM cerebro.train(%s, 'up', 'long', models => '{linear}', configs => 3, epochs => 5000,"
+        " budget => '1 hour', space => '{\"batch_size\": 16}', search => 'median', seed => 1, background => true)"
+    )
+    run = bench.value(call, QUOTED)
+    yield run
+    bench.rows("SELECT cerebro.cancel(%s)", run)
+    bench.rows("SELECT cerebro.wait(%s)", run)
+
+
+def test_a_run_that_goes_on(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:
+    """What is committed is there without anybody asking for it, in the curves, the lanes and the leaderboard."""
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    page.driver.execute_script(
+        "window.points = 0; window.bars = 0;"
+        "document.body.addEventListener('curves', ({detail}) => points += detail.length);"
+        "document.body.addEventListener('lanes', ({detail}) => bars += detail.length);"
+    )
+    visits = int(page.text("#done"))
+    page.look("points > 3 && bars > 3")
+    page.look(f"Number(document.querySelector('#done').textContent) > {visits}")
+    assert page.look("document.querySelectorAll('.u-over').length") == 2
+
+
+def asked(bench: Workbench, run: int, action: str) -> tuple[object, ...]:
+    """The newest act of a kind, once the run has heard of it."""
+    query = (
+        "SELECT mst_key, change, status, actor = current_user FROM cerebro.act"
+        " WHERE run_id = %s AND action = %s AND status <> 'scheduled' ORDER BY act_id DESC LIMIT 1"
+    )
+    return eventually(lambda: bench.rows(query, run, action))[0]
+
+
+def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    key = int(str(page.look("document.querySelector('#board .status.running')?.closest('tr').dataset.key")))
+    page.click(f"#config-{key} .choose")
+    page.look("document.querySelector('#chosen h2').textContent.includes('#' + " + str(key) + ")")
+    page.click("#chosen [value=prioritise]")
+    assert asked(bench, going_on, "prioritise") == (key, {}, "done", True)
+    page.click("#chosen [value=stop_config]")
+    page.look("document.querySelector('#answer').textContent.includes('stop_config')")
+    assert asked(bench, going_on, "stop_config") == (key, {}, "done", True)
+    page.click("#chosen [value=continue_config]")
+    assert asked(bench, going_on, "continue_config") == (key, {}, "done", True)
+    page.fill("#chosen [name=epochs]", "4000")
+    page.click("#chosen [value=set_epochs]")
+    assert asked(bench, going_on, "set_epochs")[0] == key
+    page.fill("#chosen [name='new.lr']", "0.002")
+    page.click("#chosen [value=clone_config]")
+    clone = asked(bench, going_on, "clone_config")
+    assert clone[0] == key and "0.002" in str(clone[1]) and clone[2] == "done"
+    page.fill("#progress [name=n]", "2")
+    page.click("#progress [value=add_configs]")
+    assert asked(bench, going_on, "add_configs")[2] == "done"
+    page.look("document.querySelectorAll('#board tr[data-key]').length === 6")
+    page.click("#progress [value=pause_run]")
+    page.click("#progress [value=continue_run]")
+    assert asked(bench, going_on, "continue_run")[2] == "done"
+    page.look("document.querySelector('#log-lines').textContent.includes('clone_config')")
+    page.click("#progress [value=cancel]")
+    assert eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", going_on) == "cancelled")
+    page.click("#progress [value=resume]")
+    page.look("document.querySelector('#progress [value=pause_run]') !== null")
+
+
+def test_keys_and_themes(page: Browser, site: Dashboard, going_on: int) -> None:
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    keys = page.look("[...document.querySelectorAll('#board tr[data-key]')].map(row => row.id)")
+    assert isinstance(keys, list)
+    for key, place in (("j", 0), ("j", 1), ("k", 0)):
+        page.driver.execute_script(
+            f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
+        )
+        assert page.look("document.querySelector('#board tr[aria-selected=true]')?.id") == keys[place]
+    before = page.look("getComputedStyle(document.documentElement).colorScheme")
+    page.click("#theme")
+    after = page.look("getComputedStyle(document.documentElement).colorScheme")
+    assert {before, after} >= {"dark"} and before != after
+    page.driver.refresh()
+    assert page.look("getComputedStyle(document.documentElement).colorScheme") == after
+
+
+@pytest.mark.parametrize("path", ["/", "/train", "/models", "/runs/{run}", "/model?owner={owner}&model=long"])
+def test_a_telephone(page: Browser, site: Dashboard, bench: Workbench, going_on: int, path: str) -> None:
+    """Nothing is wider than the page."""
+    owner = bench.value("SELECT current_user::text")
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": True}
+    )
+    try:
+        page.driver.get(site.root + path.format(run=going_on, owner=owner))
+        page.look("document.readyState === 'complete'")
+        assert page.look("document.documentElement.scrollWidth") == 360
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_database_that_is_lost_and_comes_back(database: Database, page: Browser, superuser_of: Workbench) -> None:
+    with dashboard(database.url) as site:
+        page.driver.get(site.entrance)
+        assert page.text("#runs")
+        superuser_of.rows(f'ALTER DATABASE "{database.name}" ALLOW_CONNECTIONS false')
+        try:
+            gone = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
+            superuser_of.rows(gone, database.name)
+            assert "database does not answer" in page.text("#lost:not([hidden])")
+        finally:
+            superuser_of.rows(f'ALTER DATABASE "{database.name}" ALLOW_CONNECTIONS true')
+        page.look("document.querySelector('#lost').hidden")
+        page.driver.refresh()
+        assert "There are no runs yet" in page.text("#runs")
+    assert "server does not answer" in page.text("#lost:not([hidden])")
+
+
+@pytest.fixture
+def superuser_of(shared_superuser: Workbench) -> Workbench:
+    """A superuser in another database than the one that is lost."""
+    return shared_superuser
