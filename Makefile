@@ -78,12 +78,12 @@ demo: bootstrap ## from a bare machine to a leaderboard
 PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
-	@$(READY) .venv/dev .venv/package
+	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
 	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
 
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
-	@$(READY) .venv/dev .venv/package
+	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
 	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
@@ -143,6 +143,12 @@ $(MADE):
 	@echo "Installing JAX, Optuna, pytest, ruff and mypy; the first time this downloads some 90 MB"
 	@.ci/packages $(PYTHON) tensorflow,jax,automl,demo,export,dev
 	@touch .venv/runtime $@
+
+.venv/dbt/made: docs/dbt/requirements.txt $(MADE)
+	@echo "Installing dbt into an environment of its own, for it wants older libraries than mypy does"
+	@$(PYTHON) -m venv --clear .venv/dbt
+	@.venv/dbt/bin/python -m pip --quiet --disable-pip-version-check --no-input install -r docs/dbt/requirements.txt
+	@touch $@
 
 .venv/bench: .venv/runtime
 	@echo "Installing JAX and Ray Tune"

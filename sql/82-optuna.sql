@@ -58,12 +58,18 @@ SELECT r.run_id AS study_system_attribute_id, r.run_id AS study_id, 'study:metri
 FROM cerebro.run_log r WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro_optuna.study_system_attributes IS 'The name of the metric that ranks, as the label of an axis';
 
--- The value of a configuration is that of the leaderboard; one without a value cannot be complete for Optuna.
+-- The value of a configuration is that of the leaderboard; one without a value cannot be complete for Optuna. It is read of the log
+-- here and below, for Optuna asks for single trials by numbers, which no index has: then each of its readers goes through all runs, and
+-- must not make the whole leaderboard of them. What ranks
+-- is looked up once for each run, not for each of its metrics; of those rows the greatest array has the newest value.
 CREATE OR REPLACE VIEW cerebro_optuna.trials WITH (security_barrier) AS
+WITH ranked_by AS MATERIALIZED (
+    SELECT o.run_id, o.spec ->> 'rank_dataset' AS dataset, o.spec ->> 'rank_metric' AS name FROM cerebro.run_log o WHERE cerebro.may_see(o.owner)
+)
 SELECT c.run_id * 2147483648 + c.mst_key AS trial_id,
        (row_number() OVER (PARTITION BY c.run_id ORDER BY c.mst_key) - 1)::integer AS number,
        c.run_id AS study_id,
-       (CASE WHEN c.status = 'completed' AND l.value IS NOT NULL THEN 'COMPLETE'
+       (CASE WHEN c.status = 'completed' AND l.value <> 'NaN' THEN 'COMPLETE'
              WHEN c.status IN ('completed', 'failed') THEN 'FAIL'
              WHEN c.status = 'stopped' OR r.status NOT IN ('running', 'paused') THEN 'PRUNED'
              WHEN c.status = 'waiting' THEN 'WAITING' ELSE 'RUNNING' END)::cerebro_optuna.trialstate AS state,
@@ -73,8 +79,12 @@ SELECT c.run_id * 2147483648 + c.mst_key AS trial_id,
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (SELECT t.run_id, t.mst_key, min(t.started_at) AS started_at, max(t.ended_at) AS ended_at
            FROM cerebro.visit t GROUP BY t.run_id, t.mst_key) v ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-LEFT JOIN (SELECT b.run_id, b.mst_key, nullif(b.value, 'NaN') AS value FROM cerebro.leaderboard b) l
-    ON l.run_id = c.run_id AND l.mst_key = c.mst_key;
+LEFT JOIN (
+    SELECT m.run_id, m.mst_key,
+           (max(ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value]))[3] AS value
+    FROM ranked_by b JOIN cerebro.metric m ON m.run_id = b.run_id AND m.dataset = b.dataset AND m.name = b.name
+    JOIN cerebro.config_log k ON k.run_id = m.run_id AND k.mst_key = m.mst_key
+    GROUP BY m.run_id, m.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro_optuna.trials IS 'A trial for each configuration; its number counts those of its run by mst_key';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_user_attributes WITH (security_barrier) AS
@@ -119,11 +129,19 @@ FROM flat f JOIN space s ON s.run_id = f.run_id AND s.name = f.name;
 COMMENT ON VIEW cerebro_optuna.trial_params IS 'The parameters of configurations, as numbers or as places in a list of choices';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_values WITH (security_barrier) AS
+WITH ranked_by AS MATERIALIZED (
+    SELECT o.run_id, o.spec ->> 'rank_dataset' AS dataset, o.spec ->> 'rank_metric' AS name FROM cerebro.run_log o WHERE cerebro.may_see(o.owner)
+)
 SELECT l.run_id * 2147483648 + l.mst_key AS trial_value_id, l.run_id * 2147483648 + l.mst_key AS trial_id, 0 AS objective,
        CASE WHEN l.value NOT IN ('Infinity', '-Infinity') THEN l.value END AS value,
        (CASE l.value WHEN 'Infinity' THEN 'INF_POS' WHEN '-Infinity' THEN 'INF_NEG' ELSE 'FINITE' END)::cerebro_optuna.trialvaluetype AS value_type
-FROM cerebro.leaderboard l JOIN cerebro.run r USING (run_id)
-WHERE l.value <> 'NaN' AND (l.status IN ('completed', 'stopped') OR l.status <> 'failed' AND r.status NOT IN ('running', 'paused'));
+FROM cerebro.config c JOIN cerebro.run r USING (run_id) JOIN (
+    SELECT m.run_id, m.mst_key,
+           (max(ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value]))[3] AS value
+    FROM ranked_by b JOIN cerebro.metric m ON m.run_id = b.run_id AND m.dataset = b.dataset AND m.name = b.name
+    JOIN cerebro.config_log k ON k.run_id = m.run_id AND k.mst_key = m.mst_key
+    GROUP BY m.run_id, m.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
+WHERE l.value <> 'NaN' AND (c.status IN ('completed', 'stopped') OR c.status <> 'failed' AND r.status NOT IN ('running', 'paused'));
 COMMENT ON VIEW cerebro_optuna.trial_values IS 'What configurations that ended came to, as in cerebro.leaderboard';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_intermediate_values WITH (security_barrier) AS

@@ -73,6 +73,7 @@ class Database:
         self._postmaster = os.getppid()
         self.caller_path = ""
         self.caller_schema: str | None = None
+        self.name = ""
         self.in_procedure = False
         self._alone = False
 
@@ -248,7 +249,7 @@ class Database:
         Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text.
         """
         caller = self.row(sql("read.caller"))
-        self.caller_path, self.caller_schema = caller["path"], caller["schema"]
+        self.caller_path, self.caller_schema, self.name = caller["path"], caller["schema"], caller["database"]
         with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on"):
             yield
 

@@ -143,7 +143,7 @@ class Catalog:
 
     def _parts(self, given: str, what: str) -> tuple[str, ...]:
         try:
-            return split_qualified(given)
+            return split_qualified(given, self.db.name)
         except InvalidName as error:
             raise InvalidName(
                 f"{self.module} error: Invalid {what} table name {given}", detail=error.message, hint=error.hint

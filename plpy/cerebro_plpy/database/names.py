@@ -31,13 +31,17 @@ def split_columns(text: str) -> tuple[str, ...]:
     return tuple(_names(text, ","))
 
 
-def split_qualified(text: str) -> tuple[str, ...]:
+def split_qualified(text: str, database: str | None = None) -> tuple[str, ...]:
     """The parts of a name such as schema.table, unquoted and folded: one, or two with a schema.
 
-    >>> split_qualified('"My schema".Iris')
+    As in a statement, the name of this database may stand in front; some tools write it everywhere.
+
+    >>> split_qualified('flowers."My schema".Iris', 'flowers')
     ('My schema', 'iris')
     """
     parts = tuple(_names(text, "."))
+    if len(parts) == 3 and parts[0] == database:
+        return parts[1:]
     if len(parts) > 2:
         raise InvalidName(f"{text!r} has {len(parts)} parts", hint="Write table or schema.table.")
     return parts

@@ -6,7 +6,8 @@ FROM cerebro.setting s WHERE s.value IS NOT NULL
 
 -- name: caller
 -- Under the caller's path, which may have a type named text.
-SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::pg_catalog.text AS schema
+SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::pg_catalog.text AS schema,
+       pg_catalog.current_database()::pg_catalog.text AS database
 
 -- name: resolve
 -- Under the caller's path, so nothing here may depend on it but the name.
