@@ -44,30 +44,30 @@ LEFT JOIN (
     ON d.run_id = c.run_id AND d.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed, best_epoch is that of which the model is, where it is not the last';
 
+-- The newest value is the greatest of arrays that begin with what makes it so: nothing is sorted.
+CREATE OR REPLACE VIEW cerebro.newest_value AS
+SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[3] AS value,
+       (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[3] AS validation,
+       (max(s.newest) FILTER (WHERE s.dataset = 'training'))[3] AS training
+FROM (
+    SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks,
+           ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value] AS newest
+    FROM cerebro.metric m JOIN cerebro.config_log k USING (run_id, mst_key)
+    JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.rank_metric = m.name) s
+GROUP BY s.run_id, s.mst_key;
+COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of all runs, as it is after the best epoch where that is kept, else after the newest one';
+
 -- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
--- run_id reaches each part, and none is sorted. The newest value is the greatest of arrays that begin with what makes it so.
+-- run_id reaches each part.
 CREATE OR REPLACE VIEW cerebro.leaderboard WITH (security_barrier) AS
 SELECT c.run_id,
        rank() OVER (PARTITION BY c.run_id, c.group_value
                     ORDER BY c.status = 'failed', l.value IS NULL OR l.value = 'NaN',
-                             CASE WHEN b.descending THEN -l.value ELSE l.value END) AS rank,
-       c.mst_key, c.params, c.epochs, c.status, b.dataset, b.name AS metric, l.value, t.training_time, c.reason,
+                             CASE WHEN b.rank_descending THEN -l.value ELSE l.value END) AS rank,
+       c.mst_key, c.params, c.epochs, c.status, b.rank_dataset AS dataset, b.rank_metric AS metric, l.value, t.training_time, c.reason,
        c.template, l.validation, l.training, extract(epoch FROM t.training_time)::double precision AS seconds, c.group_value
-FROM cerebro.config c
-JOIN (
-    SELECT r.run_id, r.rank_dataset AS dataset, r.rank_metric AS name, r.rank_descending AS descending
-    FROM cerebro.run_log r
-    WHERE cerebro.may_see(r.owner)) b USING (run_id)
-LEFT JOIN (
-    SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[3] AS value,
-           (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[3] AS validation,
-           (max(s.newest) FILTER (WHERE s.dataset = 'training'))[3] AS training
-    FROM (
-        SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks,
-               ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value] AS newest
-        FROM cerebro.metric m JOIN cerebro.config_log k USING (run_id, mst_key)
-        JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.rank_metric = m.name) s
-    GROUP BY s.run_id, s.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
+FROM cerebro.config c JOIN cerebro.run_log b USING (run_id)
+LEFT JOIN cerebro.newest_value l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
 LEFT JOIN (
     SELECT v.run_id, v.mst_key, sum(v.ended_at - v.started_at) AS training_time
     FROM cerebro.visit v WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) t

@@ -41,7 +41,7 @@ COMMENT ON VIEW cerebro_optuna.studies IS 'A study for each run that the reader 
 
 CREATE OR REPLACE VIEW cerebro_optuna.study_directions WITH (security_barrier) AS
 SELECT r.run_id AS study_direction_id,
-       (CASE WHEN r.spec ->> 'rank_descending' = 'true' THEN 'MAXIMIZE' ELSE 'MINIMIZE' END)::cerebro_optuna.studydirection AS direction,
+       (CASE WHEN r.rank_descending THEN 'MAXIMIZE' ELSE 'MINIMIZE' END)::cerebro_optuna.studydirection AS direction,
        r.run_id AS study_id, 0 AS objective
 FROM cerebro.run_log r WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro_optuna.study_directions IS 'Whether smaller or larger values of the metric that ranks are better';
@@ -54,18 +54,13 @@ COMMENT ON VIEW cerebro_optuna.study_user_attributes IS 'What stands beside a ru
 
 CREATE OR REPLACE VIEW cerebro_optuna.study_system_attributes WITH (security_barrier) AS
 SELECT r.run_id AS study_system_attribute_id, r.run_id AS study_id, 'study:metric_names'::text AS key,
-       pg_catalog.json_build_array(pg_catalog.concat_ws(' ', r.spec ->> 'rank_dataset', r.spec ->> 'rank_metric'))::text AS value_json
+       pg_catalog.json_build_array(pg_catalog.concat_ws(' ', r.rank_dataset, r.rank_metric))::text AS value_json
 FROM cerebro.run_log r WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro_optuna.study_system_attributes IS 'The name of the metric that ranks, as the label of an axis';
 
--- The value of a configuration is that of the leaderboard; one without a value cannot be complete for Optuna. It is read of the log
--- here and below, for Optuna asks for single trials by numbers, which no index has: then each of its readers goes through all runs, and
--- must not make the whole leaderboard of them. What ranks
--- is looked up once for each run, not for each of its metrics; of those rows the greatest array has the newest value.
+-- The value of a configuration is that of the leaderboard; one without a value cannot be complete for Optuna. Here and below the
+-- leaderboard itself is not read, for Optuna asks for single trials by numbers, which no index has: it would be made of all runs.
 CREATE OR REPLACE VIEW cerebro_optuna.trials WITH (security_barrier) AS
-WITH ranked_by AS MATERIALIZED (
-    SELECT o.run_id, o.spec ->> 'rank_dataset' AS dataset, o.spec ->> 'rank_metric' AS name FROM cerebro.run_log o WHERE cerebro.may_see(o.owner)
-)
 SELECT c.run_id * 2147483648 + c.mst_key AS trial_id,
        (row_number() OVER (PARTITION BY c.run_id ORDER BY c.mst_key) - 1)::integer AS number,
        c.run_id AS study_id,
@@ -79,12 +74,7 @@ SELECT c.run_id * 2147483648 + c.mst_key AS trial_id,
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (SELECT t.run_id, t.mst_key, min(t.started_at) AS started_at, max(t.ended_at) AS ended_at
            FROM cerebro.visit t GROUP BY t.run_id, t.mst_key) v ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-LEFT JOIN (
-    SELECT m.run_id, m.mst_key,
-           (max(ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value]))[3] AS value
-    FROM ranked_by b JOIN cerebro.metric m ON m.run_id = b.run_id AND m.dataset = b.dataset AND m.name = b.name
-    JOIN cerebro.config_log k ON k.run_id = m.run_id AND k.mst_key = m.mst_key
-    GROUP BY m.run_id, m.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key;
+LEFT JOIN cerebro.newest_value l ON l.run_id = c.run_id AND l.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro_optuna.trials IS 'A trial for each configuration; its number counts those of its run by mst_key';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_user_attributes WITH (security_barrier) AS
@@ -129,18 +119,11 @@ FROM flat f JOIN space s ON s.run_id = f.run_id AND s.name = f.name;
 COMMENT ON VIEW cerebro_optuna.trial_params IS 'The parameters of configurations, as numbers or as places in a list of choices';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_values WITH (security_barrier) AS
-WITH ranked_by AS MATERIALIZED (
-    SELECT o.run_id, o.spec ->> 'rank_dataset' AS dataset, o.spec ->> 'rank_metric' AS name FROM cerebro.run_log o WHERE cerebro.may_see(o.owner)
-)
 SELECT l.run_id * 2147483648 + l.mst_key AS trial_value_id, l.run_id * 2147483648 + l.mst_key AS trial_id, 0 AS objective,
        CASE WHEN l.value NOT IN ('Infinity', '-Infinity') THEN l.value END AS value,
        (CASE l.value WHEN 'Infinity' THEN 'INF_POS' WHEN '-Infinity' THEN 'INF_NEG' ELSE 'FINITE' END)::cerebro_optuna.trialvaluetype AS value_type
-FROM cerebro.config c JOIN cerebro.run r USING (run_id) JOIN (
-    SELECT m.run_id, m.mst_key,
-           (max(ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value]))[3] AS value
-    FROM ranked_by b JOIN cerebro.metric m ON m.run_id = b.run_id AND m.dataset = b.dataset AND m.name = b.name
-    JOIN cerebro.config_log k ON k.run_id = m.run_id AND k.mst_key = m.mst_key
-    GROUP BY m.run_id, m.mst_key) l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
+FROM cerebro.config c JOIN cerebro.run r USING (run_id)
+JOIN cerebro.newest_value l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
 WHERE l.value <> 'NaN' AND (c.status IN ('completed', 'stopped') OR c.status <> 'failed' AND r.status NOT IN ('running', 'paused'));
 COMMENT ON VIEW cerebro_optuna.trial_values IS 'What configurations that ended came to, as in cerebro.leaderboard';
 
@@ -150,7 +133,7 @@ SELECT (m.run_id * 2147483648 + m.mst_key)::numeric * 2147483648 + m.epoch AS tr
        CASE WHEN m.value NOT IN ('NaN', 'Infinity', '-Infinity') THEN m.value END AS intermediate_value,
        (CASE m.value WHEN 'NaN' THEN 'NAN' WHEN 'Infinity' THEN 'INF_POS' WHEN '-Infinity' THEN 'INF_NEG' ELSE 'FINITE' END)::cerebro_optuna.trialintermediatevaluetype AS intermediate_value_type
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
-WHERE cerebro.may_see(r.owner) AND m.dataset = r.spec ->> 'rank_dataset' AND m.name = r.spec ->> 'rank_metric' AND m.value IS NOT NULL;
+WHERE cerebro.may_see(r.owner) AND m.dataset = r.rank_dataset AND m.name = r.rank_metric AND m.value IS NOT NULL;
 COMMENT ON VIEW cerebro_optuna.trial_intermediate_values IS 'The metric that ranks, by epoch';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_heartbeats AS

@@ -54,7 +54,17 @@ def ann(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Wor
 def test_these_are_all_tables_and_views(bench: Workbench) -> None:
     more = {"segment_key"} if bench.greenplum else set()
     found = {name for (name,) in bench.rows(RELATIONS)}
-    assert found == {*VIEWS, *LOGS, *MODELS, "form_timing", "setting", "orchestrator", "parameter", *more}
+    assert found == {
+        *VIEWS,
+        *LOGS,
+        *MODELS,
+        "form_timing",
+        "setting",
+        "newest_value",
+        "orchestrator",
+        "parameter",
+        *more,
+    }
 
 
 def test_who_was_granted_nothing_reads_and_calls_nothing(
