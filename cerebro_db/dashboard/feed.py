@@ -16,6 +16,12 @@ Series: TypeAlias = tuple[int, str, str]
 """A configuration, a data set and a metric."""
 Message: TypeAlias = tuple[str, Any]
 """The name of an event, and what is sent as JSON with it."""
+STALE: Message = ("stale", None)
+"""Parts of a page are to be read again."""
+DUE: Message = ("due", None)
+"""They are to be once that may be."""
+DECIDED: Message = ("decided", None)
+"""There are other acts or decisions; the page reads them when it reads the rest."""
 Bar: TypeAlias = tuple[int, int, str, str, int, int | None]
 """What a segment did: segment, configuration, kind and status; from when to when, in milliseconds since 1970."""
 
@@ -32,8 +38,9 @@ class Feed:
     curves: dict[Series, dict[int, float | None]] = field(default_factory=dict)
     bars: dict[tuple[int, int, str, int], Bar] = field(default_factory=dict)
     statuses: dict[int, str] = field(default_factory=dict)
-    asked: tuple[object, ...] = ()
+    asked: tuple[Any, ...] = ()
     mark: tuple[object, ...] = ()
+    decided: tuple[object, ...] = ()
 
     def look(self, reader: Reader) -> list[Message]:
         """What is new of metrics, and which parts of the page are not what they were."""
@@ -46,20 +53,23 @@ class Feed:
             records.RUN, VERSION, version.run_id == run.run_id
         )
         (state,) = reader.rows(states.where(run.run_id == self.run_id)) or [{}]
-        ended = bool(self.asked) and state.get("status") != self.asked[0]
+        ended = bool(self.asked) and state.get("status") != self.asked[0][0]
         moving = {
             key for key, status in self.statuses.items() if ended or status == "running" or before.get(key) != status
         }
         points = self._points(reader, moving)
-        asked = (state.get("status"), state.get("version"), *self._acts(reader))
-        mark = (self._decision(reader), tuple(self.statuses.items()))
+        state_of_run = (state.get("status"), state.get("version"))
+        acts, decision = self._acts(reader), self._decision(reader)
+        mark = (decision, tuple(self.statuses.items()))
         messages: list[Message] = [("curves", points)] if points else []
+        if (acts, decision) != self.decided:
+            messages.append(DECIDED)
         # What people do is seen at once, what goes on by itself when its turn has come.
-        if asked != self.asked:
-            messages.append(("stale", None))
+        if (state_of_run, acts) != self.asked:
+            messages.append(STALE)
         elif points or mark != self.mark:
-            messages.append(("due", None))
-        self.asked, self.mark = asked, mark
+            messages.append(DUE)
+        self.asked, self.mark, self.decided = (state_of_run, acts), mark, (acts, decision)
         return messages
 
     def _acts(self, reader: Reader) -> tuple[object, ...]:

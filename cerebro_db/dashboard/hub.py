@@ -19,16 +19,14 @@ from typing import TypeAlias
 import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
-from cerebro_db.dashboard.feed import Feed, Message
+from cerebro_db.dashboard.feed import DECIDED, DUE, STALE, Feed, Message
 from cerebro_db.dashboard.reading import Reader
 from cerebro_db.errors import CerebroError
 
 SECONDS = 0.3
 """Between two looks, at least."""
-STALE: Message = ("stale", None)
-"""Parts of a page are to be read again."""
-DUE: Message = ("due", None)
-"""They are to be once that may be."""
+LONGEST = 5.0
+"""Between two looks, at most."""
 KEPT_ALIVE = 15.0
 """Seconds after which a silent connection is given a comment, so that one that is gone is noticed."""
 
@@ -40,14 +38,18 @@ Look: TypeAlias = Callable[[], list[Message]]
 
 @dataclass
 class Pace:
-    """When something may be done again, so that the server spends no more than this share of a core on it."""
+    """When something may be done again, so that the server spends no more than this share of a core on it.
+
+    Nothing waits longer than for some seconds: what is dearer takes a larger share.
+    """
 
     share: float
     due: float = 0.0
 
     def took(self, seconds: float) -> None:
         """Puts the next time off, after the server has worked so long."""
-        self.due = max(self.due, time.monotonic()) + seconds / self.share
+        now = time.monotonic()
+        self.due = min(max(self.due, now) + seconds / self.share, now + LONGEST)
 
     def is_due(self) -> bool:
         """Whether the time has come."""
@@ -96,17 +98,16 @@ class RunWatch(Watch):
         looks = (self._metrics, lanes.kept(partial(feed.lanes, Reader(engine, lanes.took))))
         super().__init__(looks, feed.whole)
         self._pages = pages
-        self._due = False
+        self._waiting = set[str]()
 
     def _metrics(self) -> list[Message]:
         """What is new of metrics, and whether parts of the page should be read again, once they may be."""
         found = self._look()
-        self._due = self._due or DUE in found
-        told = [message for message in found if message != DUE]
-        if STALE not in told and self._due and self._pages.is_due():
-            told.append(STALE)
-        if STALE in told:
-            self._due = False
+        self._waiting |= {message[0] for message in found} & {DUE[0], DECIDED[0]}
+        told = [message for message in found if message not in (DUE, DECIDED, STALE)]
+        if STALE in found or (self._waiting and self._pages.is_due()):
+            told += [STALE, *([DECIDED] if DECIDED[0] in self._waiting else [])]
+            self._waiting.clear()
         return told
 
 
@@ -139,7 +140,7 @@ class Hub:
         self._opened = asyncio.Event()
         self._failure: str | None = None
         self._ended = False
-        self.pages = Pace(0.006)
+        self.pages = Pace(0.01)
         """When parts of pages may be read again; who reads them says how long the server took."""
 
     async def events(self, run_id: int | None) -> AsyncIterator[str]:

@@ -14,14 +14,14 @@ document.getElementById('theme').addEventListener('click', () => {
   document.body.dispatchEvent(new Event('repaint'))
 })
 
-// Parts of the page listen to `stale` and read themselves again; pictures listen to the events that carry data.
+// Parts of the page listen to `stale` and `decided` and read themselves again; pictures listen to the events that carry data.
 function listen(address) {
   const source = new EventSource(address)
   source.addEventListener('server', (event) => {
     const failure = JSON.parse(event.data)
     say(failure && `The database does not answer; this page goes on by itself when it does. ${failure}`)
   })
-  for (const name of ['stale', 'curves', 'lanes']) {
+  for (const name of ['stale', 'decided', 'curves', 'lanes']) {
     source.addEventListener(name, (event) => {
       document.body.dispatchEvent(new CustomEvent(name, { detail: JSON.parse(event.data) }))
     })
@@ -46,7 +46,7 @@ let said = null
 document.body.addEventListener('htmx:after:swap', ({ detail }) => {
   const answer = detail.ctx.target
   if (answer?.id !== 'answer') return
-  document.body.dispatchEvent(new Event('stale'))
+  for (const name of ['stale', 'decided']) document.body.dispatchEvent(new Event(name))
   clearTimeout(said)
   if (!answer.querySelector('.refusal')) said = setTimeout(() => answer.replaceChildren(), 8000)
 })

@@ -200,20 +200,8 @@ document.body.addEventListener('curves', ({ detail }) => {
     })
     known.set(key, curve)
   }
-  values()
   paint()
 })
-
-// The board is read again when it can be; its values are those of the curves until then.
-function values() {
-  const ranked = curves.get(`${board()?.dataset.dataset} ${board()?.dataset.metric}`)
-  if (!ranked || document.querySelector('#progress .status.running') === null) return
-  for (const row of document.querySelectorAll('#board tr[data-key]')) {
-    const value = ranked.get(Number(row.dataset.key))?.values.at(-1)
-    const cell = row.querySelector('.value')
-    if (value !== undefined && cell.textContent !== number(value)) cell.textContent = number(value)
-  }
-}
 
 // Lanes
 
@@ -373,7 +361,7 @@ const paintAxes = paced(() => {
 let due = 0
 document.body.addEventListener('stale', () => {
   if (Date.now() < due) return
-  due = Date.now() + 10000
+  due = Date.now() + 30000
   readAxes()
 })
 readAxes()
@@ -411,7 +399,7 @@ document.addEventListener('keydown', (event) => {
 
 document.body.addEventListener('htmx:after:swap', (event) => {
   mark()
-  if (event.target.id === 'board' || event.target.closest?.('#board')) { values(); plot?.redraw(false) }
+  if (event.target.id === 'board' || event.target.closest?.('#board')) plot?.redraw(false)
 })
 
 const again = paced(() => { if (plot) makeCurves(); if (lane) makeLanes(); paintAxes() })
