@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Url, opened, running
+from cerebro_db.commands import completion
+from cerebro_db.commands.database import Json, Url, opened, running
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")]
+Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=completion.runs)]
 
 
 def runs(json: Json = False, url: Url = None) -> None:
@@ -22,9 +23,7 @@ def runs(json: Json = False, url: Url = None) -> None:
     typer.echo(document(found) if json else Records(found, columns))
 
 
-def leaderboard(
-    run: Annotated[int, typer.Argument(help="Id of the run.")], json: Json = False, url: Url = None
-) -> None:
+def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
     """Show the configs of a run, best first."""
     from cerebro_db.show.documents import document
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 
 def check(url: str) -> tuple[int, dict[str, str]]:
     """The exit status, and the state of each step that was taken."""
-    command = [sys.executable, "-I", "-m", "cerebro_db", "check", url]
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check", "--url", url]
     done = subprocess.run(command, cwd="/", capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stdout.splitlines() if line[0] != " "]

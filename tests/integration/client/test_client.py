@@ -69,6 +69,7 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
         ("learning_curve", records.Point),
         ("timeline", records.Span),
         ("visit", records.Visit),
+        ("parameter", records.Parameter),
     ],
 )
 def test_records_have_the_columns_of_their_relations(
