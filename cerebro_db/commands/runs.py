@@ -8,6 +8,7 @@ import typer
 
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Json, Url, opened, running
+from cerebro_db.commands.exits import Exit
 
 Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=completion.runs)]
 
@@ -34,9 +35,15 @@ def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
 
 
 def watch(
-    run: Annotated[int | None, typer.Argument(help="Id of the run; else the newest one.")] = None, url: Url = None
+    run: Annotated[
+        int | None, typer.Argument(help="Id of the run; else the newest one.", autocompletion=completion.runs)
+    ] = None,
+    json: Json = False,
+    url: Url = None,
 ) -> None:
-    """Show a run while it goes on."""
-    from cerebro_db.show.watch import watch
+    """Show a run while it goes on; on a terminal keys steer it."""
+    from cerebro_db.console.watching import watch
+    from cerebro_db.show.watch import GOES_ON
 
-    raise typer.Exit(watch(running(url), run))
+    if watch(running(url), run, json=json) not in ("completed", *GOES_ON):
+        raise typer.Exit(Exit.NOT_COMPLETED)

@@ -91,7 +91,7 @@ def test_a_wrong_setting(database: Database, superuser: Connection, setting: str
 def test_how_to_let_workers_in(database: Database, superuser: Connection, platform: str) -> None:
     """The lines to add name the role and the database."""
     chosen(superuser, "worker_conninfo", "host=/nowhere")
-    command = [sys.executable, "-I", "-m", "cerebro_db", "check", database.url]
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check", "--url", database.url]
     told = subprocess.run(command, cwd="/", capture_output=True, text=True).stdout
     assert f'local  "{database.name}"  "cerebro"  peer  map=cerebro' in told
     assert f'cerebro  {"gpadmin " if platform == "greenplum" else "postgres"}   "cerebro"' in told

@@ -86,7 +86,8 @@ def test_wrong_calls_say_what_is_wrong(database: Database, arguments: tuple[str,
 def trained(shared_database: Database) -> dict[str, str]:
     """A run of several templates, and the model that came of it."""
     session = psycopg2.connect(shared_database.url)
-    with session, session.cursor() as cursor:
+    session.autocommit = True
+    with session.cursor() as cursor:
         cursor.execute(
             'CREATE TABLE flips AS SELECT n AS id, sin(n) AS x, n % 3 AS "<b>$", sin(n) > 0 AS up'
             " FROM generate_series(1, 200) n"
