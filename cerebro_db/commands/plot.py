@@ -74,12 +74,15 @@ def plot(
     _refuse(wanted, force)
     library("matplotlib", "plot")
     with opened(url) as session:
-        typer.echo(DRAWN[kind](session, wanted))
+        try:
+            typer.echo(DRAWN[kind](session, wanted))
+        except OSError as error:
+            raise ObjectNotReady(f"cannot write {output}: {error.strerror}", hint="Name another file.") from error
 
 
 def _refuse(wanted: Wanted, force: bool) -> None:
     """What is wrong is told before the database is asked."""
-    if wanted.path.suffix not in FORMATS:
+    if wanted.path.suffix.lower() not in FORMATS:
         raise typer.BadParameter(f"{wanted.path} ends neither in {' nor in '.join(FORMATS)}", param_hint="--output")
     if wanted.path.exists() and not force:
         raise typer.BadParameter(f"{wanted.path} exists already; --force overwrites it", param_hint="--output")

@@ -45,7 +45,7 @@ def frame(look: Look, pad: Pad, console: Console) -> RenderableType:
     """All of it, no higher than the terminal."""
     drawn = _lanes(look.spans, console.width)
     rows = max(console.height - BESIDE - len(drawn), 3)
-    note = ASKED + pad.typed + "▏" if pad.typed is not None else pad.note or look.told
+    note = ASKED + pad.typed + "_" if pad.typed is not None else pad.note or look.told
     return Group(
         _line(plain(progress_line(look.progress))),
         progress_bar(look.progress),
@@ -65,7 +65,7 @@ def _lanes(spans: Sequence[Span], width: int) -> list[Text]:
     moments = [span.ended_at or span.started_at for span in spans]
     now = max([datetime.now(UTC), *moments])  # the server's clock may be ahead
     found = lanes(spans, now, in_view(spans[-500:]), max(width - 14, 1))
-    rest = [Text(f"… and {len(found) - MOST_LANES} more segments")] if len(found) > MOST_LANES else []
+    rest = [Text(f"and {len(found) - MOST_LANES} more segments")] if len(found) > MOST_LANES else []
     return [_lane(segment, cells) for segment, cells in [*found.items()][:MOST_LANES]] + rest
 
 
@@ -74,7 +74,7 @@ def _lane(segment: int, cells: Sequence[Cell | None]) -> Text:
     line = Text(f"segment {segment:<4} ")
     for cell in cells:
         if cell is None:
-            line.append("·", "dim")
+            line.append(".", "dim")
         else:
             colour = COLOURS[cell.mst_key % len(COLOURS)]
             line.append(str(cell.mst_key % 10), f"dim {colour}" if cell.kind == "evaluate" else f"reverse {colour}")

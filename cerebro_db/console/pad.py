@@ -10,8 +10,8 @@ from typing import Any
 
 from cerebro_db.console.keyboard import CLOSED, DOWN, ENTER, ERASE, ESCAPE, UP
 
-HELP = "↑↓ jk choose   s stop   c continue   + clone   p pause/continue the run   x x cancel the run   q quit"
-ASKED = "change of the clone, as JSON (Enter: clone, Esc: no): "
+HELP = "arrows choose  s stop  c continue  + clone  p pause run  x x cancel run  q quit"
+ASKED = "change as JSON (Enter clones, Esc does not): "
 SURE = "x again cancels the run; what it has completed stays"
 
 
@@ -50,10 +50,15 @@ class Pad:
     act: Act | None = None
 
 
+def settled(pad: Pad, configs: Sequence[int]) -> Pad:
+    """The pad with a config that there is: the one that was chosen, else the first."""
+    return pad if pad.chosen in configs else replace(pad, chosen=next(iter(configs), None))
+
+
 def press(pad: Pad, key: str, configs: Sequence[int], paused: bool) -> Pad:
     """The pad after a key, where these are the configs from top to bottom, and the run is paused or not."""
-    chosen = pad.chosen if pad.chosen in configs else next(iter(configs), None)
-    now = replace(pad, chosen=chosen, act=None)
+    now = replace(settled(pad, configs), act=None)
+    chosen = now.chosen
     if key == CLOSED:
         return replace(now, act=Act(Action.QUIT))
     if now.typed is not None:

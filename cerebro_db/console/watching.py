@@ -12,7 +12,7 @@ from rich.live import Live
 
 from cerebro_db.console.frame import Look, frame
 from cerebro_db.console.keyboard import keyboard
-from cerebro_db.console.pad import Act, Action, Pad, press
+from cerebro_db.console.pad import Act, Action, Pad, press, settled
 from cerebro_db.errors import CerebroError, UndefinedObject
 from cerebro_db.records import Progress
 from cerebro_db.session import Session, connect
@@ -77,6 +77,7 @@ def steer(session: Session, run_id: int, console: Console) -> str:
         while look.progress.status in GOES_ON:
             if time.monotonic() >= due:
                 look, due = _look(session, run_id, answer), time.monotonic() + POLL_SECONDS
+            pad = settled(pad, look.configs)
             live.update(frame(look, pad, console), refresh=True)
             for key in keys.wait(POLL_SECONDS):
                 pad = press(pad, key, look.configs, look.progress.status == "paused")

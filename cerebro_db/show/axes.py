@@ -63,10 +63,18 @@ def _of_numbers(values: Mapping[int, float]) -> tuple[dict[int, float], tuple[Ti
     distinct = sorted(set(values.values()))
     if len(distinct) <= FEW:
         return {key: place(value) for key, value in values.items()}, tuple(Tick(place(v), f"{v:.4g}") for v in distinct)
-    steps = [number / 4 for number in range(5)]
-    between = [start * (1 - step) + end * step for step in steps]
-    told = [f"{math.exp(at) if logarithmic else at:.3g}" for at in between]
-    return {key: place(value) for key, value in values.items()}, tuple(map(Tick, steps, told))
+    marks = _decades(low, high) if logarithmic else [low * (1 - step / 4) + high * (step / 4) for step in range(5)]
+    return {key: place(value) for key, value in values.items()}, tuple(Tick(place(v), f"{v:.3g}") for v in marks)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """The powers of ten between two numbers, and these.
+
+    >>> _decades(0.02, 3)
+    [0.02, 0.1, 1.0, 3]
+    """
+    powers = (float(f"1e{power}") for power in range(math.ceil(math.log10(low)), math.ceil(math.log10(high))))
+    return [low, *(power for power in powers if low < power < high), high]
 
 
 def _of_texts(values: Mapping[int, object]) -> tuple[dict[int, float], tuple[Tick, ...]]:

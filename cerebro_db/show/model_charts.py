@@ -52,7 +52,7 @@ def draw_importance(found: Sequence[Worth], path: Path, *, metric: str = "", tit
     name_ticks(panel, "y", [one.column for one in shown])
     panel.invert_yaxis()
     rest = f"; {len(found) - MOST} more columns are worth less" if len(found) > MOST else ""
-    panel.set_xlabel(f"loss of {metric or 'the metric'} without the column{rest}", parse_math=False)
+    panel.set_xlabel(f"how much worse {metric or 'the metric'} is without the column{rest}", parse_math=False)
     return save(figure, path, title)
 
 

@@ -81,6 +81,14 @@ def _draw_axis(panel: Axes, number: int, shown: Axis) -> None:
     panel.text(number, 1.08, label(shown.name), ha="center", weight="bold", parse_math=False)
     above = [1.0, *(one.place - other.place for other, one in pairwise(shown.ticks))]
     for tick, room in zip(shown.ticks, above, strict=False):
-        if room >= 0.02:  # texts that would lie upon each other
-            told = label(tick.text)
-            panel.text(number + 0.03, tick.place, told, va="center", fontsize="small", parse_math=False, zorder=5)
+        if room >= 0.03:  # texts that would lie upon each other
+            panel.text(
+                number + 0.03,
+                tick.place,
+                label(tick.text),
+                va="center",
+                fontsize="small",
+                parse_math=False,
+                zorder=5,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1},
+            )

@@ -125,6 +125,8 @@ def test_pictures(trained: dict[str, str], tmp_path: Path, kind: str, more: tupl
     again = plotted(trained, kind, path, *more)
     assert again.returncode == 2 and "exists already" in again.stderr
     assert plotted(trained, kind, path, *more, "--force").returncode == 0
+    nowhere = plotted(trained, kind, path / "picture.svg", *more)
+    assert nowhere.returncode == 1 and "cannot write" in nowhere.stderr and "Traceback" not in nowhere.stderr
 
 
 @pytest.mark.parametrize("kind", ["curves", "parallel", "lanes", "importance"])

@@ -121,7 +121,7 @@ def watched(run: int, url: str) -> Iterator[Screen]:
     """A watched run whose frame is on the screen."""
     screen = Screen(command(run, url))
     try:
-        screen.shows("jk choose")
+        screen.shows("arrows choose")
         yield screen
     finally:
         screen.close()
@@ -134,6 +134,9 @@ def test_keys_steer_the_run(bench: Workbench, person: Workbench) -> None:
         ((action, key, _),) = person.rows(ACT, run)
         assert action == "stop_config" and key in (1, 2, 3)
         at = screen.shows(f"stop_config of config {key}: done")
+        screen.press('+{"batch_size": 2}\r')
+        at = screen.shows("clone_config of config", at)
+        eventually(lambda: person.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 4)
         screen.press('+{"nonsense": 1}\r')
         at = screen.shows("refused", at)
         screen.press("p")
@@ -177,3 +180,19 @@ def test_elsewhere_it_is_lines(bench: Workbench, person: Workbench, form: tuple[
         assert all(one != other for one, other in pairwise(changes))
     else:
         assert f"run {run} completed" in done.stdout
+
+
+def test_ctrl_c_cancels_what_is_trained(bench: Workbench, person: Workbench) -> None:
+    bench.rows("CREATE TABLE IF NOT EXISTS flips AS SELECT n AS id, sin(n) AS x, sin(n) > 0 AS up"
+               " FROM generate_series(1, 300) n")  # fmt: skip
+    before = person.newest_run()
+    few = ("--configs", "1", "--epochs", "100000", "--models", "linear", "--budget", "1 hour")
+    arguments = [sys.executable, "-I", "-m", "cerebro_db", "train", "flips", "up", *few, "--url", bench.url]
+    with subprocess.Popen(arguments, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        eventually(lambda: process.poll() is not None or person.newest_run() > before)
+        run = person.newest_run()
+        eventually(lambda: person.value("SELECT count(*) > 0 FROM cerebro.visit WHERE run_id = %s", run))
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == 130 and "Traceback" not in told
+    eventually(lambda: person.value(STATUS, run) == "cancelled")

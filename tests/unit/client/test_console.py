@@ -161,7 +161,8 @@ def test_a_frame_fits_and_texts_of_users_command_nothing(size: tuple[int, int], 
     console.print(frame(look(40), pad, console))
     lines = told.getvalue().split("\n")[:-1]
     assert len(lines) <= size[1] and all(line.isprintable() and len(line) <= size[0] for line in lines)
-    assert lines[-1].startswith("↑↓ jk choose") and lines[0].startswith("run 1 running")
+    assert lines[-1].startswith("arrows choose") and lines[0].startswith("run 1 running")
+    assert lines[2].startswith("segment 0"), "the bar has a line of its own"
 
 
 @pytest.fixture
