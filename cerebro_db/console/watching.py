@@ -24,6 +24,13 @@ CHANGING = ("elapsed", "eta")
 """Of progress what is another at every look."""
 
 
+class Answer(NamedTuple):
+    """The id of an act, where it has one, and what is said of it."""
+
+    act_id: int | None = None
+    told: str = ""
+
+
 def watch(url: str, number: int | None, *, json: bool = False) -> str:
     """Shows a run, or the newest one, until it ends or whoever watches it has seen enough; its status then."""
     with connect(url) as session:
@@ -96,13 +103,6 @@ def _look(session: Session, run_id: int, answer: Answer) -> Look:
         session.timeline(run_id),
         answer.told if answer.act_id is None else _outcome(session, answer.act_id),
     )
-
-
-class Answer(NamedTuple):
-    """The id of an act, where it has one, and what is said of it."""
-
-    act_id: int | None = None
-    told: str = ""
 
 
 def do(session: Session, run_id: int, act: Act) -> Answer:

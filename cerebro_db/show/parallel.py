@@ -28,7 +28,7 @@ class Stroke(NamedTuple):
 
 
 def coordinates(standings: Sequence[Standing], parameters: Iterable[Parameter]) -> list[Axis]:
-    """An axis for each parameter that not all configs share, by name, and the metric's behind them.
+    """An axis for each parameter that not all configs share, the template first, and the metric's behind them.
 
     Where all configs are alike there is one for each parameter.
     """
@@ -37,6 +37,8 @@ def coordinates(standings: Sequence[Standing], parameters: Iterable[Parameter]) 
         found.setdefault(one.name, {})[one.mst_key] = one.value
     keys = [standing.mst_key for standing in standings]
     full = {name: {key: its.get(key) for key in keys} for name, its in sorted(found.items())}
+    if any(standing.template for standing in standings):
+        full = {"template": {standing.mst_key: standing.template for standing in standings}, **full}
     differing = {name: its for name, its in full.items() if len(set(map(repr, its.values()))) > 1}
     told = f"{standings[0].dataset} {standings[0].metric}" if standings else "metric"
     metric = axis(told, {standing.mst_key: standing.value for standing in standings})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,8 @@ def test_axes_are_parameters_that_differ_and_the_metric() -> None:
     assert [each.name for each in coordinates(board, found)] == ["lr", "validation loss"]
     assert [each.name for each in coordinates(board[:1], found[:1])] == ["lr", "validation loss"]
     assert coordinates(board, found)[-1].places[2] == MISSING
+    drawn = [replace(one, template=name) for one, name in zip(board, ("linear", "resnet"), strict=True)]
+    assert [each.name for each in coordinates(drawn, found)] == ["template", "lr", "validation loss"]
     only = coordinates(board, [parameter(2, "dropout", 0.1)])
     assert only[0].places == {1: MISSING, 2: 0.5}
 
