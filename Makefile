@@ -68,7 +68,7 @@ READY := $(MAKE) --silent
 
 installcheck: bootstrap ## check the server that URL or libpq's environment variables name
 	@$(READY) .venv/package
-	.venv/bin/cerebro-db check "$(URL)"
+	.venv/bin/cerebro-db check --url "$(URL)"
 
 demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package

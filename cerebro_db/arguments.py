@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ClassValues: TypeAlias = "list[str | None] | list[list[str | None]]"
 
@@ -34,6 +34,8 @@ def architecture_json(model: KerasModel | Mapping[str, Any] | str) -> str:
 
 def flat_weights(weights: Iterable[NDArray[Any]]) -> bytes:
     """The arrays of get_weights() in their order, each flattened in C order, as little-endian float32."""
+    import numpy as np
+
     return b"".join(np.asarray(array, dtype="<f4").tobytes() for array in weights)
 
 

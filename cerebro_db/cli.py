@@ -8,17 +8,18 @@ import typer
 
 from cerebro_db.commands import export, models, runs, server, trial
 from cerebro_db.commands.dashboard import dashboard
+from cerebro_db.commands.exits import Exit
+from cerebro_db.commands.plot import plot
 from cerebro_db.errors import CerebroError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Model selection for deep learning inside PostgreSQL.",
 )
 app.add_typer(server.app, name="server")
 app.add_typer(export.app, name="export")
-READING = (runs.runs, runs.leaderboard, runs.watch, dashboard)
+READING = (runs.runs, runs.leaderboard, runs.watch, plot, dashboard)
 for command in (models.train, models.predict, models.models, *READING, trial.check, trial.demo):
     app.command()(command)
 
@@ -31,4 +32,4 @@ def main() -> None:
         from cerebro_db.show.boards import plain
 
         server.say("\n".join(plain(line).plain for line in f"ERROR:  {error}".split("\n")))
-        sys.exit(1)
+        sys.exit(Exit.ERROR)

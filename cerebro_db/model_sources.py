@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerebro_db.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
-from cerebro_db.export.libraries import needed
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
 from cerebro_db.export.networks import built
+from cerebro_db.libraries import library
 
 Array = NDArray[Any]
 UNUSED = "num_batches_tracked"
@@ -52,7 +52,7 @@ def read_source(path: Path) -> Source:
             f"{path.name} is no model; expected a {KERAS} file, or a folder with {ARCHITECTURE} and {WEIGHTS}",
             hint="model.save('name.keras') of Keras 3 writes one.",
         )
-    keras = needed("keras")
+    keras = library("keras", "export,tensorflow")
     try:
         model = keras.saving.load_model(path, compile=False, safe_mode=True)
     except (TypeError, ValueError, KeyError, OSError) as error:
@@ -89,12 +89,12 @@ def _folder(folder: Path) -> Source:
 
 def _tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
     """All tensors of a file, and their order where it says it."""
-    library = needed("safetensors")
+    safetensors = library("safetensors", "export")
     try:
-        with library.safe_open(path, framework="np") as file:
+        with safetensors.safe_open(path, framework="np") as file:
             tensors = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
             told = (file.metadata() or {}).get(ORDER)
-    except (OSError, library.SafetensorError) as error:
+    except (OSError, safetensors.SafetensorError) as error:
         raise InvalidParameter(f"{path} is no file of safetensors: {error}", hint="Name one that is.") from error
     order = None if told is None else list(map(str, json.loads(told)))
     if order is not None and set(order) != set(tensors):

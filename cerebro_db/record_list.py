@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cerebro_db import errors
+from cerebro_db.libraries import library
 
 if TYPE_CHECKING:
     import pandas
@@ -83,32 +83,21 @@ class Records(list[R]):
 
     def frame(self) -> pandas.DataFrame:
         """The records as rows of a DataFrame of pandas; without records it has the columns all the same."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise _missing("pandas") from error
-        return pandas.DataFrame([values(record) for record in self], columns=list(self.columns))
+        found: pandas.DataFrame = library("pandas", "frames").DataFrame(
+            [values(record) for record in self], columns=list(self.columns)
+        )
+        return found
 
     def polars(self) -> polars.DataFrame:
         """The records as rows of a DataFrame of polars, with columns of what is in all of them.
 
         Fields such as `params`, whose keys differ, become JSON.
         """
-        try:
-            import polars
-        except ImportError as error:
-            raise _missing("polars") from error
+        frames = library("polars", "frames")
         rows = [values(record) for record in self]
         columns = {name: [_flat(row[name]) for row in rows] for name in self.columns}
-        return polars.DataFrame(columns, strict=False)
-
-
-def _missing(library: str) -> errors.MissingLibrary:
-    return errors.MissingLibrary(
-        f"{library} is not installed, and a DataFrame of it needs it",
-        hint=f"Run `pip install {library}`; or use the records as they are, they are a list.",
-        name=library,
-    )
+        found: polars.DataFrame = frames.DataFrame(columns, strict=False)
+        return found
 
 
 def _flat(value: object) -> object:

@@ -130,6 +130,16 @@ class Visit:
     error: str | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of one config: a field of its template, or a setting of its compile or fit parameters."""
+
+    run_id: int
+    mst_key: int
+    name: str
+    value: Any
+
+
 def relation(name: str, record: type[Any]) -> sa.TableClause:
     """The relation cerebro.`name` with the columns that `record` has fields for."""
     return sa.table(name, *(sa.column(field.name) for field in fields(record)), schema="cerebro")
@@ -141,6 +151,7 @@ LEADERBOARD = relation("leaderboard", Standing)
 LEARNING_CURVE = relation("learning_curve", Point)
 TIMELINE = relation("timeline", Span)
 VISIT = relation("visit", Visit)
+PARAMETER = relation("parameter", Parameter)
 EXTENSION = sa.table("pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog")
 ACTIVITY = sa.table("pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog")
 NAMESPACE = sa.table("pg_namespace", sa.column("oid"), sa.column("nspname"), schema="pg_catalog")

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from cerebro_db import errors, records
 from cerebro_db.driver import translated
 from cerebro_db.record_list import Records
-from cerebro_db.records import Point, Progress, Run, Span, Standing, Visit
+from cerebro_db.records import Parameter, Point, Progress, Run, Span, Standing, Visit
 
 R = TypeVar("R")
 
@@ -70,12 +70,20 @@ class RunReader:
         """What each segment did when, in order of time."""
         return self._read(Span, _of(records.TIMELINE, run_id).order_by(records.TIMELINE.c.started_at))
 
+    def parameters(self, run_id: int) -> Records[Parameter]:
+        """What the configs of a run differ by, one value a record."""
+        table = records.PARAMETER
+        return self._read(Parameter, _of(table, run_id).order_by(table.c.mst_key, table.c.name))
+
     def visits(self, run_id: int) -> Records[Visit]:
         """Every visit, also those going on and those that failed, in order of time."""
         return self._read(Visit, _of(records.VISIT, run_id).order_by(records.VISIT.c.started_at))
 
-    def rows(self, table: str) -> Records[dict[str, Any]]:
-        """All rows of a table or view, such as an output of evaluate or predict, in no particular order."""
+    def rows(self, table: str, /, **equal: object) -> Records[dict[str, Any]]:
+        """The rows of a table or view, such as an output of evaluate or predict, in no particular order.
+
+        All of them, or those whose columns have the values that are given by the columns' names.
+        """
         relation, schema = records.CLASS, records.NAMESPACE
         named = (
             sa.select(schema.c.nspname, relation.c.relname)
@@ -88,7 +96,10 @@ class RunReader:
                 raise errors.UndefinedTable(
                     f"table {table} does not exist", hint="Name it as in SQL, with its schema if need be."
                 )
-            everything = sa.select(sa.text("*")).select_from(sa.table(found.relname, schema=found.nspname))
+            wanted = [sa.column(name) == value for name, value in equal.items()]
+            everything = (
+                sa.select(sa.text("*")).select_from(sa.table(found.relname, schema=found.nspname)).where(*wanted)
+            )
             # Else the columns would be those that a table of this name had when it was read first.
             result = connection.execution_options(compiled_cache=None).execute(everything)
             return Records(map(dict, result.mappings()), result.keys())

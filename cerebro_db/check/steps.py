@@ -5,7 +5,7 @@ The order is that of an installation: each step needs only what the steps before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -25,16 +25,14 @@ OLDEST = 14
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}
 
 
-def main(url: str) -> int:
-    """Prints the findings; 0 when no step failed, else 1."""
+def told(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, each printed as soon as it is there."""
     console = Console(highlight=False, soft_wrap=True)
-    failed = False
-    for finding in examine(url):
-        failed |= finding.state == "FAIL"
+    for finding in findings:
         console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), plain(f"{finding.step}: {finding.told}"))
         for line in finding.remedy.splitlines():
             console.print(plain(f"      {line}"))
-    return int(failed)
+        yield finding
 
 
 def examine(url: str) -> Iterator[Finding]:

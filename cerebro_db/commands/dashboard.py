@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands.database import Url, running
-from cerebro_db.errors import MissingLibrary
+from cerebro_db.libraries import library
 
 PORT = 8080
 
@@ -27,12 +27,4 @@ def dashboard(
 
         serve_optuna(database, port, typer.echo)
         return
-    try:
-        from cerebro_db.dashboard.serving import serve
-    except ImportError as error:
-        raise MissingLibrary(
-            f"the dashboard needs a library that is not installed: {error.name}",
-            hint="In a clone of cerebro_db: pip install '.[dashboard]'",
-            name=str(error.name),
-        ) from error
-    serve(database, port, typer.echo, browser)
+    library("cerebro_db.dashboard.serving", "dashboard").serve(database, port, typer.echo, browser)

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cerebro_db.errors import ObjectNotReady
-from cerebro_db.server.embedded_server import EmbeddedServer
 
 if TYPE_CHECKING:
     from cerebro_db.session import Session
 
 ELSE = "else the one of libpq's variables, such as PGHOST; else that of the embedded server."
 Url = Annotated[str | None, typer.Option(help=f"Database; {ELSE}")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 # Of libpq's variables those that name a server or a database; PGUSER alone may be set for anything.
 LIBPQ = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 
 
 def running(url: str | None) -> str:
     """The database that is meant: of a URL without a name libpq's variables say the rest."""
+    from cerebro_db.server.embedded_server import EmbeddedServer
+
     named = url or ("postgresql://" if any(map(os.environ.get, LIBPQ)) else None)
     found = named or EmbeddedServer().status().url
     if found is None:

@@ -7,16 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Url, opened
+from cerebro_db.commands import completion
+from cerebro_db.commands.database import Force, Url, opened
+from cerebro_db.commands.runs import Run
 
 app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
 
-Model = Annotated[str, typer.Argument(help="Model by name, or TABLE:MST_KEY of a model table.")]
+Model = Annotated[
+    str, typer.Argument(help="Model by name, or TABLE:MST_KEY of a model table.", autocompletion=completion.models)
+]
 Version = Annotated[int | None, typer.Option(help="Version of a model by name; else the one that predicts.", min=1)]
 Group = Annotated[str | None, typer.Option(help="Group of rows whose own model is meant.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
-Run = Annotated[int, typer.Argument(help="Id of the run.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
 def _tell(paths: list[Path]) -> None:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, get_origin, get_type_hints
 import typer
 
 from cerebro_db.arguments import TrainOptions
-from cerebro_db.commands.database import Url, opened
-from cerebro_db.commands.runs import Json
+from cerebro_db.commands import completion
+from cerebro_db.commands.database import Json, Url, opened
 from cerebro_db.record_list import Records
 from cerebro_db.show.documents import document
 
@@ -66,12 +66,14 @@ def train(
     wanted = {name: _value(name, value) for name, value in options.items() if value not in (None, [])}
     with opened(url) as session:
         board = session.train(source, target, progress=False if json else None, **wanted)
-        (run,) = (each for each in session.runs() if each.run_id == board[0].run_id)
+        (run,) = session.rows("cerebro.run", run_id=board[0].run_id)
     if json:
         typer.echo(document(board))
         return
     typer.echo(board)
-    typer.echo(f"run {run.run_id}, model {run.spec['train']['model']!r}; cerebro-db predict MODEL TABLE predicts rows")
+    typer.echo(
+        f"run {run['run_id']}, model {run['spec']['train']['model']!r}; cerebro-db predict MODEL TABLE predicts rows"
+    )
 
 
 def _value(name: str, value: Any) -> Any:
@@ -84,7 +86,10 @@ def _value(name: str, value: Any) -> Any:
 
 
 def models(
-    model: Annotated[str | None, typer.Argument(help="Name of a model, whose versions are listed.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(help="Name of a model, whose versions are listed.", autocompletion=completion.models),
+    ] = None,
     json: Json = False,
     url: Url = None,
 ) -> None:
@@ -93,14 +98,13 @@ def models(
         if model is None:
             found, columns = session.rows("cerebro.model"), COLUMNS
         else:
-            versions = session.rows("cerebro.model_version")
-            found, columns = Records([row for row in versions if row["model"] == model], versions.columns), VERSIONS
+            found, columns = session.rows("cerebro.model_version", model=model), VERSIONS
     ordered = sorted(found, key=lambda row: (row["model"], row["owner"], -(row["version"] or 0)))
     typer.echo(document(ordered) if json else Records(ordered, columns))
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Name of a model.")],
+    model: Annotated[str, typer.Argument(help="Name of a model.", autocompletion=completion.models)],
     source: Annotated[str, typer.Argument(help="Table or view of the rows, as in SQL.")],
     id_col: Annotated[
         str | None, typer.Option("--id", help="Column that tells rows apart; else the primary key.")

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Url, opened, running
+from cerebro_db.commands import completion
+from cerebro_db.commands.database import Json, Url, opened, running
+from cerebro_db.commands.exits import Exit
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")]
+Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=completion.runs)]
 
 
 def runs(json: Json = False, url: Url = None) -> None:
@@ -22,9 +24,7 @@ def runs(json: Json = False, url: Url = None) -> None:
     typer.echo(document(found) if json else Records(found, columns))
 
 
-def leaderboard(
-    run: Annotated[int, typer.Argument(help="Id of the run.")], json: Json = False, url: Url = None
-) -> None:
+def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
     """Show the configs of a run, best first."""
     from cerebro_db.show.documents import document
 
@@ -35,9 +35,15 @@ def leaderboard(
 
 
 def watch(
-    run: Annotated[int | None, typer.Argument(help="Id of the run; else the newest one.")] = None, url: Url = None
+    run: Annotated[
+        int | None, typer.Argument(help="Id of the run; else the newest one.", autocompletion=completion.runs)
+    ] = None,
+    json: Json = False,
+    url: Url = None,
 ) -> None:
-    """Show a run while it goes on."""
-    from cerebro_db.show.watch import watch
+    """Show a run while it goes on; on a terminal keys steer it."""
+    from cerebro_db.console.watching import watch
+    from cerebro_db.show.watch import GOES_ON
 
-    raise typer.Exit(watch(running(url), run))
+    if watch(running(url), run, json=json) not in ("completed", *GOES_ON):
+        raise typer.Exit(Exit.NOT_COMPLETED)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cerebro_db.server.embedded_server import PORT, EmbeddedServer
+from cerebro_db.commands.database import Json
+from cerebro_db.commands.exits import Exit
+from cerebro_db.server.cluster import PORT
+
+if TYPE_CHECKING:
+    from cerebro_db.server.embedded_server import EmbeddedServer, Status
 
 app = typer.Typer(no_args_is_help=True, help="The embedded server: a private PostgreSQL, ready to use.")
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the server.", file_okay=False)]
 Port = Annotated[int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)]
-
-NOT_RUNNING = 3  # as in the exit codes of pg_ctl and of init scripts
 
 
 def say(message: str) -> None:
@@ -25,22 +28,38 @@ def say(message: str) -> None:
 @app.command()
 def start(data: Data = None, port: Port = PORT) -> None:
     """Make the server if there is none, start it, and print the URL of its database."""
-    typer.echo(EmbeddedServer(data, port, say).start())
+    typer.echo(_server(data, port).start())
 
 
 @app.command()
-def status(data: Data = None) -> None:
+def status(data: Data = None, json: Json = False) -> None:
     """Say whether the server runs, and where its files are."""
-    found = EmbeddedServer(data).status()
+    found = _server(data).status()
+    if json:
+        from cerebro_db.show.documents import document
+
+        typer.echo(document([found]))
+    else:
+        _tell(found)
+    if found.url is None:
+        raise typer.Exit(Exit.NOT_RUNNING)
+
+
+def _tell(found: Status) -> None:
     typer.echo(f"server: {f'running, process {found.pid}' if found.pid else 'not running'}")
     typer.echo(f"data:   {found.data}")
     typer.echo(f"log:    {found.log}")
-    if found.url is None:
-        raise typer.Exit(NOT_RUNNING)
-    typer.echo(f"url:    {found.url}")
+    if found.url is not None:
+        typer.echo(f"url:    {found.url}")
 
 
 @app.command()
 def stop(data: Data = None) -> None:
     """Stop the server; its data stays."""
-    typer.echo("stopped" if EmbeddedServer(data, say=say).stop() else "not running")
+    typer.echo("stopped" if _server(data).stop() else "not running")
+
+
+def _server(data: Path | None, port: int = PORT) -> EmbeddedServer:
+    from cerebro_db.server.embedded_server import EmbeddedServer
+
+    return EmbeddedServer(data, port, say)

@@ -6,27 +6,31 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import ELSE, running
+from cerebro_db.commands.database import Json, Url, running
+from cerebro_db.commands.exits import Exit
 from cerebro_db.commands.server import say
-from cerebro_db.errors import MissingLibrary
-from cerebro_db.server.embedded_server import EmbeddedServer
 
 
-def check(url: Annotated[str | None, typer.Argument(help=f"Database to check; {ELSE}")] = None) -> None:
+def check(json: Json = False, url: Url = None) -> None:
     """Check a server step by step, and say what to do about each failure."""
-    from cerebro_db.check.steps import main
+    from cerebro_db.check.steps import examine, told
+    from cerebro_db.show.documents import document
 
-    raise typer.Exit(main(running(url)))
+    findings = examine(running(url))
+    found = list(findings if json else told(findings))
+    if json:
+        typer.echo(document(found))
+    if any(finding.state == "FAIL" for finding in found):
+        raise typer.Exit(Exit.ERROR)
 
 
 def demo(url: Annotated[str | None, typer.Option(help="Database; else that of the embedded server.")] = None) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
-    try:
-        from cerebro_db.demo.walkthrough import main
-    except ImportError as error:
-        raise MissingLibrary(
-            f"the demo needs a library that is not installed: {error.name}",
-            hint="In a clone of cerebro_db: pip install '.[demo]'",
-            name=str(error.name),
-        ) from error
+    from cerebro_db.libraries import library
+    from cerebro_db.server.embedded_server import EmbeddedServer
+
+    for name in ("matplotlib", "sklearn"):
+        library(name, "demo")
+    from cerebro_db.demo.walkthrough import main
+
     raise typer.Exit(main(url or EmbeddedServer(say=say).start()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from cerebro_db.driver import sqlalchemy_url
-from cerebro_db.errors import MissingLibrary
+from cerebro_db.libraries import library
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
@@ -22,31 +22,17 @@ OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
 
 def serve(url: str, port: int, say: Callable[[str], None]) -> None:
     """Serves the dashboard on this machine alone, until it is interrupted."""
-    try:
-        import optuna_dashboard
-    except ImportError as error:
-        raise _missing(error) from error
-    runs = storage(url)
+    pages, runs = library("optuna_dashboard", "dashboard"), storage(url)
     say(f"http://{HOST}:{port}/")
-    optuna_dashboard.run_server(runs, host=HOST, port=port)
+    pages.run_server(runs, host=HOST, port=port)
 
 
 def storage(url: str | sa.URL) -> RDBStorage:
     """Runs as a storage of Optuna, such as `optuna.load_study` takes: a study for each, named `<name> #<run_id>`."""
-    try:
-        from optuna.storages import RDBStorage
-    except ImportError as error:
-        raise _missing(error) from error
+    storages = library("optuna.storages", "dashboard")
     parsed = sqlalchemy_url(url)
     options = parsed.query.get("options", "")
     own = options if isinstance(options, str) else " ".join(options)
     reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
-    return RDBStorage(reading.render_as_string(hide_password=False), skip_table_creation=True)
-
-
-def _missing(error: ImportError) -> MissingLibrary:
-    return MissingLibrary(
-        f"Optuna's dashboard needs a library that is not installed: {error.name}",
-        hint="In a clone of cerebro_db: pip install '.[dashboard]'",
-        name=str(error.name),
-    )
+    found: RDBStorage = storages.RDBStorage(reading.render_as_string(hide_password=False), skip_table_creation=True)
+    return found

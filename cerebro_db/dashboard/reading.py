@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from cerebro_db import records
 from cerebro_db.driver import sqlalchemy_url, translated
-from cerebro_db.records import Progress
+from cerebro_db.records import Progress, Standing
 from cerebro_db.run_reader import RunReader, no_run
 
 # Plans of these short statements take less time than their compilation would.
@@ -145,12 +145,12 @@ class Reader(RunReader):
             raise no_run(run_id)
         return found[0]
 
-    def standings(self, run_id: int) -> list[Row]:
+    def standings(self, run_id: int) -> list[Standing]:
         """The leaderboard without what is dear in it, the times of visits."""
         board = records.LEADERBOARD.c
-        dear = {"training_time", "seconds"}
-        query = sa.select(*(column for column in board if column.name not in dear)).where(board.run_id == run_id)
-        return self.rows(query.order_by(board.rank, board.mst_key))
+        cheap = [column for column in board if column.name not in ("training_time", "seconds")]
+        query = sa.select(*cheap).where(board.run_id == run_id).order_by(board.rank, board.mst_key)
+        return [Standing(**row, training_time=None) for row in self.rows(query)]
 
     def config(self, run_id: int, mst_key: int) -> Row | None:
         """One configuration, with its parameters by name."""
@@ -162,18 +162,6 @@ class Reader(RunReader):
             parameter.run_id == run_id, parameter.mst_key == mst_key
         )
         return {**found[0], "params": {row["name"]: row["value"] for row in self.rows(query.order_by(parameter.name))}}
-
-    def params(self, run_id: int) -> dict[int, dict[str, Any]]:
-        """The parameters of all configurations by name, with their templates."""
-        parameter, config = PARAMETER.c, CONFIG.c
-        found: dict[int, dict[str, Any]] = {}
-        templates = sa.select(config.mst_key, config.template).where(config.run_id == run_id)
-        for key, template in self.tuples(templates.order_by(config.mst_key)):
-            found[key] = {} if template is None else {"template": template}
-        query = sa.select(parameter.mst_key, parameter.name, parameter.value).where(parameter.run_id == run_id)
-        for key, name, value in self.tuples(query.order_by(parameter.mst_key, parameter.name)):
-            found.setdefault(key, {})[name] = value
-        return found
 
     def decisions(self, run_id: int, count: int) -> list[Row]:
         """The newest decisions of a search, newest first."""

@@ -17,8 +17,8 @@ from cerebro_db.dashboard.reading import Reader
 from cerebro_db.dashboard.site import Site
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
+from cerebro_db.show.axes import coordinates
 from cerebro_db.show.boards import distinctions
-from cerebro_db.show.parallel import axes
 
 LOG_LINES = 100
 BOARD_LINES = 100
@@ -142,10 +142,7 @@ class RunPages:
 
         def facts() -> list[list[object]]:
             self._again.run(run)
-            standings = self._again.standings(run)
-            metric = next((row["metric"] for row in standings if row["metric"]), "metric")
-            values = {row["mst_key"]: row["value"] for row in standings}
-            found = axes(self._again.params(run), values, metric)
+            found = coordinates(self._again.standings(run), self._again.parameters(run))
             return [[axis.name, axis.ticks, list(axis.places.items())] for axis in found]
 
         return JSONResponse(await run_in_threadpool(facts))
@@ -190,8 +187,8 @@ def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
     """The best so many configurations of a run, or all of them, with what tells them apart."""
     reader.run(run)
     standings = reader.standings(run)
-    told = distinctions([row["params"] for row in standings])
-    rows = [{**row, "told": text} for row, text in zip(standings, told, strict=True)]
+    told = distinctions([standing.params for standing in standings])
+    rows = [{**vars(standing), "told": text} for standing, text in zip(standings, told, strict=True)]
     return {"board": rows[:lines], "count": len(rows), "run_id": run}
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cerebro_db.errors import UndefinedObject
-from cerebro_db.export.libraries import needed
 from cerebro_db.export.paths import check_free
+from cerebro_db.libraries import library
 from cerebro_db.records import Point, Standing
 from cerebro_db.run_reader import RunReader, by_config
 
@@ -34,12 +34,14 @@ def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list
 
 def _write(folder: Path, standing: Standing, points: list[Point]) -> Path:
     path = folder / f"config_{standing.mst_key}"
-    writer = needed("tensorboardX").writer.FileWriter(str(path))
-    for summary in needed(SUMMARIES).hparams(_parameters(standing), {f"{standing.dataset}/{standing.metric}": None}):
+    writer = library("tensorboardX", "export").writer.FileWriter(str(path))
+    for summary in library(SUMMARIES, "export").hparams(
+        _parameters(standing), {f"{standing.dataset}/{standing.metric}": None}
+    ):
         writer.add_summary(summary)
     for point in points:
         value = math.nan if point.value is None else point.value
-        scalar = needed(SUMMARIES).scalar(f"{point.dataset}/{point.name}", value)
+        scalar = library(SUMMARIES, "export").scalar(f"{point.dataset}/{point.name}", value)
         writer.add_summary(scalar, point.epoch, point.time.timestamp())
     writer.close()
     return path

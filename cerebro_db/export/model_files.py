@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from cerebro_db.errors import InvalidParameter
-from cerebro_db.export.libraries import needed
 from cerebro_db.export.networks import network, weight_names
 from cerebro_db.export.paths import check_free, written
 from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.libraries import library
 
 KERAS = ".keras"
 RECIPE, ARCHITECTURE, WEIGHTS = FOLDER = ("recipe.json", "architecture.json", "weights.safetensors")
@@ -40,7 +40,7 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     with written(folder) as made:
         (made / RECIPE).write_text(_readable(stored, model))
         (made / ARCHITECTURE).write_text(stored.architecture)
-        needed("safetensors.numpy").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
+        library("safetensors.numpy", "export").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
     return [folder / name for name in FOLDER]
 
 

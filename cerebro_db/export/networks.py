@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerebro_db.errors import DatatypeMismatch, FeatureNotSupported
-from cerebro_db.export.libraries import needed
 from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.libraries import library
 
 
 def network(stored: StoredModel) -> Any:
@@ -23,7 +23,7 @@ def network(stored: StoredModel) -> Any:
 
 def built(architecture: str) -> Any:
     """The Keras model of an architecture, with weights as they come; FeatureNotSupported as above."""
-    keras = needed("keras")
+    keras = library("keras", "export,tensorflow")
     try:
         return keras.saving.deserialize_keras_object(json.loads(architecture), safe_mode=True)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -40,7 +40,7 @@ def weight_names(model: Any) -> list[str]:
 
 
 def _named(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
-    nested = needed("keras").Model
+    nested = library("keras", "export,tensorflow").Model
     for layer in model.layers:
         if isinstance(layer, nested):
             yield from _named(layer, f"{prefix}{layer.name}/")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerebro_db.errors import ObjectNotReady
-from cerebro_db.export.libraries import needed
+from cerebro_db.libraries import library
 
 LENGTH = struct.Struct("<Q")
 
@@ -45,5 +45,5 @@ def _parts(state: bytes) -> Iterator[bytes]:
 
 def _weights(state: bytes) -> list[NDArray[Any]]:
     header = json.loads(state[LENGTH.size : LENGTH.size + LENGTH.unpack_from(state)[0]])
-    tensors = needed("safetensors.numpy").load(state)
+    tensors = library("safetensors.numpy", "export").load(state)
     return [np.asarray(tensors[name]) for name in json.loads(header["__metadata__"]["weights"])]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from cerebro_db.errors import DuplicateObject
-from cerebro_db.export.libraries import needed
+from cerebro_db.libraries import library
 from cerebro_db.records import Point, Run, Standing
 from cerebro_db.run_reader import RunReader, by_config
 
@@ -75,7 +75,7 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     """Logs a run; the id of the parent in MLflow. What was logged of it before is deleted there, if `force` says so."""
     reader.progress(run_id)  # which says it where there is none
     run = next(each for each in reader.runs() if each.run_id == run_id)
-    client = needed("mlflow").MlflowClient(tracking_uri=target.uri)
+    client = library("mlflow", "export").MlflowClient(tracking_uri=target.uri)
     found = client.get_experiment_by_name(target.experiment)
     experiment = client.create_experiment(target.experiment) if found is None else found.experiment_id
     place = Place(client, experiment, {"run_id": str(run_id), "database": _database(reader.engine.url)})
@@ -92,7 +92,7 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
 
 
 def _write(place: Place, parent: str, run: Run, standing: Standing, points: Sequence[Point]) -> None:
-    entities = needed(ENTITIES)
+    entities = library(ENTITIES, "export")
     own = {"mst_key": str(standing.mst_key), "status": standing.status, "template": standing.template or ""}
     told = {**own, "rank": str(standing.rank), "mlflow.parentRunId": parent}
     began = min((point.time for point in points), default=run.started_at)

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from cerebro_db.errors import ObjectNotReady
 
+PORT = 5432  # only names the socket
+
 START_SECONDS = 300  # after a crash a start includes recovery
 STOP_SECONDS = 60.0
 GONE_SECONDS = 15.0

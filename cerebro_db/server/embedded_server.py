@@ -25,9 +25,8 @@ from pathlib import Path
 
 from cerebro_db.errors import InsufficientPrivilege, InvalidParameter, ObjectNotReady
 from cerebro_db.server import deployment, installation, owner, provision
-from cerebro_db.server.cluster import Cluster, Running
+from cerebro_db.server.cluster import PORT, Cluster, Running
 
-PORT = 5432  # only names the socket
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
 
 

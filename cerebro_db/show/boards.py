@@ -152,6 +152,8 @@ def landmark(progress: Progress) -> tuple[object, ...]:
     return (progress.epoch, progress.configs_failed, twentieth)
 
 
-def progress_bar(progress: Progress) -> ProgressBar:
-    """The visits done, of all visits."""
-    return ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done)
+def progress_bar(progress: Progress) -> Table:
+    """The visits done, of all visits, on a line of its own: a bar of rich does not end the line that it is on."""
+    line = Table.grid(expand=True)
+    line.add_row(ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done))
+    return line

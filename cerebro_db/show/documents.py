@@ -16,8 +16,16 @@ def document(records: Iterable[object]) -> str:
     >>> document([{"value": float("nan"), "eta": timedelta(seconds=90), "started_at": datetime(2030, 1, 2)}])
     '[{"value": null, "eta": 90.0, "started_at": "2030-01-02T00:00:00"}]'
     """
-    written = json.dumps([_value(values(record)) for record in records], allow_nan=False)
-    return written.replace("\x7f", "\\u007f")  # the one control character that JSON leaves as it is
+    return _written([_value(values(record)) for record in records])
+
+
+def line(record: object) -> str:
+    """One record as such an object, on a line of its own."""
+    return _written(_value(values(record)))
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")  # the one that JSON leaves as it is
 
 
 def _value(value: object) -> object:

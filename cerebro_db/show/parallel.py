@@ -1,84 +1,78 @@
-"""Configurations as lines over parallel axes: one for each parameter that is not alike in all, and one for the metric.
-
-See Inselberg, "The plane with parallel coordinates", The Visual Computer 1 (1985).
-"""
+"""Parallel coordinates: a line for each config of a run through its parameters to the metric that ranks."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
-DECADES = 2
-"""An axis is logarithmic where positive numbers span at least so many powers of ten."""
-TICKS = 5
-CATEGORIES = 12
-"""Of more categories, so many are named."""
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from cerebro_db.records import Parameter, Standing
+from cerebro_db.show.axes import MISSING, Axis, coordinates
+from cerebro_db.show.canvas import SCALE, label, save
 
-@dataclass(frozen=True)
-class Axis:
-    """One axis, from 0 to 1: what is named at which places of it, and where each configuration crosses it."""
-
-    name: str
-    ticks: list[tuple[float, str]]
-    places: dict[int, float]
+WITHOUT = "#999999"
+"""Of a config that has no value of the metric."""
 
 
-def axes(params: Mapping[int, Mapping[str, Any]], values: Mapping[int, float | None], metric: str) -> list[Axis]:
-    """The axes of the configurations, by `mst_key`; who lacks a parameter, or a finite value, does not cross its axis.
+class Stroke(NamedTuple):
+    """How the line of a config looks: the best one is thick, and those without a value are broken."""
 
-    >>> [(axis.name, axis.places) for axis in axes({1: {"lr": 0.1, "depth": 2}, 2: {"lr": 0.3, "depth": 2}},
-    ...                                            {1: 0.5, 2: 1.0}, "accuracy")]
-    [('lr', {1: 0.0, 2: 1.0}), ('accuracy', {1: 0.0, 2: 1.0})]
-    """
-    names = dict.fromkeys(name for one in params.values() for name in one)
-    columns = {name: {key: one[name] for key, one in params.items() if name in one} for name in names}
-    differing = {name: column for name, column in columns.items() if _differs(column, len(params))}
-    finite = {key: value for key, value in values.items() if value is not None and math.isfinite(value)}
-    return [*(_axis(name, column) for name, column in differing.items()), _numbers(metric, finite)]
+    colour: tuple[float, float, float, float] | str
+    width: float
+    style: str
+    order: int
 
 
-def _differs(column: Mapping[int, Any], count: int) -> bool:
-    return len(column) < count or len({json.dumps(value, sort_keys=True) for value in column.values()}) > 1
+def draw_parallel(
+    standings: Sequence[Standing], parameters: Iterable[Parameter], path: Path, *, title: str = ""
+) -> Path:
+    """A line for each config, coloured by the metric; the best one is thick and drawn last."""
+    axes = coordinates(standings, parameters)
+    figure = Figure(figsize=(2.4 * len(axes) + 1, 5), layout="constrained")
+    panel = figure.subplots()
+    best = min(standings, key=lambda standing: standing.rank).mst_key if standings else None
+    for standing in standings:
+        heights = [each.places[standing.mst_key] for each in axes]
+        drawn = _stroke(heights[-1], standing.mst_key == best)
+        panel.plot(
+            range(len(axes)),
+            heights,
+            color=drawn.colour,
+            linewidth=drawn.width,
+            linestyle=drawn.style,
+            zorder=drawn.order,
+        )
+    for number, each in enumerate(axes):
+        _draw_axis(panel, number, each)
+    panel.set_axis_off()
+    panel.set(xlim=(-0.6, len(axes) - 0.4), ylim=(MISSING - 0.05, 1.15))
+    return save(figure, path, title)
 
 
-def _axis(name: str, column: Mapping[int, Any]) -> Axis:
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in column.values()):
-        return _numbers(name, column)
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in column.items()}
-    order = sorted(set(texts.values()))
-    place = {text: _share(number, 0, len(order) - 1) for number, text in enumerate(order)}
-    step = math.ceil(len(order) / CATEGORIES)
-    return Axis(
-        name, [(place[text], text) for text in order[::step]], {key: place[text] for key, text in texts.items()}
-    )
+def _stroke(height: float, best: bool) -> Stroke:
+    if height == MISSING:
+        return Stroke(WITHOUT, 1.0, ":", 2)
+    red, green, blue, alpha = SCALE(height)
+    return Stroke((red, green, blue, alpha), 3.0 if best else 1.2, "-", 4 if best else 3)
 
 
-def _numbers(name: str, column: Mapping[int, float]) -> Axis:
-    if not column:
-        return Axis(name, [], {})
-    low, high = min(column.values()), max(column.values())
-    if low > 0 and math.log10(high / low) >= DECADES:
-        ends = math.log10(low), math.log10(high)
-        places = {key: _share(math.log10(value), *ends) for key, value in column.items()}
-        return Axis(name, [(_share(math.log10(tick), *ends), f"{tick:.3g}") for tick in _powers(low, high)], places)
-    places = {key: _share(value, low, high) for key, value in column.items()}
-    ticks = sorted(set(column.values())) if len(set(column.values())) <= TICKS else _even(low, high)
-    return Axis(name, [(_share(tick, low, high), f"{tick:.4g}") for tick in ticks], places)
-
-
-def _share(value: float, low: float, high: float) -> float:
-    return 0.5 if low == high else (value - low) / (high - low)
-
-
-def _powers(low: float, high: float) -> Iterable[float]:
-    """The ends, and the powers of ten between them that are not close to one."""
-    between = (10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1))
-    return [low, *(tick for tick in between if low * 1.5 < tick < high / 1.5), high]
-
-
-def _even(low: float, high: float) -> Iterable[float]:
-    return [low + (high - low) * number / (TICKS - 1) for number in range(TICKS)]
+def _draw_axis(panel: Axes, number: int, shown: Axis) -> None:
+    panel.plot([number, number], [0, 1], color="black", linewidth=0.8, zorder=1)
+    panel.text(number, 1.08, label(shown.name), ha="center", weight="bold", parse_math=False)
+    above = [1.0, *(one.place - other.place for other, one in pairwise(shown.ticks))]
+    for tick, room in zip(shown.ticks, above, strict=False):
+        if room >= 0.03:  # texts that would lie upon each other
+            panel.text(
+                number + 0.03,
+                tick.place,
+                label(tick.text),
+                va="center",
+                fontsize="small",
+                parse_math=False,
+                zorder=5,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1},
+            )

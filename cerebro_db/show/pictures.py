@@ -1,7 +1,6 @@
 """Charts of a run as PNG or SVG files: how its configs learned, and what each worker did when.
 
-Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state changes. Parameters and
-names are users' texts: nothing in them is read as mathematics.
+Parameters and names are users' texts: nothing in them is read as mathematics.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import NamedTuple
 
-from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -25,12 +22,12 @@ from matplotlib.ticker import MaxNLocator
 
 from cerebro_db.records import Point, Span
 from cerebro_db.show.boards import plain
+from cerebro_db.show.canvas import Style, colour, hatch, save, style
 from cerebro_db.show.frames import Frame, frame
 from cerebro_db.show.occupancy import Occupancy, occupancy
 
 # With more configs than this a legend hides more than it tells; only the best one is named then.
 FEW = 16
-COLOURS = colormaps["tab20"]
 PALE = 0.35
 LEGEND_WIDTH = 44
 
@@ -101,11 +98,18 @@ def draw_learning_curves(
             panels[row, column].label_outer()
     keys = sorted({line.mst_key for line in lines})
     handles: list[Artist] = [
-        Line2D([], [], color=_shade(key, best, len(keys)), marker=".", label=_label(key, best, params or {}))
+        Line2D(
+            [],
+            [],
+            color=_shade(key, best, len(keys)),
+            linestyle=_style(key, best),
+            marker=".",
+            label=_label(key, best, params or {}),
+        )
         for key in keys
         if len(keys) <= FEW or key == best
     ]
-    return _save(figure, path, title, handles)
+    return save(figure, path, title, handles)
 
 
 def draw_occupancy(
@@ -120,7 +124,8 @@ def draw_occupancy(
         panel.broken_barh(
             [(bar.start, bar.length)],
             (bar.row - 0.4, 0.8),
-            facecolor=_colour(bar.mst_key),
+            facecolor=colour(bar.mst_key),
+            hatch=hatch(bar.mst_key),
             alpha=PALE if bar.kind == "evaluate" else 1.0,
         )
     panel.set_yticks(rows, [_worker(row, shown) for row in rows])
@@ -140,10 +145,12 @@ def draw_occupancy(
     keys = sorted({bar.mst_key for bar in shown.bars})
     handles: list[Artist] = []
     if 0 < len(keys) <= FEW:
-        handles += [Patch(color=_colour(key), label=_label(key, None, params or {})) for key in keys]
+        handles += [
+            Patch(facecolor=colour(key), hatch=hatch(key), label=_label(key, None, params or {})) for key in keys
+        ]
     if any(bar.kind == "evaluate" for bar in shown.bars):
         handles.append(Patch(color="grey", alpha=PALE, label="pale: evaluation, not training"))
-    return _save(figure, path, title, handles)
+    return save(figure, path, title, handles)
 
 
 def _worker(row: int, shown: Occupancy) -> str:
@@ -159,6 +166,7 @@ def _draw_panel(panel: Axes, lines: Sequence[Curve], best: int | None, shown: Fr
             line.values,
             marker=".",
             color=_shade(line.mst_key, best, len(lines)),
+            linestyle=_style(line.mst_key, best),
             linewidth=2.5 if line.mst_key == best else 1.0,
             zorder=3 if line.mst_key == best else 2,
         )
@@ -179,25 +187,11 @@ def _label(mst_key: int, best: int | None, params: Mapping[int, str]) -> str:
     return fill(f"{known}: {params[mst_key]}", LEGEND_WIDTH) if params.get(mst_key) else known
 
 
-def _shade(mst_key: int, best: int | None, configs: int) -> tuple[float, float, float, float] | str:
+def _shade(mst_key: int, best: int | None, configs: int) -> str:
     if mst_key == best:
         return "black"
-    return _colour(mst_key) if configs <= FEW else "silver"
+    return colour(mst_key) if configs <= FEW else "silver"
 
 
-def _colour(mst_key: int) -> tuple[float, float, float, float]:
-    red, green, blue, alpha = COLOURS(mst_key % COLOURS.N)
-    return (red, green, blue, alpha)
-
-
-def _save(figure: Figure, path: Path, title: str, handles: list[Artist]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if title:
-        figure.suptitle(title, parse_math=False)
-    if handles:
-        legend = figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
-        for told in legend.get_texts():
-            told.set_parse_math(False)
-    FigureCanvasAgg(figure)
-    figure.savefig(path)
-    return path
+def _style(mst_key: int, best: int | None) -> Style:
+    return "-" if mst_key == best else style(mst_key)

@@ -9,41 +9,13 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
-from cerebro_db.driver import engine_for
-from cerebro_db.errors import UndefinedObject
 from cerebro_db.records import Progress, Span
 from cerebro_db.run_reader import RunReader
-from cerebro_db.show.boards import landmark, leaderboard_table, plain, progress_bar, progress_line, standard_output
+from cerebro_db.show.boards import landmark, leaderboard_table, plain, progress_bar, progress_line
 
 POLL_SECONDS = 0.5
-
-
-def watch(url: str, number: int | None) -> int:
-    """Shows a run, or the newest one, until it ends, and its leaderboard then.
-
-    Returns 0 when the run has completed or Ctrl-C ended the watching, 1 when the run ended otherwise.
-    """
-    engine = engine_for(url)
-    reader, console = RunReader(engine), standard_output()
-    try:
-        run_id = _newest(reader) if number is None else number
-        status = follow(reader, run_id, console)
-        console.print(_board(reader, run_id, console))
-        return 0 if status == "completed" else 1
-    except KeyboardInterrupt:
-        console.print("The run goes on.")
-        return 0
-    finally:
-        engine.dispose()
-
-
-def _newest(reader: RunReader) -> int:
-    run_id = reader.newest_run()
-    if run_id is None:
-        raise UndefinedObject(
-            "there is no run that you may see", hint="A fit makes one; those of other roles are not shown."
-        )
-    return run_id
+GOES_ON = ("running", "paused")
+"""The statuses of a run that somebody works for, or that waits for somebody to let it go on."""
 
 
 def follow(reader: RunReader, run_id: int, console: Console) -> str:
@@ -56,7 +28,7 @@ def follow(reader: RunReader, run_id: int, console: Console) -> str:
 def _live(reader: RunReader, run_id: int, console: Console) -> str:
     progress = reader.progress(run_id)
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        while progress.status == "running":
+        while progress.status in GOES_ON:
             live.update(_frame(reader, progress, console), refresh=True)
             time.sleep(POLL_SECONDS)
             progress = reader.progress(run_id)
@@ -65,7 +37,7 @@ def _live(reader: RunReader, run_id: int, console: Console) -> str:
 
 def _lines(reader: RunReader, run_id: int, console: Console) -> str:
     shown: tuple[object, ...] = ()
-    while (progress := reader.progress(run_id)).status == "running":
+    while (progress := reader.progress(run_id)).status in GOES_ON:
         if (now := landmark(progress)) != shown:
             console.print(plain(progress_line(progress)), soft_wrap=True)
             shown = now
@@ -76,11 +48,12 @@ def _lines(reader: RunReader, run_id: int, console: Console) -> str:
 def _frame(reader: RunReader, progress: Progress, console: Console) -> RenderableType:
     run_id = progress.run_id
     running = [span for span in reader.timeline(run_id) if span.status == "running"]
-    board = _board(reader, run_id, console)
-    return Group(plain(progress_line(progress)), progress_bar(progress), occupation(running), board)
+    its = board(reader, run_id, console)
+    return Group(plain(progress_line(progress)), progress_bar(progress), occupation(running), its)
 
 
-def _board(reader: RunReader, run_id: int, console: Console) -> Table:
+def board(reader: RunReader, run_id: int, console: Console) -> Table:
+    """The leaderboard of the run as it is now."""
     return leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id), console.width)
 
 

@@ -315,7 +315,7 @@ const paintAxes = paced(() => {
   const y = (place) => high - 14 - place * (high - 48)
   const lines = new Map()
   coordinates.forEach(([, , places], i) => {
-    for (const [key, place] of places) {
+    for (const [key, place] of places.filter(([, place]) => place >= 0)) {
       if (!lines.has(key)) lines.set(key, [])
       lines.get(key).push([i, place])
     }
@@ -345,7 +345,7 @@ const paintAxes = paced(() => {
     ctx.stroke()
     ctx.fillStyle = style('--text')
     ctx.fillText(cut(ctx, name, step - 8), x(i) - 6, 14)
-    for (const [place, text] of ticks) {
+    for (const [place, text] of ticks.filter(([place]) => place >= 0)) {
       const words = cut(ctx, text, step - 12)
       ctx.fillStyle = style('--sheet')
       ctx.globalAlpha = 0.75

@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 
 def check(url: str) -> tuple[int, dict[str, str]]:
     """The exit status, and the state of each step that was taken."""
-    command = [sys.executable, "-I", "-m", "cerebro_db", "check", url]
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check", "--url", url]
     done = subprocess.run(command, cwd="/", capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stdout.splitlines() if line[0] != " "]
@@ -91,7 +91,7 @@ def test_a_wrong_setting(database: Database, superuser: Connection, setting: str
 def test_how_to_let_workers_in(database: Database, superuser: Connection, platform: str) -> None:
     """The lines to add name the role and the database."""
     chosen(superuser, "worker_conninfo", "host=/nowhere")
-    command = [sys.executable, "-I", "-m", "cerebro_db", "check", database.url]
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check", "--url", database.url]
     told = subprocess.run(command, cwd="/", capture_output=True, text=True).stdout
     assert f'local  "{database.name}"  "cerebro"  peer  map=cerebro' in told
     assert f'cerebro  {"gpadmin " if platform == "greenplum" else "postgres"}   "cerebro"' in told

@@ -18,9 +18,9 @@ import sqlalchemy as sa
 
 import cerebro_db
 from cerebro_db import errors, records
+from cerebro_db.console.watching import watch
 from cerebro_db.demo import digits
 from cerebro_db.driver import Caller, engine_for
-from cerebro_db.show.watch import watch
 
 PATIENCE = 60.0
 LOCK = 4711
@@ -69,6 +69,7 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
         ("learning_curve", records.Point),
         ("timeline", records.Span),
         ("visit", records.Visit),
+        ("parameter", records.Parameter),
     ],
 )
 def test_records_have_the_columns_of_their_relations(
@@ -144,7 +145,7 @@ def test_a_fit_and_its_run_agree(
     assert {standing.mst_key: standing.value for standing in packed.leaderboard(run_id)} == newest
     assert Counter(span.kind for span in packed.timeline(run_id))["train"] == 8
 
-    assert watch(packed.engine.url.render_as_string(hide_password=False), None) == 0
+    assert watch(packed.engine.url.render_as_string(hide_password=False), None) == "completed"
     told = capsys.readouterr().out
     assert f"run {run_id} completed" in told and "validation accuracy" in told
 

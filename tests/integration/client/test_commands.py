@@ -80,3 +80,89 @@ def test_from_a_table_to_predictions(database: Database, tmp_path: Path) -> None
 def test_wrong_calls_say_what_is_wrong(database: Database, arguments: tuple[str, ...], code: int, words: str) -> None:
     done = called(*arguments, "--url", database.url)
     assert (done.returncode, done.stdout) == (code, "") and words in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(shared_database: Database) -> dict[str, str]:
+    """A run of several templates, and the model that came of it."""
+    session = psycopg2.connect(shared_database.url)
+    session.autocommit = True
+    with session.cursor() as cursor:
+        cursor.execute(
+            'CREATE TABLE flips AS SELECT n AS id, sin(n) AS x, n % 3 AS "<b>$", sin(n) > 0 AS up'
+            " FROM generate_series(1, 200) n"
+        )
+        cursor.execute(
+            "SELECT run_id FROM cerebro.train('flips', 'up', model => 'ups', configs => 3, epochs => 2, seed => 1,"
+            " models => '{linear,realmlp_simple}', ensemble => 1, budget => '1 hour')"
+        )
+        ((run, *_), *_) = cursor.fetchall()
+    session.close()
+    return {"run": str(run), "model": "ups", "url": shared_database.url}
+
+
+def plotted(trained: dict[str, str], kind: str, path: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    subject = trained["run" if kind in ("curves", "parallel", "lanes") else "model"]
+    return called("plot", subject, "--kind", kind, "-o", str(path), *more, "--url", trained["url"])
+
+
+@pytest.mark.parametrize(
+    "kind, more",
+    [
+        ("curves", ()),
+        ("parallel", ()),
+        ("lanes", ()),
+        ("importance", ()),
+        ("importance", ("--source", "flips")),
+        ("confusion", ("--source", "flips")),
+    ],
+)
+def test_pictures(trained: dict[str, str], tmp_path: Path, kind: str, more: tuple[str, ...]) -> None:
+    path = tmp_path / "picture.svg"
+    done = plotted(trained, kind, path, *more)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{path}\n", "")
+    assert "</svg>" in path.read_text()
+    again = plotted(trained, kind, path, *more)
+    assert again.returncode == 2 and "exists already" in again.stderr
+    assert plotted(trained, kind, path, *more, "--force").returncode == 0
+    nowhere = plotted(trained, kind, path / "picture.svg", *more)
+    assert nowhere.returncode == 1 and "cannot write" in nowhere.stderr and "Traceback" not in nowhere.stderr
+
+
+@pytest.mark.parametrize("kind", ["curves", "parallel", "lanes", "importance"])
+def test_there_is_no_picture_of_what_is_not_there(trained: dict[str, str], tmp_path: Path, kind: str) -> None:
+    done = plotted({**trained, "run": "1000000", "model": "nobody"}, kind, tmp_path / "picture.png")
+    assert (done.returncode, done.stdout) == (1, "") and "HINT" in done.stderr and "Traceback" not in done.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_shell_completes_runs_and_models(trained: dict[str, str]) -> None:
+    script = Path(sys.executable).with_name("cerebro-db")
+
+    def offered(words: str) -> list[str]:
+        line = f"cerebro-db {words}"
+        asked = {
+            "_CEREBRO_DB_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split(" ")) - 1),
+        }
+        return subprocess.run([script], capture_output=True, text=True, env=asked, check=True).stdout.split()
+
+    url = f"--url {trained['url']}"
+    assert offered(f"leaderboard {url} ") == offered(f"watch {url} ") == [trained["run"]]
+    assert offered(f"predict {url} u") == ["ups"] and offered(f"predict {url} v") == []
+    assert sorted(offered(f"plot {url} ")) == sorted([trained["run"], "ups"])
+
+
+def test_checks_are_one_document(database: Database) -> None:
+    done = called("check", "--json", "--url", database.url)
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "") and {step["state"] for step in found} == {"OK"}
+    wrong = called("check", "--json", "--url", "postgresql://nobody@/x?host=/nowhere")
+    assert wrong.returncode == 1 and [step["state"] for step in json.loads(wrong.stdout)] == ["FAIL"]
+
+
+def test_where_no_server_runs_its_status_says_so(tmp_path: Path) -> None:
+    done = called("server", "status", "--json", "--data", str(tmp_path))
+    ((found),) = json.loads(done.stdout)
+    assert done.returncode == 3 and found["url"] is None and found["data"] == str(tmp_path.resolve())

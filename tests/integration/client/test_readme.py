@@ -66,9 +66,9 @@ def test_its_commands_lead_to_a_server_that_trains(machine: DockerContainer) -> 
     typed(machine, f"cd {HERE}; {{ printenv HBA; cat pg_hba.conf; }} >new; cat new >pg_hba.conf; rm new", HBA=HBA)
     typed(machine, f"printenv IDENT >>{HERE}/pg_ident.conf", IDENT=IDENT)
     typed(machine, "service postgresql reload; useradd --create-home ann")
-    assert "`/opt/cerebro/bin/cerebro-db check postgresql://…`" in INSTALL
+    assert "`/opt/cerebro/bin/cerebro-db check --url postgresql://…`" in INSTALL
     for user in ("postgres", "ann"):
-        told = typed(machine, "cd /; /opt/cerebro/bin/cerebro-db check postgresql:///flowers", user)
+        told = typed(machine, "cd /; /opt/cerebro/bin/cerebro-db check --url postgresql:///flowers", user)
         assert "FAIL" not in told and f"worker sessions: a session opens as {user}" in told
     tour = ran(machine, ["psql", "--file", f"{CLONE}/tests/sql/tour.sql", "flowers"], "ann")
     assert tour == (0, (ROOT / "tests/sql/tour.out").read_text())

@@ -65,7 +65,7 @@ def test_without_pandas_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         Records([], ["a"]).frame()
     assert isinstance(caught.value, errors.MissingLibrary)
     assert (caught.value.name, caught.value.sqlstate) == ("pandas", "55000")
-    assert "pip install pandas" in str(caught.value)
+    assert ".[frames]" in str(caught.value)
 
 
 @given(st.lists(POINTS, max_size=5))

@@ -1,0 +1,92 @@
+"""The command line before it asks a database: what it imports, what it offers to a shell, how it ends."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from cerebro_db.cli import app
+from cerebro_db.commands.completion import _offered
+from cerebro_db.commands.exits import Exit
+
+PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
+HEAVY = {"sqlalchemy", "psycopg2", "matplotlib", "numpy", "keras", "pandas", "optuna"}
+PROBE = """
+import sys
+from cerebro_db.cli import main
+sys.argv = ["cerebro-db", *{arguments!r}]
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print("imported:", *sorted({heavy!r} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["plot", "--help"], ["server", "--help"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    program = PROBE.format(arguments=arguments, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].split() == ["imported:"]
+
+
+def test_every_command_is_on_the_page() -> None:
+    text = PAGE.read_text()
+    names = {name for command in app.registered_commands if (name := getattr(command.callback, "__name__", None))}
+    groups = {str(group.name) for group in app.registered_groups}
+    assert {"plot", "watch", "train"} <= names
+    assert not [name for name in names | groups if f"`{name}" not in text]
+
+
+def test_exit_codes_are_those_of_the_page() -> None:
+    (row,) = re.findall(r"\*\*Exit codes\.\*\*(.*?)\n\n", PAGE.read_text(), re.DOTALL)
+    assert [int(code) for code in re.findall(r"(?:^|; |\s)(\d+): ", row)] == [0, *Exit]
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["plot", "1", "--kind", "curves", "-o", "x.gif"], "ends neither in"),
+        (["plot", "ups", "--kind", "parallel", "-o", "x.png"], "no id of a run"),
+        (["plot", "ups", "--kind", "confusion", "-o", "x.png"], "name their table"),
+        (["plot", "1", "--kind", "lanes", "-o", "x.png", "--source", "t"], "not of a table"),
+        (["plot", "1", "--kind", "pie", "-o", "x.png"], "pie"),
+        (["check", "postgresql://"], "unexpected"),
+    ],
+)
+def test_wrong_usage_ends_so_before_a_database_is_asked(arguments: list[str], word: str) -> None:
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300", "PGHOST": "/nowhere"})
+    assert done.exit_code == Exit.USAGE and done.stdout == "" and word in done.stderr
+
+
+def test_ctrl_c_ends_as_cancelled() -> None:
+    waiting = typer.Typer()
+
+    @waiting.command()
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    assert CliRunner().invoke(waiting, []).exit_code == Exit.CANCELLED
+
+
+@given(st.lists(st.text(max_size=8)), st.text(max_size=2))
+def test_what_a_shell_would_read_is_not_offered(names: list[str], incomplete: str) -> None:
+    found = _offered([*names, "up$(reboot)", "a b", "-x", "a;b", "a\nb", "~", "safe-name.2"], incomplete)
+    assert all(re.fullmatch(r"[\w.][\w.-]*", name) and name.startswith(incomplete) for name in found)
+    assert _offered(["safe-name.2"], "safe") == ["safe-name.2"]
+
+
+def test_without_a_database_nothing_is_offered_and_nothing_said() -> None:
+    script = Path(sys.executable).with_name("cerebro-db")
+    asked = {"_CEREBRO_DB_COMPLETE": "complete_bash", "COMP_WORDS": "cerebro-db leaderboard ", "COMP_CWORD": "2"}
+    done = subprocess.run([script], capture_output=True, text=True, env={**asked, "PGHOST": "/nowhere"})
+    assert (done.stdout.strip(), done.stderr) == ("", "")
