@@ -27,7 +27,7 @@ def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     model = network(stored)
     with written(path.parent) as made:
         model.save(made / path.name)
-        (made / paths[1].name).write_text(_readable(stored, model))
+        (made / paths[1].name).write_text(readable(stored, model))
     return paths
 
 
@@ -38,13 +38,13 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     names = weight_names(model)
     arrays = dict(zip(names, model.get_weights(), strict=True))
     with written(folder) as made:
-        (made / RECIPE).write_text(_readable(stored, model))
+        (made / RECIPE).write_text(readable(stored, model))
         (made / ARCHITECTURE).write_text(stored.architecture)
         needed("safetensors.numpy").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
     return [folder / name for name in FOLDER]
 
 
-def _readable(stored: StoredModel, model: Any) -> str:
+def readable(stored: StoredModel, model: Any) -> str:
     """The description, and what inputs the network has, in their order; without the rows' dimension."""
     inputs = [{"name": each.name, "shape": each.shape[1:], "dtype": each.dtype} for each in model.inputs]
     told = {**stored.description, "network_inputs": inputs}
