@@ -13,6 +13,7 @@ from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cerebro_db.errors import InvalidParameter
 from cerebro_db.export import recipe
 from cerebro_db.export.libraries import needed
 from cerebro_db.export.model_files import write_keras
@@ -30,6 +31,8 @@ LIBRARIES = ("keras", "numpy", "pandas")
 def register(stored: StoredModel, name: str, target: Target) -> str:
     """Registers a model, as a new version of that name; its address in MLflow."""
     rows = raw_rows(stored)
+    if not name or set(name) & set("/:"):
+        raise InvalidParameter(f"the name in MLflow is {name!r}, which has / or :, or nothing", hint="Give it another.")
     needed("mlflow.pyfunc")
     with TemporaryDirectory(prefix="cerebro-") as made, _tracked(target) as (mlflow, experiment):
         folder = Path(made)

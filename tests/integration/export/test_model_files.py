@@ -141,6 +141,9 @@ def test_a_model_of_a_table_is_named_by_its_key(bench: Workbench, session: cereb
     found = np.load(tmp_path / "out.npy")
     said = bench.rows("SELECT prob FROM told ORDER BY id, class_value")
     assert np.abs(found.reshape(-1) - np.array([p for (p,) in said])).max() < 1e-6
+    for export in (session.export_onnx, session.export_registered):
+        with pytest.raises(errors.FeatureNotSupported, match="points_model has no recipe"):
+            export("points_model:2", f"sqlite:///{tmp_path}/it.onnx")
     with pytest.raises(errors.UndefinedObject, match="mst_key 9"):
         session.export_keras("points_model:9", tmp_path / "other.keras")
 
@@ -155,10 +158,16 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
             session.export_keras(model, path, version=version)
     with pytest.raises(errors.InvalidParameter, match=r"ends in \.keras"):
         session.export_keras("small", tmp_path / "small.h5")
+    with pytest.raises(errors.InvalidParameter, match=r"ends in \.onnx"):
+        session.export_onnx("small", tmp_path / "small.keras")
+    with pytest.raises(errors.InvalidParameter, match="has / or :"):
+        session.export_registered("small", f"sqlite:///{tmp_path}/store.db", name="a/b")
     assert not [*tmp_path.iterdir()]
     session.export_keras("small", path)
     with pytest.raises(errors.DuplicateObject, match="exists already"):
         session.export_keras("small", path)
+    with pytest.raises(errors.DuplicateObject, match="exists already"):
+        session.export_onnx("small", path.with_suffix(".onnx"))
     assert session.export_keras("small", path, force=True) == [path, path.with_suffix(".json")]
     assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
 

@@ -151,7 +151,7 @@ def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
         [sys.executable, "-I", "-m", "cerebro_db", "export", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == "models:/shops/1"
+    assert done.stdout == "models:/shops/1\n"
     found = process(REGISTERED, store, "models:/shops/1", tmp_path / "given", folder=tmp_path)
     assert set(found.pop("names")) <= set(COLUMNS)
     check_answers(bench, source, f"{source}_later", found)
