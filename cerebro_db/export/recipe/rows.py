@@ -102,10 +102,10 @@ class RawRows:
         """What outputs of shape (rows, units) say: of one row each."""
         nothing: list[Any] = [None] * len(outputs)
         if self.told["task"] == "regression":
-            # With as few digits as tell a number of the network's precision from all others.
+            # With as few digits as tell a number of the network's precision from all others; whole ones have all.
             margin, numbers = self.told["margin"], [_known(float(text)) for text in outputs.ravel().astype(str)]
-            low, high = ([_moved(each, margin, sign) for each in numbers] for sign in (-1, 1))
-            return Answers([self._number(each) for each in numbers], nothing, nothing, low, high)
+            lower, upper = ([_moved(each, margin, sign) for each in numbers] for sign in (-1, 1))
+            return Answers(self._whole(outputs.ravel()) or numbers, nothing, nothing, lower, upper)
         classes, found = self.told["classes"], outputs.reshape(len(outputs), -1).astype(np.float64)
         known = np.logical_and.reduce(np.isfinite(found), axis=1).tolist()
         best = np.where(np.isfinite(found), found, 0.0).argmax(axis=1).tolist()
@@ -118,12 +118,13 @@ class RawRows:
             nothing,
         )
 
-    def _number(self, value: float | None) -> float | int | None:
-        """Rounded where the target is of whole numbers."""
-        reach = INTEGERS.get(self.told["target_type"])
-        if value is None or reach is None:
-            return value
-        return min(max(round(value), -reach), reach - 1)
+    def _whole(self, outputs: Array) -> list[int | None]:
+        """Outputs, rounded where the target is of whole numbers; else nothing."""
+        if (reach := INTEGERS.get(self.told["target_type"])) is None:
+            return []
+        return [
+            min(max(round(value), -reach), reach - 1) if math.isfinite(value) else None for value in outputs.tolist()
+        ]
 
 
 def _known(value: float) -> float | None:
@@ -138,7 +139,7 @@ def _raw_numbers(feature: Json, given: Sequence[Any]) -> Array | None:
     """What a column has in the input that columns share, of shape (rows, numbers); NaN is missing."""
     kind = feature["kind"]
     if kind == "number":
-        return np.array([[values.number(value, feature["family"])] for value in given], np.float64)
+        return values.numbers(given, feature["family"])[:, np.newaxis]
     if kind == "vector":
         places = len(feature["scales"])
         return np.array([values.line(value, feature["family"], places) for value in given], np.float64)

@@ -14,6 +14,8 @@ import numpy as np
 from .scales import LARGEST, Array
 
 EPOCH = datetime(1970, 1, 1)
+PLAIN = ("integer", "real")
+"""Families of numbers that double precision has as they are."""
 
 
 def is_missing(value: Any) -> bool:
@@ -23,6 +25,18 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, (float, Decimal, np.floating, np.datetime64, np.timedelta64)) and bool(value != value)
 
 
+def numbers(given: Sequence[Any], family: str) -> Array:
+    """The numbers of a column; NaN is missing."""
+    try:
+        return np.array(given, np.float64) if family in PLAIN else _one_by_one(given, family)
+    except (TypeError, OverflowError):  # of pandas' NA, and of numbers that are too large
+        return _one_by_one(given, family)
+
+
+def _one_by_one(given: Sequence[Any], family: str) -> Array:
+    return np.array([number(value, family) for value in given], np.float64)
+
+
 def number(value: Any, family: str) -> float:
     if is_missing(value) or (family == "json" and (isinstance(value, bool) or not isinstance(value, (int, float)))):
         return math.nan
@@ -30,7 +44,7 @@ def number(value: Any, family: str) -> float:
         found = float(value)
     except OverflowError:
         found = math.copysign(math.inf, value)
-    if family in ("integer", "real"):
+    if family in PLAIN:
         return found
     return 0.0 if abs(found) < 1 / LARGEST else min(max(found, -LARGEST), LARGEST)
 

@@ -133,11 +133,11 @@ def process(code: str, *arguments: object, folder: Path) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("source", ["opening", "turning"])
+@pytest.mark.parametrize("source", ["opening", "skewing"])
 def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str
 ) -> None:
-    target = {"opening": "open", "turning": "turnover"}[source]
+    target = {"opening": "open", "skewing": "skewed"}[source]
     train(bench, source, source, target, "realmlp", "linear", configs=2, ensemble=2)
     session.export_keras(source, tmp_path / "it.keras")
     shutil.copytree(Path(standalone.__file__).parent, tmp_path / "copied")
