@@ -20,10 +20,7 @@ ORDER = "order"
 
 def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Writes `path`, which ends in .keras, and the recipe beside it, as a .json of the same name."""
-    if path.suffix != KERAS:
-        raise InvalidParameter(f"the file is {path.name!r}; expected a name that ends in {KERAS}", hint="Rename it.")
-    paths = [path, path.with_suffix(".json")]
-    check_free(paths, force)
+    paths = beside(path, KERAS, force)
     model = network(stored)
     with written(path.parent) as made:
         model.save(made / path.name)
@@ -42,6 +39,15 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
         (made / ARCHITECTURE).write_text(stored.architecture)
         needed("safetensors.numpy").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
     return [folder / name for name in FOLDER]
+
+
+def beside(path: Path, suffix: str, force: bool) -> list[Path]:
+    """A file and that of its recipe; refused where it has another suffix, or one is there."""
+    if path.suffix != suffix:
+        raise InvalidParameter(f"the file is {path.name!r}; expected a name that ends in {suffix}", hint="Rename it.")
+    paths = [path, path.with_suffix(".json")]
+    check_free(paths, force)
+    return paths
 
 
 def readable(stored: StoredModel, model: Any) -> str:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cerebro_db.errors import FeatureNotSupported, InvalidParameter
+from cerebro_db.errors import FeatureNotSupported
 from cerebro_db.export.libraries import needed
-from cerebro_db.export.model_files import readable
+from cerebro_db.export.model_files import beside, readable
 from cerebro_db.export.networks import network
-from cerebro_db.export.paths import check_free, written
+from cerebro_db.export.paths import written
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_db.export.stored_models import StoredModel
@@ -26,10 +26,7 @@ ONNX, OPSET = ".onnx", 17
 
 def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Writes `path`, which ends in .onnx, and the recipe beside it, as a .json of the same name."""
-    if path.suffix != ONNX:
-        raise InvalidParameter(f"the file is {path.name!r}; expected a name that ends in {ONNX}", hint="Rename it.")
-    paths = [path, path.with_suffix(".json")]
-    check_free(paths, force)
+    paths = beside(path, ONNX, force)
     rows = raw_rows(stored)
     needed("tf2onnx")
     model = network(stored)
