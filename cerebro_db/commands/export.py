@@ -19,6 +19,8 @@ Model = Annotated[
 Version = Annotated[int | None, typer.Option(help="Version of a model by name; else the one that predicts.", min=1)]
 Group = Annotated[str | None, typer.Option(help="Group of rows whose own model is meant.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
+Tracking = Annotated[str | None, typer.Option(help="MLflow's store or server; else as its settings say.")]
+Experiment = Annotated[str, typer.Option(help="Experiment of MLflow.")]
 
 
 def _tell(paths: list[Path]) -> None:
@@ -45,6 +47,15 @@ def safetensors(
 
 
 @app.command()
+def onnx(
+    model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
+) -> None:
+    """Write an .onnx file, which takes raw numbers and codes of categories, with its recipe as JSON beside it."""
+    with opened(url) as session:
+        _tell(session.export_onnx(model, output, version=version, group=group, force=force))
+
+
+@app.command()
 def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None) -> None:
     """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each configuration."""
     with opened(url) as session:
@@ -54,13 +65,29 @@ def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None)
 @app.command()
 def mlflow(
     run: Run,
-    tracking_uri: Annotated[
-        str | None, typer.Option(help="MLflow's store or server; else as its settings say.")
-    ] = None,
-    experiment: Annotated[str, typer.Option(help="Experiment of MLflow.")] = "cerebro_db",
+    tracking_uri: Tracking = None,
+    experiment: Experiment = "cerebro_db",
     force: Annotated[bool, typer.Option("--force", help="Delete there what was logged of the run before.")] = False,
     url: Url = None,
 ) -> None:
     """Log a run to MLflow, with a nested run for each configuration, and print its id there."""
     with opened(url) as session:
         typer.echo(session.export_mlflow(run, tracking_uri, experiment=experiment, force=force))
+
+
+@app.command()
+def registered(
+    model: Model,
+    name: Annotated[str | None, typer.Option(help="Name in MLflow; else that of the model.")] = None,
+    version: Version = None,
+    group: Group = None,
+    tracking_uri: Tracking = None,
+    experiment: Experiment = "cerebro_db",
+    url: Url = None,
+) -> None:
+    """Register a model in MLflow, where it predicts DataFrames of raw columns, and print its address there."""
+    with opened(url) as session:
+        told = session.export_registered(
+            model, tracking_uri, name=name, version=version, group=group, experiment=experiment
+        )
+        typer.echo(told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cerebro_db.export import event_files, model_files, tracked_runs
+from cerebro_db.export import event_files, model_files, onnx_files, registered_models, tracked_runs
 from cerebro_db.export.stored_models import Wanted, read_model
 from cerebro_db.export.tracked_runs import EXPERIMENT, Target
 from cerebro_db.run_reader import RunReader
@@ -30,6 +30,12 @@ class Exports(RunReader):
         """Writes a folder: weights.safetensors, architecture.json and recipe.json; `load_model` reads it again."""
         return model_files.write_safetensors(read_model(self.engine, Wanted(model, version, group)), Path(path), force)
 
+    def export_onnx(
+        self, model: str, path: str | Path, *, version: int | None = None, group: str | None = None, force: bool = False
+    ) -> list[Path]:
+        """Writes an .onnx file that takes raw numbers and codes of categories, and the recipe beside it as JSON."""
+        return onnx_files.write_onnx(read_model(self.engine, Wanted(model, version, group)), Path(path), force)
+
     def export_tensorboard(self, run_id: int, path: str | Path, *, force: bool = False) -> list[Path]:
         """Writes event files for TensorBoard, a folder for each configuration: metrics and hyperparameters."""
         return event_files.write_run(self, run_id, Path(path), force)
@@ -42,3 +48,20 @@ class Exports(RunReader):
         Without a `tracking_uri` it is where MLflow's own settings say. `force` deletes there what was logged before.
         """
         return tracked_runs.write_run(self, run_id, Target(tracking_uri, experiment), force)
+
+    def export_registered(
+        self,
+        model: str,
+        tracking_uri: str | None = None,
+        *,
+        name: str | None = None,
+        version: int | None = None,
+        group: str | None = None,
+        experiment: str = EXPERIMENT,
+    ) -> str:
+        """Registers a model in MLflow, where it predicts DataFrames of raw columns; returns its address there.
+
+        It is a new version of `name`, which is that of the model unless it is told. `tracking_uri` is as above.
+        """
+        stored = read_model(self.engine, Wanted(model, version, group))
+        return registered_models.register(stored, name or model, Target(tracking_uri, experiment))

@@ -20,14 +20,11 @@ ORDER = "order"
 
 def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Writes `path`, which ends in .keras, and the recipe beside it, as a .json of the same name."""
-    if path.suffix != KERAS:
-        raise InvalidParameter(f"the file is {path.name!r}; expected a name that ends in {KERAS}", hint="Rename it.")
-    paths = [path, path.with_suffix(".json")]
-    check_free(paths, force)
+    paths = beside(path, KERAS, force)
     model = network(stored)
     with written(path.parent) as made:
         model.save(made / path.name)
-        (made / paths[1].name).write_text(_readable(stored, model))
+        (made / paths[1].name).write_text(readable(stored, model))
     return paths
 
 
@@ -38,13 +35,22 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     names = weight_names(model)
     arrays = dict(zip(names, model.get_weights(), strict=True))
     with written(folder) as made:
-        (made / RECIPE).write_text(_readable(stored, model))
+        (made / RECIPE).write_text(readable(stored, model))
         (made / ARCHITECTURE).write_text(stored.architecture)
         library("safetensors.numpy", "export").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
     return [folder / name for name in FOLDER]
 
 
-def _readable(stored: StoredModel, model: Any) -> str:
+def beside(path: Path, suffix: str, force: bool) -> list[Path]:
+    """A file and that of its recipe; refused where it has another suffix, or one is there."""
+    if path.suffix != suffix:
+        raise InvalidParameter(f"the file is {path.name!r}; expected a name that ends in {suffix}", hint="Rename it.")
+    paths = [path, path.with_suffix(".json")]
+    check_free(paths, force)
+    return paths
+
+
+def readable(stored: StoredModel, model: Any) -> str:
     """The description, and what inputs the network has, in their order; without the rows' dimension."""
     inputs = [{"name": each.name, "shape": each.shape[1:], "dtype": each.dtype} for each in model.inputs]
     told = {**stored.description, "network_inputs": inputs}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from roles import another_role
 from safetensors.numpy import load_file
+from shops import check_onnx, make_shops, train
 from versions import encoded_table
 from workbench import Workbench, several
 
@@ -20,17 +21,6 @@ from cerebro_db import errors
 from cerebro_plpy.configs.templates.choice import TEMPLATES as KNOWN
 from cerebro_plpy.features.recipe import Recipe
 
-SHOPS = """
-    CREATE TABLE shops AS
-    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
-           CASE WHEN n % 5 > 0 THEN date '2020-01-01' + n % 400 END AS opened,
-           n * 31 % 97 / 10.0 AS fare, n % 4 = 0 AS fair,
-           (SELECT array_agg(sin(n + s / 3.0)) FROM generate_series(1, 12) s) AS wave,
-           (SELECT array_agg(ARRAY[(n * s) % 7, s, n % 5, 1, 2, 3, n % 11, 0]) FROM generate_series(1, 8) s) AS tile,
-           (SELECT string_agg((ARRAY['red', 'blue', 'green', 'far', 'off'])[(n * w) % 5 + 1] || (n * w) % 17, ' ')
-            FROM generate_series(1, 9) w) AS said,
-           n % 3 = 0 OR n * 31 % 97 > 80 AS open, (n * 31 % 97)::double precision * 1000 + n % 3 AS turnover
-    FROM generate_series(1, 300) AS n"""
 PLAIN = """
 import pathlib, sys
 import numpy as np
@@ -43,16 +33,15 @@ for folder in map(pathlib.Path, sys.argv[1:]):
 TEMPLATES = [template.name for template in KNOWN]
 WRITTEN = ["recipe.json", "architecture.json", "weights.safetensors"]
 # What Keras with TensorFlow does to arrays of numpy 2.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-TYPES = '{"wave": "series", "tile": "image", "said": "text"}'
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:In the future `np:FutureWarning"),  # of tf2onnx, too
+]
 
 
 @pytest.fixture(scope="module")
 def shops(bench: Workbench) -> str:
-    bench.rows(SHOPS)
-    bench.rows("CREATE VIEW opening AS SELECT id, age, deck, opened, fare, fair, wave, tile, said, open FROM shops")
-    bench.rows("CREATE VIEW turning AS SELECT id, age, deck, opened, fare, fair, wave, tile, said, turnover FROM shops")
-    return "shops"
+    return make_shops(bench)
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +54,6 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Runs `cerebro-db export`, as a person would."""
     words = [sys.executable, "-I", "-m", "cerebro_db", "export", *map(str, arguments)]
     return subprocess.run(words, cwd="/", capture_output=True, text=True)
-
-
-def train(bench: Workbench, model: str, source: str, target: str, *templates: str, **more: int) -> None:
-    told = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1, **more}
-    rest = ", ".join(f"{name} => {value}" for name, value in told.items())
-    call = f"SELECT * FROM cerebro.train(%s, %s, model => %s, models => %s, types => %s::jsonb, {rest})"
-    bench.rows(call, source, target, model, list(templates), TYPES)
 
 
 def inputs(bench: Workbench, recipe: Recipe, source: str, path: Path) -> list[str]:
@@ -126,6 +108,7 @@ def test_plain_keras_says_what_the_database_says(
     plain_keras(*(tmp_path / template for template in ids))
     for template, names in ids.items():
         check(bench, template, source, names, tmp_path / template)
+        check_onnx(bench, session, template, f"{source}_later", tmp_path / template)
         bench.rows("SELECT cerebro.drop_model(%s)", template)
 
 
@@ -158,6 +141,9 @@ def test_a_model_of_a_table_is_named_by_its_key(bench: Workbench, session: cereb
     found = np.load(tmp_path / "out.npy")
     said = bench.rows("SELECT prob FROM told ORDER BY id, class_value")
     assert np.abs(found.reshape(-1) - np.array([p for (p,) in said])).max() < 1e-6
+    for export in (session.export_onnx, session.export_registered):
+        with pytest.raises(errors.FeatureNotSupported, match="points_model has no recipe"):
+            export("points_model:2", f"sqlite:///{tmp_path}/it.onnx")
     with pytest.raises(errors.UndefinedObject, match="mst_key 9"):
         session.export_keras("points_model:9", tmp_path / "other.keras")
 
@@ -172,10 +158,16 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
             session.export_keras(model, path, version=version)
     with pytest.raises(errors.InvalidParameter, match=r"ends in \.keras"):
         session.export_keras("small", tmp_path / "small.h5")
+    with pytest.raises(errors.InvalidParameter, match=r"ends in \.onnx"):
+        session.export_onnx("small", tmp_path / "small.keras")
+    with pytest.raises(errors.InvalidParameter, match="has / or :"):
+        session.export_registered("small", f"sqlite:///{tmp_path}/store.db", name="a/b")
     assert not [*tmp_path.iterdir()]
     session.export_keras("small", path)
     with pytest.raises(errors.DuplicateObject, match="exists already"):
         session.export_keras("small", path)
+    with pytest.raises(errors.DuplicateObject, match="exists already"):
+        session.export_onnx("small", path.with_suffix(".onnx"))
     assert session.export_keras("small", path, force=True) == [path, path.with_suffix(".json")]
     assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
 

@@ -111,6 +111,25 @@ def test_weights_of_pytorch_lie_where_keras_has_them(
     assert stored(bench, "files")[1] == flat(model)
 
 
+def test_an_embedding_of_pytorch_is_that_of_keras(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            keras.Input((3,), dtype="int32"),
+            layers.Embedding(7, 4, name="words"),
+            layers.GlobalAveragePooling1D(),
+            layers.Dense(2, name="last"),
+        ]
+    )
+    table, kernel, bias = model.get_weights()
+    named = {"words.weight": table, "last.weight": np.ascontiguousarray(kernel.T), "last.bias": bias}
+    save_file(named, tmp_path / "torch.safetensors")
+    session.load_model(model, "files", weights=tmp_path / "torch.safetensors")
+    assert stored(bench, "files")[1] == flat(model)
+
+
 def test_what_does_not_fit_is_named_and_nothing_is_stored(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+import keras
+import numpy as np
 import psycopg2
 import pytest
 from processes import eventually
 from roles import another_role, own_schema, refused
+from shops import columns
 from workbench import Workbench
+
+import cerebro_db
+from cerebro_db.export.recipe.rows import RawRows
 
 pytestmark = pytest.mark.postgresql("on Greenplum group_by is refused")
 
@@ -98,6 +105,25 @@ def test_rows_are_predicted_by_the_model_of_their_group(bench: Workbench, sales:
     assert whole["rmse"] == pytest.approx(bench.value(rmse), rel=1e-4)
     ids = {row[0] for row in bench.rows("SELECT id FROM cerebro.attribution('sales_amount', 'sales', 'id')")}
     assert len(ids) == 600
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_the_model_of_each_group_is_exported_by_its_name(bench: Workbench, sales: int, tmp_path: Path) -> None:
+    """And without a name that of all rows, which predicts those of groups that have none."""
+    with cerebro_db.connect(bench.url) as session:
+        for group, where in [*((name, f"country = '{name}'") for name in OWN), (None, "country = 'lu'")]:
+            path, beside = session.export_keras("sales_amount", tmp_path / f"{group}.keras", group=group)
+            rows = RawRows.of(beside.read_text())
+            given = columns(bench, f"sales WHERE {where}", [each["column"] for each in rows.features])
+            told = rows.answers(keras.saving.load_model(path).predict(rows.inputs(given), verbose=0))
+            said = bench.rows(
+                "SELECT p.prediction::float8, p.lower, p.upper"
+                " FROM cerebro.predict('sales_amount', 'sales', id_col => 'id')"
+                f" p JOIN sales s ON s.id = p.id::int WHERE {where} ORDER BY s.id"
+            )
+            assert np.allclose(np.array(said).T, [told.prediction, told.lower, told.upper], rtol=1e-6, atol=1e-5)
+        with pytest.raises(cerebro_db.errors.UndefinedObject, match="no model of group 'lu'"):
+            session.export_keras("sales_amount", tmp_path / "lu.keras", group="lu")
 
 
 def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(

@@ -1,0 +1,39 @@
+"""The scales of exports are those that the database encodes rows by, to the bit, whatever a recipe has."""
+
+from __future__ import annotations
+
+import json
+
+from drawn_recipes import RECIPES
+from hypothesis import given
+
+from cerebro_db.export.recipe.rows import NUMBERS, RawRows
+from cerebro_db.export.recipe.scales import RawInput
+from cerebro_plpy.configs.templates.table import wide_name
+from cerebro_plpy.features.encoding import array_constants, paddings
+from cerebro_plpy.features.feature import MARKED, SCALED, Array, Category
+from cerebro_plpy.features.recipe import MISSING, NUMBERS_INPUT, Recipe
+
+
+@given(RECIPES)
+def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None:
+    told = json.loads(json.dumps(drawn.to_json()))
+    recipe, rows = Recipe.from_json(told), RawRows.of(json.dumps(told))
+    found = dict(rows.scaled)
+    of = [each for each in recipe.inputs if isinstance(each, (*SCALED, *MARKED))]
+    expected = [(*s.bounds, s.center, s.width, padding) for each in of for s, padding in paddings(each)]
+    numbers = found.pop(NUMBERS, RawInput(NUMBERS, ()))
+    assert NUMBERS == NUMBERS_INPUT and [each.constants for each in numbers.numbers] == expected
+    shared = [(column, what) for column, what in recipe.numbers if what != MISSING]
+    assert [(each.column, each.part) for each in numbers.numbers] == shared
+    groups = [{numbers.numbers[place].column for place in places} for places in numbers.missing]
+    assert groups == [{column} for column, what in recipe.numbers if what == MISSING]
+    arrays = {wide_name(place): each for place, each in enumerate(recipe.wide, 1) if isinstance(each, Array)}
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        channels = [(low, high, center, *rest) for center, low, high, *rest in array_constants(array)]
+        wanted = [channels[place % len(channels)] for place in range(array.wide.elements)]
+        assert [each.constants for each in found[name].numbers] == wanted
+    assert list(rows.wide) == [wide_name(place) for place in range(1, len(recipe.wide) + 1)]
+    categories = [each["column"] for each in rows.categories]
+    assert categories == [each.column for each in recipe.inputs if isinstance(each, Category)]
