@@ -1,7 +1,7 @@
 """A model as a graph of ONNX, from raw numbers and codes of categories to what it says: scales are a part of it.
 
 Keras makes the graph of the network; its numbers are made by nodes before it, in the steps and the precision of the
-database. In a Keras model they would lose that: layers cast their inputs.
+database, which a Keras model would not keep: it casts its inputs to its own type.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ ONNX, OPSET = ".onnx", 17
 def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Writes `path`, which ends in .onnx, and the recipe beside it, as a .json of the same name."""
     paths = beside(path, ONNX, force)
-    rows = raw_rows(stored)
+    raw_rows(stored)
     library("tf2onnx", "export")
     model = network(stored)
+    told = json.loads(readable(stored, model))
+    rows = RawRows(told)
     # Keras exports no model that was never called.
-    model([np.zeros((1, *each.shape[1:]), each.dtype) for each in model.inputs])
+    zeros = [np.zeros((1, *each.shape[1:]), each.dtype) for each in model.inputs]
+    model(zeros if len(zeros) > 1 else zeros[0])
     with written(path.parent) as made:
         model.export(made / path.name, format="onnx", verbose=False, opset_version=OPSET)
-        graph = _with_scales(made / path.name, rows)
-        told = {**json.loads(readable(stored, model)), "onnx_inputs": [_described(each, rows) for each in graph]}
+        _put_scales(made / path.name, rows)
+        told["onnx_inputs"] = [_described(name, rows) for name in rows.names]
         (made / paths[1].name).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     return paths
 
@@ -50,16 +53,15 @@ def raw_rows(stored: StoredModel) -> RawRows:
     return RawRows(stored.description)
 
 
-def _with_scales(path: Path, rows: RawRows) -> list[str]:
-    """Puts scales before the graph in a file; the names of its inputs."""
+def _put_scales(path: Path, rows: RawRows) -> None:
+    """Puts scales before the graph in a file."""
     onnx = library("onnx", "export")
     model = onnx.load(path)
-    for place, given in enumerate(model.graph.input):
-        if given.name in rows.scaled:
-            _put_before(model.graph, place, rows.scaled[given.name])
+    for place, name in enumerate(rows.names):
+        if name in rows.scaled:
+            _put_before(model.graph, place, rows.scaled[name])
     onnx.checker.check_model(model)
     onnx.save(model, path)
-    return [each.name for each in model.graph.input]
 
 
 def _put_before(graph: Any, place: int, raw: RawInput) -> None:
@@ -117,7 +119,7 @@ class Nodes:
 
 def _described(name: str, rows: RawRows) -> dict[str, Any]:
     """What stands in an input of the graph, and where."""
-    if (raw := rows.scaled.get(name.removeprefix(RAW))) is not None:
-        return {"name": name, "numbers": [[each.column, each.part] for each in raw.numbers]}
+    if (raw := rows.scaled.get(name)) is not None:
+        return {"name": RAW + name, "numbers": [[each.column, each.part] for each in raw.numbers]}
     of = [each["column"] for each in rows.categories] if name == CODES else [rows.wide[name]["column"]]
-    return {"name": name, "columns": of}
+    return {"name": rows.names[name], "columns": of}

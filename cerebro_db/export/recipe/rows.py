@@ -77,26 +77,36 @@ class RawRows:
         """The columns that are categories, in order."""
         return [each for each in self.features if each["kind"] == "category"]
 
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The inputs in their order, by which the network has them, and what it calls them."""
+        own = [NUMBERS] * (NUMBERS in self.scaled) + [CODES] * bool(self.categories) + [*self.wide]
+        told = self.told.get("network_inputs")
+        return dict(zip(own, own if told is None else (each["name"] for each in told), strict=True))
+
     def raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
         """The inputs of the graph of ONNX, of columns by their names; KeyError names one that lacks.
 
         They are those of the network before anything is scaled.
         """
+        found = self._raw(columns).items()
+        return {RAW * (name in self.scaled) + self.names[name]: each for name, each in found}
+
+    def inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
+        """The inputs of the network by their names."""
+        scaled, found = self.scaled, self._raw(columns).items()
+        return {self.names[name]: scaled[name].scaled(each) if name in scaled else each for name, each in found}
+
+    def _raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
         lists = {each["column"]: list(columns[each["column"]]) for each in self.features}
         found: dict[str, Array] = {}
         if NUMBERS in self.scaled:
             parts = [_raw_numbers(each, lists[each["column"]]) for each in self.features]
-            found[RAW + NUMBERS] = np.concatenate([part for part in parts if part is not None], axis=1)
+            found[NUMBERS] = np.concatenate([part for part in parts if part is not None], axis=1)
         if self.categories:
             codes = [_codes(each, lists[each["column"]]) for each in self.categories]
             found[CODES] = np.array(codes, np.int32).T
-        own = {name: _wide(each, lists[each["column"]]) for name, each in self.wide.items()}
-        return {**found, **{RAW * (name in self.scaled) + name: each for name, each in own.items()}}
-
-    def inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
-        """The inputs of the network by their names."""
-        raw = ((name.removeprefix(RAW), each) for name, each in self.raw(columns).items())
-        return {name: self.scaled[name].scaled(each) if name in self.scaled else each for name, each in raw}
+        return {**found, **{name: _wide(each, lists[each["column"]]) for name, each in self.wide.items()}}
 
     def answers(self, outputs: Array) -> Answers:
         """What outputs of shape (rows, units) say: of one row each."""

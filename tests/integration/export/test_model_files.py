@@ -141,6 +141,9 @@ def test_a_model_of_a_table_is_named_by_its_key(bench: Workbench, session: cereb
     found = np.load(tmp_path / "out.npy")
     said = bench.rows("SELECT prob FROM told ORDER BY id, class_value")
     assert np.abs(found.reshape(-1) - np.array([p for (p,) in said])).max() < 1e-6
+    # A name gives it a recipe, of the array as it is.
+    session.register("points_named", "points_model", 2)
+    check_onnx(bench, session, "points_named", "points", tmp_path)
     for export in (session.export_onnx, session.export_registered):
         with pytest.raises(errors.FeatureNotSupported, match="points_model has no recipe"):
             export("points_model:2", f"sqlite:///{tmp_path}/it.onnx")
