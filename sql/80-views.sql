@@ -79,9 +79,14 @@ WITH config AS (
     SELECT c.run_id, c.mst_key, c.status, cardinality(coalesce(c.segments, r.segments)) AS segments,
            coalesce(d.last_epoch, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
            c.status = 'failed' OR c.status = 'stopped' AND c.reason IS NOT NULL AS ended,
-           count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done,
-           max(v.epoch) AS epoch, min(v.started_at) AS first_start, max(v.ended_at) AS last_end
-    FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) LEFT JOIN cerebro.visit v USING (run_id, mst_key)
+           coalesce(v.done, 0) AS done, v.epoch, v.first_start, v.last_end
+    FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
+    -- Counted before they are joined: of the visits of a run that has just begun the planner knows nothing.
+    LEFT JOIN (
+        SELECT t.run_id, t.mst_key, count(*) FILTER (WHERE t.status = 'completed' AND t.kind = 'train') AS done,
+               max(t.epoch) AS epoch, min(t.started_at) AS first_start, max(t.ended_at) AS last_end
+        FROM cerebro.visit t GROUP BY t.run_id, t.mst_key) v
+        ON v.run_id = c.run_id AND v.mst_key = c.mst_key
     LEFT JOIN (
         -- Who goes on unless something speaks against it is expected to come to the end.
         SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key,
@@ -91,7 +96,6 @@ WITH config AS (
         FROM cerebro.decision_log l
         ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
         ON d.run_id = c.run_id AND d.mst_key = c.mst_key
-    GROUP BY c.run_id, c.mst_key, c.status, c.reason, cardinality(coalesce(c.segments, r.segments)), coalesce(d.last_epoch, r.epochs)
 ), configs AS (
     SELECT k.run_id, count(*) FILTER (WHERE k.status = 'running') AS running,
            count(*) FILTER (WHERE k.status = 'failed') AS failed,

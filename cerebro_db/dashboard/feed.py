@@ -48,17 +48,13 @@ class Feed:
         before = self.statuses
         found = reader.rows(sa.select(config.mst_key, config.status).where(config.run_id == self.run_id))
         self.statuses = {row["mst_key"]: row["status"] for row in found}
-        run, version = records.RUN.c, VERSION.c
-        states = sa.select(run.status, version.version).outerjoin_from(
-            records.RUN, VERSION, version.run_id == run.run_id
-        )
-        (state,) = reader.rows(states.where(run.run_id == self.run_id)) or [{}]
-        ended = bool(self.asked) and state.get("status") != self.asked[0][0]
+        status, version = self._state(reader)
+        ended = bool(self.asked) and status != self.asked[0][0]
         moving = {
             key for key, status in self.statuses.items() if ended or status == "running" or before.get(key) != status
         }
         points = self._points(reader, moving)
-        state_of_run = (state.get("status"), state.get("version"))
+        state_of_run = (status, version)
         acts, decision = self._acts(reader), self._decision(reader)
         mark = (decision, tuple(self.statuses.items()))
         messages: list[Message] = [("curves", points)] if points else []
@@ -71,6 +67,15 @@ class Feed:
             messages.append(DUE)
         self.asked, self.mark, self.decided = (state_of_run, acts), mark, (acts, decision)
         return messages
+
+    def _state(self, reader: Reader) -> tuple[str | None, int | None]:
+        """The status of the run, and the version that has come of it when it has ended."""
+        run, version = records.RUN.c, VERSION.c
+        statuses = [row[0] for row in reader.tuples(sa.select(run.status).where(run.run_id == self.run_id))]
+        if statuses != ["completed"]:
+            return next(iter(statuses), None), None
+        versions = reader.tuples(sa.select(version.version).where(version.run_id == self.run_id))
+        return "completed", next((row[0] for row in versions), None)
 
     def _acts(self, reader: Reader) -> tuple[object, ...]:
         act = ACT.c

@@ -23,7 +23,7 @@ from cerebro_db.dashboard.feed import DECIDED, DUE, STALE, Feed, Message
 from cerebro_db.dashboard.reading import Reader
 from cerebro_db.errors import CerebroError
 
-SECONDS = 0.3
+SECONDS = 0.25
 """Between two looks, at least."""
 LONGEST = 5.0
 """Between two looks, at most."""
@@ -93,7 +93,7 @@ class RunWatch(Watch):
 
     def __init__(self, engine: sa.Engine, run_id: int, pages: Pace) -> None:
         feed = Feed(run_id)
-        metrics, lanes = Pace(0.008), Pace(0.008)
+        metrics, lanes = Pace(0.01), Pace(0.004)
         self._look = metrics.kept(partial(feed.look, Reader(engine, metrics.took)))
         looks = (self._metrics, lanes.kept(partial(feed.lanes, Reader(engine, lanes.took))))
         super().__init__(looks, feed.whole)
@@ -115,7 +115,7 @@ class ListWatch(Watch):
     """Those that watch the list of runs."""
 
     def __init__(self, engine: sa.Engine, pages: Pace) -> None:
-        pace = Pace(0.005)
+        pace = Pace(0.004)
         super().__init__((pace.kept(self._list),), list)
         self._reader = Reader(engine, pace.took)
         self._pages = pages
@@ -140,7 +140,7 @@ class Hub:
         self._opened = asyncio.Event()
         self._failure: str | None = None
         self._ended = False
-        self.pages = Pace(0.01)
+        self.pages = Pace(0.008)
         """When parts of pages may be read again; who reads them says how long the server took."""
 
     async def events(self, run_id: int | None) -> AsyncIterator[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from cerebro_db import records
 from cerebro_db.driver import sqlalchemy_url, translated
-from cerebro_db.records import Progress, Standing
+from cerebro_db.errors import ConnectionFailure, ServerGone
+from cerebro_db.records import Standing
 from cerebro_db.run_reader import RunReader, no_run
 
 # Plans of these short statements take less time than their compilation would.
@@ -67,7 +68,8 @@ def engine(url: str) -> sa.Engine:
     options = parsed.query.get("options", "")
     own = options if isinstance(options, str) else " ".join(options)
     reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
-    return sa.create_engine(reading, pool_size=3, max_overflow=3, pool_pre_ping=True)
+    # Nothing but single statements is read: to begin and end transactions around them would cost as much as they do.
+    return sa.create_engine(reading, pool_size=3, max_overflow=3, isolation_level="AUTOCOMMIT")
 
 
 class Reader(RunReader):
@@ -86,19 +88,29 @@ class Reader(RunReader):
         return [dict(zip(names, row, strict=True)) for row in self.tuples(query)]
 
     def tuples(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a query as tuples, of which there may be very many: those that the driver has made."""
+        """The rows of a query as tuples, of which there may be very many: those that the driver has made.
+
+        A connection that the server has ended meanwhile is replaced once.
+        """
+        try:
+            return self._fetched(query)
+        except (ConnectionFailure, ServerGone):
+            return self._fetched(query)
+
+    def _fetched(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         with translated(), self.engine.connect() as connection:
             begun = time.monotonic()
             found = connection.execute(query).cursor
             self._spent(time.monotonic() - begun)
             return [] if found is None else list(found.fetchall())
 
-    def progress(self, run_id: int) -> Progress:
-        """How far one run is; UndefinedObject where there is none such."""
-        begun = time.monotonic()
-        found = super().progress(run_id)
-        self._spent(time.monotonic() - begun)
-        return found
+    def advance(self, run_id: int) -> Row:
+        """How far one run is, without the best configuration, which is dear; UndefinedObject without such a run."""
+        progress = [column for column in records.PROGRESS.c if not column.name.startswith("best_")]
+        found = self.rows(sa.select(*progress).where(records.PROGRESS.c.run_id == run_id))
+        if not found:
+            raise no_run(run_id)
+        return found[0]
 
     def role(self) -> Row:
         """Who reads, where, and whether the extension is there and may be used."""
@@ -114,19 +126,15 @@ class Reader(RunReader):
         )
         return self.rows(query)[0]
 
-    def recent(self, live: bool = False) -> list[Row]:
-        """The newest runs with what each has come to, newest first; of those that are `live` alone, if asked."""
-        newest = sa.select(records.RUN.c.run_id).order_by(records.RUN.c.run_id.desc()).limit(RUNS)
-        if live:
-            newest = newest.where(records.RUN.c.status.in_(("running", "paused")))
+    def runs_of(self, run_ids: Sequence[int]) -> list[Row]:
+        """What these runs have come to."""
         run, progress = records.RUN, records.PROGRESS
         query = (
             sa.select(progress, run.c.started_at, run.c.error, _source(run.c.spec))
             .join_from(progress, run, run.c.run_id == progress.c.run_id)
-            .where(progress.c.run_id.in_(newest))
-            .order_by(progress.c.run_id.desc())
+            .where(progress.c.run_id.in_(run_ids))
         )
-        return self.rows(query)
+        return self.rows(query) if run_ids else []
 
     def mark_of_runs(self) -> list[tuple[int, str]]:
         """What must change where the list of runs is another one."""

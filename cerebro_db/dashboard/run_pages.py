@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from cerebro_db.dashboard.forms import fields, whole_number
 from cerebro_db.dashboard.model_pages import address
-from cerebro_db.dashboard.reading import Reader
+from cerebro_db.dashboard.reading import Reader, Row
 from cerebro_db.dashboard.site import Site
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
@@ -68,6 +68,7 @@ class RunPages:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._reader, self._again = site.reader, site.again
+        self._ended: dict[tuple[int, str], Row] = {}
 
     def routes(self) -> list[Route]:
         """Where they are."""
@@ -91,12 +92,20 @@ class RunPages:
         role = await run_in_threadpool(self._reader.role)
         if not (role["extension"] and role["usage"]):
             return self._site.page("unready.html", role=role)
-        runs = await run_in_threadpool(self._reader.recent)
+        runs = await run_in_threadpool(self._recent, self._reader)
         return self._site.page("runs.html", role=role, runs=runs)
 
     async def list(self, request: Request) -> Response:
         """The rows of the list of runs."""
-        return await self._part("run_list.html", lambda: {"runs": self._again.recent()})
+        return await self._part("run_list.html", lambda: {"runs": self._recent(self._again)})
+
+    def _recent(self, reader: Reader) -> Sequence[Row]:
+        """The newest runs. What those have come to that have ended is read once."""
+        marks = reader.mark_of_runs()
+        fresh = reader.runs_of([run for run, status in marks if (run, status) not in self._ended])
+        rows = self._ended | {(row["run_id"], row["status"]): row for row in fresh}
+        self._ended = {mark: rows[mark] for mark in marks if mark in rows and mark[1] not in LIVE}
+        return [rows[mark] for mark in marks if mark in rows]
 
     async def events(self, request: Request) -> Response:
         """What is new, for as long as the page is open."""
@@ -179,8 +188,8 @@ def config_of(reader: Reader, run: int, key: int) -> dict[str, Any]:
 
 def progress_of(reader: Reader, run: int) -> dict[str, Any]:
     """What it says of how far a run is."""
-    progress = reader.progress(run)
-    return {"run": progress, "about": reader.run(run), "address": address, "live": progress.status in LIVE}
+    advance = reader.advance(run)
+    return {"run": advance, "about": reader.run(run), "address": address, "live": advance["status"] in LIVE}
 
 
 def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
