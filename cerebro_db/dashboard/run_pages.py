@@ -198,7 +198,7 @@ def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
     standings = reader.standings(run)
     told = distinctions([standing.params for standing in standings])
     rows = [{**vars(standing), "told": text} for standing, text in zip(standings, told, strict=True)]
-    return {"board": rows[:lines], "count": len(rows), "run_id": run}
+    return {"board": rows[:lines], "count": len(rows), "run_id": run, "whole": lines is None}
 
 
 def log_of(reader: Reader, run: int) -> dict[str, Any]:

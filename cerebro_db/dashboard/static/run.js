@@ -384,8 +384,8 @@ function mark() {
   }
 }
 
-document.getElementById('board').addEventListener('click', (event) => {
-  const row = event.target.closest('tr[data-key]')
+document.addEventListener('click', (event) => {
+  const row = event.target.closest('#board tr[data-key]')
   if (row) choose(Number(row.dataset.key))
 })
 

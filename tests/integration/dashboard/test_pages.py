@@ -61,7 +61,7 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
     assert page.look("document.querySelectorAll('#board tr[data-key]').length") == 2
     page.look("document.querySelectorAll('.u-over').length === 2")
     page.click("#model")
-    assert page.look("document.querySelectorAll('meter').length")
+    assert "wave" in page.text("section[aria-labelledby=features-title]")
     page.fill("[name='value.wave']", "0.9")
     page.click("[hx-post='/model/predict'] button")
     assert page.text("#predicted .prediction").startswith("up is")
@@ -194,3 +194,20 @@ def test_a_database_that_is_lost_and_comes_back(database: Database, page: Browse
 def superuser_of(shared_superuser: Workbench) -> Workbench:
     """A superuser in another database than the one that is lost."""
     return shared_superuser
+
+
+def test_a_long_leaderboard(page: Browser, site: Dashboard, bench: Workbench) -> None:
+    """The best hundred; all of them where they are asked for, also when it is read again."""
+    run = bench.value(
+        "SELECT run_id FROM cerebro.train(%s, 'up', 'many', models => '{linear}', configs => 120, epochs => 1,"
+        " ensemble => 1, seed => 1, budget => '1 hour', background => true)",
+        QUOTED,
+    )
+    page.driver.get(f"{site.root}/runs/{run}")
+    rows = "document.querySelectorAll('#board tr[data-key]').length"
+    assert page.look(rows) == 100
+    page.click("[hx-get$='board?all']")
+    page.look(f"{rows} === 120")
+    bench.rows("SELECT cerebro.cancel(%s)", run)
+    page.look("document.querySelector('#progress .status.cancelled') !== null")
+    page.look(f"{rows} === 120")
