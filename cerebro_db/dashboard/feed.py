@@ -48,24 +48,23 @@ class Feed:
         before = self.statuses
         found = reader.rows(sa.select(config.mst_key, config.status).where(config.run_id == self.run_id))
         self.statuses = {row["mst_key"]: row["status"] for row in found}
-        status, version = self._state(reader)
-        ended = bool(self.asked) and status != self.asked[0][0]
+        of_run = self._state(reader)
+        ended = bool(self.asked) and of_run != self.asked[0]
         moving = {
             key for key, status in self.statuses.items() if ended or status == "running" or before.get(key) != status
         }
         points = self._points(reader, moving)
-        state_of_run = (status, version)
         acts, decision = self._acts(reader), self._decision(reader)
         mark = (decision, tuple(self.statuses.items()))
         messages: list[Message] = [("curves", points)] if points else []
         if (acts, decision) != self.decided:
             messages.append(DECIDED)
         # What people do is seen at once, what goes on by itself when its turn has come.
-        if (state_of_run, acts) != self.asked:
+        if (of_run, acts) != self.asked:
             messages.append(STALE)
         elif points or mark != self.mark:
             messages.append(DUE)
-        self.asked, self.mark, self.decided = (state_of_run, acts), mark, (acts, decision)
+        self.asked, self.mark, self.decided = (of_run, acts), mark, (acts, decision)
         return messages
 
     def _state(self, reader: Reader) -> tuple[str | None, int | None]:

@@ -176,6 +176,7 @@ class Hub:
                 watch = RunWatch(self._engine, run_id, self.pages)
             self._watches[run_id] = watch
         queue: Queue = asyncio.Queue()
+        queue.put_nowait([("server", self._failure)])
         watch.queues.add(queue)
         watch.opened.add(queue)
         self._opened.set()
