@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +22,8 @@ from cerebro_db.errors import InvalidParameter, UndefinedObject
 
 CHOICES = 100
 """So many categories of a column are offered."""
+AWAITED = timedelta(minutes=2)
+"""So long after a version its importances may still come."""
 CLASSES = 30
 """A confusion matrix has at most so many rows."""
 
@@ -46,6 +49,7 @@ class ModelPages:
         return [
             Route("/models", self.models),
             Route("/model", self.model),
+            Route("/model/columns", self.columns),
             Route("/model/deploy", self.deploy, methods=["POST"]),
             Route("/model/predict", self.predict, methods=["POST"]),
             Route("/model/evaluate", self.evaluate, methods=["POST"]),
@@ -63,27 +67,47 @@ class ModelPages:
         return self._site.page("model.html", **await run_in_threadpool(self._facts, owner, name))
 
     def _facts(self, owner: str, name: str) -> dict[str, Any]:
-        reader = self._reader
-        model = next((row for row in reader.models() if (row["owner"], row["model"]) == (owner, name)), None)
-        if model is None:
+        reader, model = self._reader, self._named(owner, name)
+        tables, learned = reader.tables(), self._learned(model)
+        outline = reader.granted(owner, name) if not learned["features"] else None
+        return {
+            **learned,
+            "role": reader.role(),
+            "versions": reader.versions(owner, name),
+            "groups": reader.groups(owner, name, model["version"]) if model["version"] else [],
+            "inputs": _granted_inputs(outline) if outline else _inputs(learned["features"]),
+            "tables": tables,
+            "source": next((row["name"] for row in tables if row["quoted"] == model["source"]), None),
+            "named": lambda: _hidden(owner, name),
+        }
+
+    async def columns(self, request: Request) -> Response:
+        """What the version that predicts has learned of each column, read again while its importances are computed."""
+        owner, name = request.query_params.get("owner", ""), request.query_params.get("model", "")
+        return self._site.page("features.html", **await run_in_threadpool(self._learned, self._named(owner, name)))
+
+    def _named(self, owner: str, name: str) -> Row:
+        found = next((row for row in self._reader.models() if (row["owner"], row["model"]) == (owner, name)), None)
+        if found is None:
             raise UndefinedObject(
                 f"model {name!r} of {owner!r} does not exist, or you may not use it",
                 hint="The page of models lists those that you may use.",
             )
-        tables = reader.tables()
-        features = reader.features(owner, name, model["version"]) if model["version"] else []
-        outline = reader.granted(owner, name) if not features else None
+        return found
+
+    def _learned(self, model: Row) -> dict[str, Any]:
+        """What was learned of columns; importances come some time after a version."""
+        owner, name, version = model["owner"], model["model"], model["version"]
+        features = self._reader.features(owner, name, version) if version else []
+        known = [row["importance"] for row in features if row["importance"] is not None]
+        deployed = model["deployed_at"]
+        recent = deployed is not None and datetime.now(UTC) - deployed < AWAITED
         return {
-            "role": reader.role(),
             "model": model,
-            "versions": reader.versions(owner, name),
             "features": features,
-            "largest": max((row["importance"] or 0 for row in features), default=0) or 1,
-            "groups": reader.groups(owner, name, model["version"]) if model["version"] else [],
-            "inputs": _granted_inputs(outline) if outline else _inputs(features),
-            "tables": tables,
-            "source": next((row["name"] for row in tables if row["quoted"] == model["source"]), None),
-            "named": lambda: _hidden(owner, name),
+            "largest": max(known, default=0) or 1,
+            "awaited": recent and not known,
+            "place": urlencode({"owner": owner, "model": name}),
         }
 
     async def deploy(self, request: Request) -> Response:

@@ -62,6 +62,7 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
     page.look("document.querySelectorAll('.u-over').length === 2")
     page.click("#model")
     assert "wave" in page.text("section[aria-labelledby=features-title]")
+    page.look("document.querySelectorAll('meter').length > 0")  # importances come after the version
     page.fill("[name='value.wave']", "0.9")
     page.click("[hx-post='/model/predict'] button")
     assert page.text("#predicted .prediction").startswith("up is")
