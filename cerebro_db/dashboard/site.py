@@ -75,7 +75,7 @@ class Site:
         assert isinstance(error, CerebroError)
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 400)
         if "hx-request" not in request.headers:
-            return self.page("error.html", status, error=error, role=None)
+            return self.page("error.html", status, error=error, role=None, lost=status == 503)
         page = self.page("refusal.html", status, error=error)
         if status == 503 and request.method == "GET":
             page.headers["HX-Reswap"] = "none"  # the bar on top says it; what stood there stays
