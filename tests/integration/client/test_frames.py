@@ -19,9 +19,11 @@ from servers import Database
 import cerebro_db
 from cerebro_db import errors
 
+# The driver writes them as SQL has them, where zero has no sign.
+FLOATS = st.floats(allow_nan=False).map(lambda value: value + 0.0)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "whole": st.integers(-(2**63), 2**63 - 1),
-    "number": st.floats(allow_nan=False),
+    "number": FLOATS,
     "truth": st.booleans(),
     "text": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
     "moment": st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(lambda moment: moment.replace(fold=0)),
@@ -29,7 +31,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "hour": st.times().map(lambda hour: hour.replace(fold=0)),
     "length": st.timedeltas(timedelta(days=-9999), timedelta(days=9999)),
     "bytes": st.binary(),
-    "series": st.lists(st.floats(allow_nan=False), min_size=1, max_size=3),
+    "series": st.lists(FLOATS, min_size=1, max_size=3),
 }
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 
