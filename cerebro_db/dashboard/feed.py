@@ -95,7 +95,7 @@ class Feed:
         newest = {key: 0 for key in keys}
         for (key, _, _), values in self.curves.items():
             if key in newest:
-                newest[key] = max(newest[key], *values)
+                newest[key] = max(newest[key], next(reversed(values)))  # they are in the order of epochs
         fresh: dict[Series, dict[int, float | None]] = {}
         # Those that have no value yet, and the others: each what came after the oldest of their newest epochs. All
         # values of a configuration after an epoch are committed together.

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from cerebro_db.dashboard.forms import fields, text
 from cerebro_db.dashboard.reading import Row
 from cerebro_db.dashboard.site import Site
-from cerebro_db.errors import InvalidParameter, UndefinedObject
+from cerebro_db.errors import InvalidParameter
 
 CHOICES = 100
 """So many categories of a column are offered."""
@@ -63,11 +63,10 @@ class ModelPages:
 
     async def model(self, request: Request) -> Response:
         """One of them."""
-        owner, name = request.query_params.get("owner", ""), request.query_params.get("model", "")
-        return self._site.page("model.html", **await run_in_threadpool(self._facts, owner, name))
+        return self._site.page("model.html", **await run_in_threadpool(self._facts, *_named(request)))
 
     def _facts(self, owner: str, name: str) -> dict[str, Any]:
-        reader, model = self._reader, self._named(owner, name)
+        reader, model = self._reader, self._reader.model(owner, name)
         tables, learned = reader.tables(), self._learned(model)
         outline = reader.granted(owner, name) if not learned["features"] else None
         return {
@@ -83,17 +82,9 @@ class ModelPages:
 
     async def columns(self, request: Request) -> Response:
         """What the version that predicts has learned of each column, read again while its importances are computed."""
-        owner, name = request.query_params.get("owner", ""), request.query_params.get("model", "")
-        return self._site.page("features.html", **await run_in_threadpool(self._learned, self._named(owner, name)))
-
-    def _named(self, owner: str, name: str) -> Row:
-        found = next((row for row in self._reader.models() if (row["owner"], row["model"]) == (owner, name)), None)
-        if found is None:
-            raise UndefinedObject(
-                f"model {name!r} of {owner!r} does not exist, or you may not use it",
-                hint="The page of models lists those that you may use.",
-            )
-        return found
+        owner, name = _named(request)
+        found = await run_in_threadpool(lambda: self._learned(self._reader.model(owner, name)))
+        return self._site.page("features.html", **found)
 
     def _learned(self, model: Row) -> dict[str, Any]:
         """What was learned of columns; importances come some time after a version."""
@@ -145,6 +136,11 @@ class ModelPages:
             self._site.work.ask, lambda session: session.drift(text(form, "model"), text(form, "source"))
         )
         return self._site.page("drift.html", drift=drift, said=said)
+
+
+def _named(request: Request) -> tuple[str, str]:
+    """The owner and the name of the model that an address is about."""
+    return request.query_params.get("owner", ""), request.query_params.get("model", "")
 
 
 def address(owner: str, model: str) -> str:

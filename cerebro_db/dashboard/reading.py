@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from cerebro_db import records
 from cerebro_db.driver import sqlalchemy_url, translated
-from cerebro_db.errors import ConnectionFailure, ServerGone
+from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
 from cerebro_db.records import Standing
 from cerebro_db.run_reader import RunReader, no_run
 
@@ -184,6 +184,16 @@ class Reader(RunReader):
     def models(self) -> list[Row]:
         """Models by name that the role may use."""
         return self.rows(sa.select(MODEL).order_by(MODEL.c.model, MODEL.c.owner))
+
+    def model(self, owner: str, model: str) -> Row:
+        """One of them; UndefinedObject where the role may not use it, or there is none such."""
+        found = self._of(MODEL, owner, model, MODEL.c.model)
+        if not found:
+            raise UndefinedObject(
+                f"model {model!r} of {owner!r} does not exist, or you may not use it",
+                hint="The page of models lists those that you may use.",
+            )
+        return found[0]
 
     def versions(self, owner: str, model: str) -> list[Row]:
         """The versions of a model, newest first; none of one that was granted."""
