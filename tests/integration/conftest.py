@@ -1,6 +1,8 @@
-"""Tables that several modules pack."""
+"""Tables that several modules pack, and sessions that several need."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 from workbench import Workbench
@@ -14,3 +16,11 @@ def source(bench: Workbench) -> str:
         " (ARRAY['b', 'A', 'a'])[1 + id % 3] AS y, id % 3 AS n FROM generate_series(1, 20) id"
     )
     return "plain"
+
+
+@pytest.fixture
+def person(bench: Workbench) -> Iterator[Workbench]:
+    """Another session of the owner."""
+    session = bench.another()
+    yield session
+    session.close()

@@ -33,14 +33,6 @@ def tables(bench: Workbench) -> None:
     bench.configure("slow", rates, ["batch_size=1,epochs=12"], bench.model(NOISY))
 
 
-@pytest.fixture
-def person(bench: Workbench) -> Iterator[Workbench]:
-    """Another session of the owner."""
-    session = bench.another()
-    yield session
-    session.close()
-
-
 @contextmanager
 def live(bench: Workbench, person: Workbench, output: str, epochs: int) -> Iterator[int]:
     """A run that has completed visits, and that ends by itself or is cancelled."""

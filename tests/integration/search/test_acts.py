@@ -28,14 +28,6 @@ def tables(bench: Workbench) -> None:
     bench.configure("slow", rates, ["batch_size=1,epochs=12"], bench.model(NOISY))
 
 
-@pytest.fixture
-def person(bench: Workbench) -> Iterator[Workbench]:
-    """Another session of the owner."""
-    session = bench.another()
-    yield session
-    session.close()
-
-
 @contextmanager
 def live(bench: Workbench, person: Workbench, output: str, **named: object) -> Iterator[tuple[int, Future[int]]]:
     """A run of three configurations that has begun to train."""

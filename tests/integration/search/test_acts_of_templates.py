@@ -30,14 +30,6 @@ def visitors(bench: Workbench) -> None:
     bench.rows(VISITORS)
 
 
-@pytest.fixture
-def person(bench: Workbench) -> Iterator[Workbench]:
-    """Another session of the owner."""
-    session = bench.another()
-    yield session
-    session.close()
-
-
 @contextmanager
 def paused(bench: Workbench, person: Workbench, model: str) -> Iterator[tuple[int, Future[list[Row]]]]:
     """A run of two configurations that learn nothing, paused after their first visits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -49,14 +49,6 @@ def tables(bench: Workbench) -> None:
 def earlier(bench: Workbench, tables: None) -> int:
     """A run of which all configurations lie in the space."""
     return bench.fit("packed", "earlier", "grid", 1, **CALL)
-
-
-@pytest.fixture
-def person(bench: Workbench) -> Iterator[Workbench]:
-    """Another session of the owner."""
-    session = bench.another()
-    yield session
-    session.close()
 
 
 def params(*runs: int, configs: int = 7, **more: object) -> str:
