@@ -77,7 +77,7 @@ def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(trainer: P
     """Of the same program, whose variables are those of the next job by then, or of another one."""
     _, before = trainer.train(OPTIMIZERS["adam"], NEW)
     long: dict[str, Any] = {"fit": fit(epochs=100), "order": place(), "result_key": "next"}
-    trainer.begin("train", OPTIMIZERS[name], {**NEW, "seed": 4}, unstored=True, **long)
+    trainer.begin("train", OPTIMIZERS[name], {**NEW, "seed": 4}, unstored=["result"], **long)
     trainer.tell({"do": "finish"})
     for number in (7, 8):
         trainer.tell({"do": "state_get", "key": "result", "chunk_bytes": 1000, "aside": number})
@@ -93,9 +93,28 @@ def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(trainer: P
         trainer.state(key="next")
 
 
+def test_states_are_there_as_long_as_they_are_to_be_stored(trainer: Peer) -> None:
+    """Those of several jobs, of which each goes on from the one before it; and no longer than a job names them."""
+    _, before = trainer.train(OPTIMIZERS["adam"], NEW)
+    states = {"result": before}
+    for key, unstored in (("second", ["result"]), ("third", ["result", "second"]), ("fourth", ["second"])):
+        last = next(reversed(states))
+        told: dict[str, Any] = {"fit": fit(), "order": place(), "result_key": key, "unstored": unstored}
+        trainer.begin("train", OPTIMIZERS["adam"], {"source": "kept", "key": last}, **told)
+        trainer.ask({"do": "finish"})
+        states[key] = trainer.state(key=key)
+        for name in unstored:
+            assert content(trainer.state(key=name)) == content(states[name])
+    assert len({content(state)[1] for state in states.values()}) == 4
+    for key in ("result", "third"):
+        with pytest.raises(TrainerFailed, match="is not held"):
+            trainer.state(key=key)
+
+
 def test_what_replaced_a_state_is_forgotten_with_it(trainer: Peer) -> None:
     trainer.train(OPTIMIZERS["adam"], NEW)
-    trainer.begin("train", OPTIMIZERS["adam"], NEW, fit=fit(), order=place(), result_key="next", unstored=True)
+    told: dict[str, Any] = {"fit": fit(), "order": place(), "result_key": "next", "unstored": ["result"]}
+    trainer.begin("train", OPTIMIZERS["adam"], NEW, **told)
     trainer.tell({"do": "reset"})
     for key in ("result", "next"):
         with pytest.raises(TrainerFailed, match="is not held, but no state"):

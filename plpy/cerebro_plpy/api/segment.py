@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 from cerebro_plpy.api.entry import database, package_version
@@ -170,7 +171,7 @@ def job_finish(plpy: Any, gd: Globals) -> str:
 
 
 def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
-    """End a job, and do others after it; the results of all, as JSON."""
+    """End a job, and do others after it; the results of all, as JSON. None follows a loss that is no number."""
 
     def series() -> str:
         db, link, results = database(plpy), segment.trainer(gd), []
@@ -179,6 +180,9 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
                 asked = requests.with_sources(db, fields.kind("a job", job, dict))
                 segment.begin(link, asked)
             results.append({**segment.finished(link), "room": link.room()})
+            training = results[-1].get("metrics", {}).get("training")
+            if training and not isfinite(training["loss"]):
+                break
         return strict_json.dumps({"results": results})
 
     return raise_to_sql(plpy, series)

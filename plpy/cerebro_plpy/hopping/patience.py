@@ -13,10 +13,12 @@ from cerebro_plpy.records import dataclass
 
 
 class Verdict(NamedTuple):
-    """The epoch with the best value, None while there is none; and the one after which no other follows, if any."""
+    """The epoch with the best value, None while there is none; the one after which no other follows, if any; and how
+    many further values cannot be the end, whatever they are."""
 
     best: int | None
     stopped: int | None
+    certain: int
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Patience:
         """What comes of these values, each with its epoch, which count from 1, in their order; NaN is never the best.
 
         >>> Patience(patience=2).judge([(1, 0.5), (2, 0.3), (3, 0.4), (4, 0.3), (5, 0.1)])
-        Verdict(best=2, stopped=4)
+        Verdict(best=2, stopped=4, certain=0)
+        >>> Patience(patience=4).judge([(1, 0.5), (2, 0.3), (3, 0.4)])
+        Verdict(best=2, stopped=None, certain=2)
         """
         best: tuple[int, float] | None = None
         waited = 0
@@ -51,8 +55,8 @@ class Patience:
                 if self.baseline is None or self._better(value, self.baseline):
                     waited = 0
             elif waited >= self.patience and epoch > 1:
-                return Verdict(best[0] if best else None, epoch)
-        return Verdict(best[0] if best else None, None)
+                return Verdict(best[0] if best else None, epoch, 0)
+        return Verdict(best[0] if best else None, None, max(0, self.patience - waited - 1))
 
     def _better(self, value: float, other: float) -> bool:
         return value - self.min_delta > other if self.larger else value + self.min_delta < other

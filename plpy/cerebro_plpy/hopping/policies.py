@@ -9,7 +9,8 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, Policy, Preference
+from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan
+from cerebro_plpy.hopping.tours import Policy, Preference
 from cerebro_plpy.records import dataclass, field, replace
 
 LONGEST = "longest"  # the name of the schedule that measured times decide

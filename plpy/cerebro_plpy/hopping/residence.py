@@ -9,16 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from cerebro_plpy.hopping.schedule import (
-    NOBODY,
-    ConfigProgress,
-    Lengths,
-    Plan,
-    Policy,
-    Tour,
-    begun_with_epoch,
-    tour_from,
-)
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, begun_with_epoch
+from cerebro_plpy.hopping.tours import NOBODY, Policy, Reaches, tour_from
 
 NOTHING: Mapping[int, Collection[object]] = {}
 
@@ -54,10 +46,10 @@ class Residence:
         configs: Mapping[int, ConfigProgress],
         idle_workers: Iterable[int],
         policy: Policy,
-        lengths: Lengths,
+        reaches: Reaches,
         held: Mapping[int, int] = NOBODY,
     ) -> tuple[tuple[int, Tour], ...]:
-        """The visits to start now, each tour with its worker, at most one for each; see `schedule.choose`."""
+        """The visits to start now, each tour with its worker, at most one for each; see `tours.choose`."""
         taken = {self._homes[key] for key, each in configs.items() if key in self._homes and not each.finished}
         ranked, pick, _ = policy.prefer(plan, configs)
         free = [progress for progress in ranked if progress.startable]
@@ -70,7 +62,7 @@ class Residence:
             segment = pick(nearest, [segment for segment in plan.segments if segment in nearest.startable])
             free.remove(nearest)
             self._settle(nearest.mst_key, worker)
-            chosen.append((worker, tour_from(plan, nearest, segment, plan.segments, pick, lengths(nearest))))
+            chosen.append((worker, tour_from(plan, nearest, segment, plan.segments, pick, reaches(nearest))))
         return tuple(chosen)
 
     def admit(self, mst_key: int, program: object) -> None:

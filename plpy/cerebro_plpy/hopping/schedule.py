@@ -3,7 +3,7 @@
 A config's life is a sequence of stages. In the training stage of an epoch it visits every segment once, one
 at a time, because its state is in one place; in the evaluation stage, after it, the state stands still, so it
 may be evaluated on several segments at once. No stage of one config waits for another config: there is no
-barrier. Configs that failed or were stopped are left out of the mapping given to `choose`.
+barrier.
 
 The form of the schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020). The one other form is model
 averaging: there a config visits all segments of an epoch from one state, at once, and a visit follows that averages
@@ -12,9 +12,10 @@ what these left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Literal, NamedTuple, Optional, Protocol
+from itertools import groupby
+from typing import Literal, NamedTuple
 
 from cerebro_plpy.records import dataclass, field, replace
 
@@ -32,8 +33,8 @@ class Visit(NamedTuple):
 
 
 Tour = tuple[Visit, ...]
-"""Visits of one config and one kind that a worker makes together, in this order: one where they are long. They may
-train on into the next epochs, where none of those in between is evaluated."""
+"""Visits of one config that a worker makes together, in this order: one where they are long. Those that train may go
+on into the next epochs; the evaluations in between belong to the tour, where its worker makes all visits of them."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgre
         progress = replace(progress, waiting=progress.waiting - done.get(_stage_of(progress), set()))
         if progress.waiting:
             return progress
-        progress = _next_stage(plan, progress)
+        progress = next_stage(plan, progress)
     return progress
 
 
@@ -132,19 +133,19 @@ def begin(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
     moved = {visit.segment_id for visit in _of_stage(progress, tour)}
     if _stage(tour[0]) != _stage_of(progress) or not moved <= progress.startable:
         raise ValueError(f"{tour} cannot start: {progress}")
-    beyond = len(tour) - len(moved)
+    beyond = sum(visit.kind == "train" for visit in tour[len(moved) :])
     return replace(progress, waiting=progress.waiting - moved, running=progress.running | moved, beyond=beyond)
 
 
 def complete(plan: Plan, progress: ConfigProgress, tour: Tour) -> ConfigProgress:
     """The config with these running visits done, in its next stage if they were the last of this one."""
-    left = progress.left if progress.kind == "evaluate" else tour[-1].segment_id
+    left = next((visit.segment_id for visit in reversed(tour) if visit.kind != "evaluate"), progress.left)
     progress = replace(progress, running=progress.running - _running(progress, tour), left=left, beyond=0)
-    for epoch in range(progress.epoch + 1, tour[-1].epoch + 1):
-        done = {visit.segment_id for visit in tour if visit.epoch == epoch}
+    for (_, epoch, kind), visits in groupby(tour[len(_of_stage(progress, tour)) :], _stage):
+        done = {visit.segment_id for visit in visits}
         waiting = frozenset() if progress.stopping else plan.visited(progress.mst_key) - done
-        progress = replace(progress, epoch=epoch, waiting=waiting)
-    return _next_stage(plan, progress) if progress.finished else progress
+        progress = replace(progress, epoch=epoch, kind=kind, waiting=waiting)
+    return next_stage(plan, progress) if progress.finished else progress
 
 
 def abandon(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
@@ -170,9 +171,9 @@ def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
         return replace(progress, waiting=waiting, stopping=True)
     stopped = replace(progress, waiting=frozenset(), stopping=True)
     if begun_with_epoch(plan, progress):
-        return _next_stage(plan, stopped)
+        return next_stage(plan, stopped)
     before = replace(stopped, epoch=progress.epoch - 1, kind="average" if plan.averaging else "train")
-    return stopped if before.epoch in {0, *plan.evaluate_epochs} else _next_stage(plan, before)
+    return stopped if before.epoch in {0, *plan.evaluate_epochs} else next_stage(plan, before)
 
 
 def expire(plan: Plan, progress: ConfigProgress, kept: bool, evaluated: bool) -> ConfigProgress:
@@ -220,100 +221,8 @@ def run_finished(configs: Mapping[int, ConfigProgress]) -> bool:
     return all(progress.finished for progress in configs.values())
 
 
-Pick = Callable[[ConfigProgress, Sequence[int]], Optional[int]]
-"""Names the segment that a config takes of the free ones, a non-empty sequence, or None if it rather waits."""
-
-
-class Preference(NamedTuple):
-    """A policy's opinion of one moment.
-
-    `ranked` lists configs in the order in which they take workers. Where it `stays`, an evaluation that a worker can
-    begin from the state that it has just trained goes before all of them: it has to be made there, and later that state
-    would have to be read again.
-    """
-
-    ranked: Sequence[ConfigProgress]
-    pick: Pick
-    stays: bool = False
-
-
-class Policy(Protocol):
-    """What decides between visits that could all start; it must give the same answer to the same question."""
-
-    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference: ...
-
-
-Lengths = Callable[[ConfigProgress], int]
-"""How many visits a config may make together now."""
-
-
-NOBODY: Mapping[int, int] = {}
-
-
-def choose(
-    plan: Plan,
-    configs: Mapping[int, ConfigProgress],
-    idle_workers: Iterable[int],
-    policy: Policy,
-    lengths: Lengths,
-    held: Mapping[int, int] = NOBODY,
-) -> tuple[tuple[int, Tour], ...]:
-    """The visits to start now, each tour with its worker; none of them conflicts with another.
-
-    No worker stays idle that could serve a config, unless the policy lets that config wait. Configs that are `held`
-    have a state that only one worker's trainer has yet: none but that one can go on with them.
-    """
-    idle = set(idle_workers)
-    segments = [segment for segment in plan.segments if plan.workers[segment] in idle]
-    ranked, pick, stays = policy.prefer(plan, configs)
-    chosen: list[tuple[int, Tour]] = []
-    if stays:
-        staying = [progress for progress in ranked if _near(plan, progress, segments)]
-        ranked = [*staying, *(progress for progress in ranked if progress not in staying)]
-    for progress in ranked:
-        home = held.get(progress.mst_key)
-        own = [segment for segment in segments if home in (None, plan.workers[segment])]
-        while free := [segment for segment in own if segment in progress.startable]:
-            segment = pick(progress, (_near(plan, progress, free) if stays else ()) or free)
-            if segment is None:
-                break
-            worker = plan.workers[segment]
-            served = [other for other in segments if plan.workers[other] == worker]
-            tour = tour_from(plan, progress, segment, served, pick, lengths(progress))
-            chosen.append((worker, tour))
-            segments, own = ([other for other in each if other not in served] for each in (segments, own))
-            progress = begin(progress, tour)
-        if not segments:
-            break
-    return tuple(chosen)
-
-
-def _near(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list[int]:
-    """Those of the segments on which a config can be evaluated by the worker that its state was left at."""
-    if progress.kind != "evaluate" or progress.left is None:
-        return []
-    worker = plan.workers[progress.left]
-    return [segment for segment in segments if segment in progress.startable and plan.workers[segment] == worker]
-
-
-def tour_from(
-    plan: Plan, progress: ConfigProgress, segment: int | None, within: Sequence[int], pick: Pick, most: int
-) -> Tour:
-    """The visits that a config makes from a segment on, one after another, as long as they are within these segments,
-    and it is not evaluated in between: at most so many, but one in any case."""
-    tour: list[Visit] = []
-    while segment is not None and len(tour) < max(1, most):
-        tour.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
-        progress = replace(progress, waiting=progress.waiting - {segment})
-        if progress.kind == "train" and progress.finished and not (progress.averaging or progress.stopping):
-            following = _next_stage(plan, progress)
-            progress = following if following.kind == "train" else progress
-        free = [other for other in within if other in progress.startable]
-        segment = pick(progress, free) if free else None
-    return tuple(tour)
-
-
-def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
+def next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
+    """The config in the stage that follows its own."""
     segments = plan.visited(progress.mst_key)
     if progress.kind == "train" and plan.averaging:
         place = plan.segments[progress.epoch % len(segments)]  # segments take turns
@@ -342,6 +251,6 @@ def _of_stage(progress: ConfigProgress, tour: Tour) -> Tour:
 def _running(progress: ConfigProgress, tour: Tour) -> set[int]:
     """The segments of these visits, those of the config's stage; raises ValueError where they are not under way."""
     segments = {visit.segment_id for visit in _of_stage(progress, tour)}
-    if any(visit[1::2] != (progress.mst_key, progress.kind) for visit in tour) or not segments <= progress.running:
+    if any(visit.mst_key != progress.mst_key for visit in tour) or not segments <= progress.running:
         raise ValueError(f"{tour} is not running: {progress}")
     return segments

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
-from cerebro_plpy.platform.protocol import Trained
 from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import at, chunks, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cerebro_plpy.platform.protocol import TrainVisit, Worker
+    from cerebro_plpy.platform.protocol import TourVisit, Trained, TrainVisit, Worker
     from cerebro_plpy.platform.state_tables import StoredState
 
 
@@ -52,11 +51,12 @@ class GreenplumVisits(SharedVisits):
         yield Statement("; ".join((sql("greenplum.collect_blocks", **names), rest, rest)))
         return sql("greenplum.declare")
 
-    def _results(self, worker: Worker, tour: Sequence[TrainVisit], parts: Sequence[Statement]) -> Steps[Trained]:
+    def _results(self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]) -> Steps[Trained]:
         """What the log says of beginnings is by the coordinator's clock, so of ends as well: hosts have clocks of their
         own."""
-        visits, results = yield from super()._results(worker, tour, parts)
-        return Trained(visits, [{**found, "ended_at": time.time()} for found in results])
+        found, now = (yield from super()._results(worker, tour, parts)), time.time()
+        ends = [dict.fromkeys(told.get("datasets", ()), now) or now for told in found.results]
+        return found._replace(results=[{**told, "ended_at": end} for told, end in zip(found.results, ends)])
 
     def predicted(self, worker: Worker) -> Statement:
         """End a prediction job whose blocks have been fetched."""

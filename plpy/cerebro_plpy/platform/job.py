@@ -19,7 +19,8 @@ class Job:
     `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
     through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard;
     `compilation` names what is compiled for it, for whoever has the trainer later. A visit that trains takes so many
-    `block_rows` of neighbouring buffers as one.
+    `block_rows` of neighbouring buffers as one. An evaluation that is all there is of an epoch says what is added up to
+    a `total`: the names of datasets, by data set.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Job:
     callbacks: Mapping[str, Any] | None = None
     compilation: str | None = None
     block_rows: int | None = None
+    total: Mapping[str, Sequence[str]] | None = None
 
     @property
     def passes(self) -> int:
@@ -56,6 +58,7 @@ class Job:
             "forms": self.forms,
             "callbacks": self.callbacks,
             "block_rows": self.block_rows,
+            "total": self.total,
         }
         return {name: value for name, value in told.items() if value is not None}
 

@@ -26,6 +26,8 @@ class TrainerMemory:
         self._datasets: dict[str, bool] = {}
         self._programs: set[str] = set()
         self._state = ""
+        self.unstored: tuple[str, ...] = ()
+        """The names of states that are to be stored, which it must have until they are."""
 
     def start(self, hello: Mapping[str, Any], cache_bytes: int | None) -> None:
         """It runs; `cache_bytes` of partitions it may keep, or by default what its machine has room for."""
@@ -64,6 +66,7 @@ class TrainerMemory:
             "state": {"source": source, "key": state.key, "seed": state.seed, "shares": [rows for _, rows in state.of]},
             "datasets": [dataset.key for dataset in datasets],
             **({"buffers": chosen} if chosen else {}),
+            **({"unstored": self.unstored} if self.unstored else {}),
         }
 
     def sums(self, sums: Sums) -> dict[str, Any]:
@@ -77,4 +80,4 @@ class TrainerMemory:
 
     def lost_state(self) -> None:
         """Whether it holds a state cannot be told."""
-        self._state = ""
+        self._state, self.unstored = "", ()

@@ -7,10 +7,11 @@ wherever a call goes, and holds nothing. `TrainingPlatform` adds what takes pack
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.platform.memory import TrainerMemory
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from cerebro_plpy.database.dispatch import Session, Statement, Steps
     from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
-    from cerebro_plpy.platform.state_tables import StoredState
     from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 
@@ -81,7 +81,11 @@ class TrainVisit:
 
 @dataclass(frozen=True)
 class EvaluateVisit:
-    """One evaluation of a configuration over partitions of segments, each named: training or validation."""
+    """One evaluation of a configuration over partitions of segments, each named: training or validation.
+
+    Within a tour, which it may be part of, it computes final `metrics`, of these names; where its state is a
+    `candidate` for the best, the trainer has it until the tour is stored.
+    """
 
     run_id: int
     epoch: int
@@ -90,6 +94,8 @@ class EvaluateVisit:
     named: tuple[tuple[str, Dataset], ...]
     state: StateSource
     job: Job
+    metrics: tuple[str, ...] = ()
+    candidate: bool = False
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:
@@ -109,14 +115,23 @@ class EvaluateVisit:
 
 @dataclass(frozen=True)
 class BestState:
-    """A state that is to be kept, as that after an epoch, in a table of its own; it is better than a replaced one."""
+    """A state that is to be kept, as that after an epoch, in a table of its own; it is better than a replaced one.
+
+    It was made on a segment, and is stored elsewhere already, unless a tour in which it was made is stored with it.
+    """
 
     run_id: int
     mst_key: int
     epoch: int
-    state: StoredState
+    state: StateSource
+    segment_id: int | None
     table: str
     replaced_table: str | None
+
+    @property
+    def kept(self) -> StoredState:
+        """Where it lies then."""
+        return StoredState(self.table, self.segment_id)
 
 
 @dataclass(frozen=True)
@@ -130,15 +145,36 @@ class JoinedState:
     segment_id: int
 
 
-class Trained(NamedTuple):
-    """Visits of a tour that a trainer has made, and what it said of each, before they are stored.
+TourVisit = Union[TrainVisit, EvaluateVisit]
 
-    Of the `results` an epoch loop needs `seconds`, `timings` of forms that were measured, `fallback`, which says why no
-    form of the program worked, and `warnings` of the framework.
+
+class Trained(NamedTuple):
+    """Visits of a tour that a trainer has made, and what it said of each, before they are stored, with the `best` state
+    if one of them has left it.
+
+    Of the `results` an epoch loop needs `seconds`; of those that train `timings` of forms that were measured,
+    `fallback`, which says why no form of the program worked, and `warnings` of the framework; of those that evaluate
+    `metrics`, by data set with its loss.
     """
 
-    visits: Sequence[TrainVisit]
+    visits: Sequence[TourVisit]
     results: Sequence[Mapping[str, Any]]
+    best: BestState | None = None
+
+    @property
+    def trained(self) -> list[tuple[TrainVisit, Mapping[str, Any]]]:
+        """Those that leave states, with their results."""
+        return [(visit, told) for visit, told in zip(self.visits, self.results) if isinstance(visit, TrainVisit)]
+
+    @property
+    def evaluated(self) -> list[tuple[EvaluateVisit, Mapping[str, Any]]]:
+        """Those that evaluate states, with their results."""
+        return [(visit, told) for visit, told in zip(self.visits, self.results) if isinstance(visit, EvaluateVisit)]
+
+    @property
+    def visited(self) -> int:
+        """How many segments were visited."""
+        return sum(len(visit.segments) if isinstance(visit, EvaluateVisit) else 1 for visit in self.visits)
 
 
 @dataclass(frozen=True)
@@ -155,8 +191,8 @@ class Visits(Protocol):
     """What the workers of a call do. Steps are generators of statements for one worker's session.
 
     Laws:
-    1. `store` commits the last state of a tour of train visits and the log rows of all together, or leaves both as they
-       were.
+    1. `store` commits the last state of a tour, the best one of it that is to be kept, and the log rows of all
+       together, metrics included, or leaves all as it was.
     2. The log row of the first is committed as running before training starts, and none ever says completed without
        the state that `state_table` of the last one names.
     3. The state that a visit starts from is exactly the state that the visit before it left. A tour starts from one
@@ -177,10 +213,12 @@ class Visits(Protocol):
         """End the trainer of a worker, if it has one: the next visit starts another."""
         ...
 
-    def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
-        """Train one visit, or average what others have left; or train several of one configuration.
+    def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
+        """Train one visit, or average what others have left; or make several of one configuration, of which the first
+        one trains.
 
-        Of several the first ones alone, where not all segments are kept in the trainer's memory.
+        Of several the first ones alone, where not all segments are kept in the trainer's memory, or where the loss that
+        an evaluation finds is no number.
         """
         ...
 
@@ -188,16 +226,16 @@ class Visits(Protocol):
         """Whether another tour, over these partitions, can begin before that is stored."""
         ...
 
-    def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
+    def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
         """Begin to train a tour, as `stores_beside` has allowed."""
         ...
 
-    def finish(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+    def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         """Train to its end what was begun."""
         ...
 
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
-        """Store what visits have left, and log them as completed."""
+        """Store what visits have left, and log them as completed; what those that train came to."""
         ...
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:

@@ -9,30 +9,30 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import strict_json
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
-from cerebro_plpy.platform import state_tables
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
+from cerebro_plpy.platform import log_rows, state_tables
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.protocol import (
     BestState,
     EvaluateVisit,
     JoinedState,
+    TourVisit,
     Trained,
     TrainVisit,
     VisitResult,
     Worker,
 )
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.statements import call, job_result, join
+from cerebro_plpy.platform.statements import call, job_result, join, metrics
 from cerebro_plpy.platform.trainer_jobs import TrainerJobs, passes
 
 T = TypeVar("T")
-LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds")
 STATES_BESIDE = 2
 """States that must fit into a trainer's memory for it to hold one more: what it copies of it is freed late."""
 
@@ -54,34 +54,37 @@ class SharedVisits(TrainerJobs):
     ) -> Steps[str | None]:
         """See `Visits.predict`."""
 
-    def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
-        """Train one visit, or average what others have left; or train several of one configuration."""
+    def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
+        """See `Visits.train`."""
         yield from self._prepare(worker, _datasets(tour))
         made = tour if worker.memory.keeps(_datasets(tour)) else tour[:1]
-        yield self._running(worker, tour[0])
-        return (yield from self._or_failed(worker, made, self._done(worker, made)))
+        first = _first(tour)
+        yield self._running(worker, first)
+        return (yield from self._or_failed(worker, first, self._done(worker, made)))
 
     def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
         """Whether a tour over these partitions can begin before what was trained is stored."""
-        room, size = (trained.results[-1][name] for name in ("room", "state_bytes"))
+        room, size = (trained.trained[-1][1][name] for name in ("room", "state_bytes"))
         return worker.memory.keeps(datasets) and (room is None or room >= STATES_BESIDE * size)
 
-    def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
+    def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
         """Let the first of these visits be trained, while the state of the one before is still to be stored."""
-        yield self._running(worker, tour[0])
-        yield from self._or_failed(worker, tour, self._started(worker, tour[0]))
+        first = _first(tour)
+        yield self._running(worker, first)
+        begin = self._begin(worker, first.job, first.datasets, first.state)
+        yield from self._or_failed(worker, first, _statement(join([*begin, call(worker, "visit.job_start")])))
 
-    def finish(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+    def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         """Train to its end what was begun."""
-        return (yield from self._or_failed(worker, tour, self._results(worker, tour, [])))
+        return (yield from self._or_failed(worker, _first(tour), self._results(worker, tour, [])))
 
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
-        """Store what visits have left, and log them as completed."""
-        tour, results = trained
-        table = yield from self._or_failed(worker, tour, self._store(worker, tour, results))
+        """See `Visits.store`."""
+        made = trained.trained
+        table = yield from self._or_failed(worker, made[0][0], self._store(worker, trained))
         return [
-            VisitResult(found["rows"], found["loss"], found["seconds"], table if visit is tour[-1] else None)
-            for visit, found in zip(tour, results)
+            VisitResult(found["rows"], found["loss"], found["seconds"], table if visit is made[-1][0] else None)
+            for visit, found in made
         ]
 
     def _running(self, worker: Worker, visit: TrainVisit) -> Statement:
@@ -89,93 +92,104 @@ class SharedVisits(TrainerJobs):
         row = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
         return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
 
-    def _or_failed(self, worker: Worker, tour: Sequence[TrainVisit], steps: Steps[T]) -> Steps[T]:
-        """Do these steps; where they fail, the log says so of the visit that was logged as begun."""
+    def _or_failed(self, worker: Worker, first: TrainVisit, steps: Steps[T]) -> Steps[T]:
+        """Do these steps; where they fail, the log says so of the first visit, which was logged as begun."""
         try:
             return (yield from steps)
         except CerebroError as error:
             worker.memory.lost_state()
-            yield Statement(sql("visit.visit_failed"), (error.message, *_place(tour[0])))
+            yield Statement(sql("visit.visit_failed"), (error.message, *_place(first)))
             raise
 
-    def _done(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+    def _done(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         """Do the jobs of a tour, from the first on."""
         first = tour[0]
         begin = self._begin(worker, first.job, first.datasets, first.state)
         return (yield from self._results(worker, tour, [*begin, *passes(worker, first.job, first.datasets)]))
 
-    def _started(self, worker: Worker, visit: TrainVisit) -> Steps[None]:
-        begin = self._begin(worker, visit.job, visit.datasets, visit.state, unstored=True)
-        yield join([*begin, call(worker, "visit.job_start")])
-
-    def _results(self, worker: Worker, tour: Sequence[TrainVisit], parts: Sequence[Statement]) -> Steps[Trained]:
+    def _results(self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]) -> Steps[Trained]:
         """End the jobs of a tour in one transaction, of which these `parts` begin the first; what they have come to.
 
         Each of the others begins from the state of the one before, which the trainer holds.
         """
-        specs = []
+        memory, specs, candidates = worker.memory, list[Mapping[str, Any]](), list[str]()
         for before, visit in zip(tour, tour[1:]):
-            worker.memory.did(before.job)
-            specs.append(worker.memory.spec(visit.job, visit.state, visit.datasets))
+            memory.did(before.job)
+            if isinstance(before, EvaluateVisit) and before.candidate:
+                candidates.append(before.state.key)
+            memory.unstored = tuple(candidates)
+            specs.append(memory.spec(visit.job, visit.state, visit.datasets))
         if specs:
             end = call(worker, "visit.job_series", json.dumps({"jobs": specs}))
             results = list(job_result((yield join([*parts, end])))["results"])
         else:
             results = [job_result((yield join([*parts, call(worker, "visit.job_finish")])))]
-        worker.memory.did(tour[-1].job)
-        return Trained(tour, results)
+        made = tour[: len(results)]
+        memory.did(made[-1].job)
+        memory.unstored = tuple(dict.fromkeys([*candidates, made[-1].job.result_key]))
+        return Trained(made, results)
 
-    def _store(self, worker: Worker, tour: Sequence[TrainVisit], results: Sequence[Mapping[str, Any]]) -> Steps[str]:
-        """Write the new state and the log rows; the table that took the state.
+    def _store(self, worker: Worker, trained: Trained) -> Steps[str]:
+        """Write the new state and the log rows, and the best state if there is one; the table that took the new one.
 
         Someone who reads a state table for long, such as a backup, must not stop the run: after a short
         wait the state goes to a fresh table.
         """
-        visit, before = tour[-1], self._visits_before(worker, tour, results)
+        (visit, result), best = trained.trained[-1], trained.best
+        before, after = self._visits_before(worker, trained), [*self._evaluations_of(trained)]
+        if best:
+            after += [*self._best(worker, best), self._stored(best.kept, best.state.key)]
 
         def store(table: str) -> Statement:
-            logged = (visit.job.result_key, *self._logged(results[-1]), table, *_place(visit))
-            return join([*before, Statement(self._visit_end(visit, table), logged)])
+            logged = (visit.job.result_key, *log_rows.logged(result), table, *_place(visit))
+            return join([*before, Statement(self._visit_end(visit, table), logged), *after])
 
         try:
             if visit.replaced_table:
                 yield from self._make_table(worker, visit, visit.state_table)
             yield store(visit.state_table)
+            taken = visit.state_table
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
-            fresh = state_tables.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-            yield from self._make_table(worker, visit, fresh)
-            yield store(fresh)
-            return fresh
-        if visit.replaced_table:
+            taken = state_tables.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
+            yield from self._make_table(worker, visit, taken)
+            yield store(taken)
+        worker.memory.unstored = ()
+        if visit.replaced_table and taken == visit.state_table:
             yield from self._drop_table(visit.run_id, visit.replaced_table)
-        return visit.state_table
+        if best and best.replaced_table:
+            yield from self._drop_table(best.run_id, best.replaced_table)
+        return taken
 
-    def _visits_before(
-        self, worker: Worker, tour: Sequence[TrainVisit], results: Sequence[Mapping[str, Any]]
-    ) -> list[Statement]:
-        """What logs the visits of a tour up to its last one, and that as begun."""
-        first, *others = tour
-        if not others:
+    def _visits_before(self, worker: Worker, trained: Trained) -> list[Statement]:
+        """What logs the visits of a tour up to the last one that trains, and that as begun."""
+        made = trained.trained
+        (first, result), last = made[0], made[-1][0]
+        if first is last:
             return []
         rows = [
             {
                 "epoch": visit.epoch,
                 "segment_id": visit.dataset.segment_id,
                 "visit_no": visit.visit_no,
-                "started_at": before["ended_at"],
-                **({} if visit is tour[-1] else dict(zip(LOGGED, self._logged(found)))),
+                "started_at": log_rows.end(before),
+                **({} if visit is last else dict(zip(log_rows.LOGGED, log_rows.logged(found)))),
             }
-            for visit, before, found in zip(others, results, results[1:])
+            for visit, before, found in zip(trained.visits[1:], trained.results, trained.results[1:])
+            if isinstance(visit, TrainVisit)
         ]
-        passed = Statement(sql("visit.visit_passed"), (*self._logged(results[0]), *_place(first)))
+        passed = Statement(sql("visit.visit_passed"), (*log_rows.logged(result), *_place(first)))
         following = (first.run_id, first.mst_key, worker.session.pid, strict_json.dumps(rows))
         return [passed, Statement(sql("visit.visits_following"), following)]
 
-    def _logged(self, found: Mapping[str, Any]) -> tuple[object, ...]:
-        """What the log says of a visit that is completed."""
-        return (found["ended_at"], found["rows"], found["form"], found["threads"], found["loss"], found["seconds"])
+    def _evaluations_of(self, trained: Trained) -> Iterator[Statement]:
+        """What logs the evaluations of a tour, each from the end of what was done before it, with their metrics."""
+        for visit, before, result in zip(trained.visits[1:], trained.results, trained.results[1:]):
+            if isinstance(visit, EvaluateVisit):
+                rows = log_rows.evaluations(visit, result, log_rows.end(before))
+                yield _evaluations(visit, rows)
+                yield metrics((visit.run_id, visit.mst_key, visit.epoch), result["metrics"], visit.metrics)
 
     def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
         # An earlier attempt may have made it.
@@ -186,8 +200,9 @@ class SharedVisits(TrainerJobs):
         try:
             yield Statement(sql("run.drop_state_tables", states=name), ([name], run_id, [name]))
         except CerebroError as error:
-            if error.sqlstate != LOCK_NOT_AVAILABLE:
-                raise  # else it goes at the end of the run
+            # It goes at the end of the run; who lost the session hears of that when it is used next.
+            if error.sqlstate != LOCK_NOT_AVAILABLE and not isinstance(error, ConnectionFailure):
+                raise
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
         """Evaluate one visit; by segment, per data set (training, validation) its rows and sums."""
@@ -201,29 +216,16 @@ class SharedVisits(TrainerJobs):
             worker.memory.lost_state()
             yield Statement(sql("visit.evaluation_end"), ("failed", error.message, None, None, *first))
             raise
-        found: dict[int, dict[str, Any]] = {}
-        for name, dataset in visit.named:
-            found.setdefault(dataset.segment_id, {})[name] = done["datasets"][dataset.key]
-        yield join(self._evaluated(visit, found, done["ended_at"]))
-        return found
+        yield join(self._evaluated(visit, done))
+        return log_rows.by_segment(visit, done)
 
-    def _evaluated(
-        self, visit: EvaluateVisit, found: Mapping[int, Mapping[str, Any]], ended_at: Mapping[str, float]
-    ) -> list[Statement]:
-        """What logs an evaluation, each segment from the end of the one before it on."""
-        place, (first, *others) = (visit.run_id, visit.epoch, visit.mst_key), visit.segments
-        rows = {segment: sum(part["rows"] for part in parts.values()) for segment, parts in found.items()}
-        ends = {segment: max(ended_at[d.key] for d in visit.datasets if d.segment_id == segment) for segment in rows}
-        result = ("completed", None, rows[first], ends[first] if others else None)
-        logged = [Statement(sql("visit.evaluation_end"), (*result, *place, first, visit.attempt))]
-        if others:
-            following = [
-                {"segment_id": segment, "started_at": ends[before], "ended_at": ends[segment], "rows": rows[segment]}
-                for before, segment in zip(visit.segments, others)
-            ]
-            more = sql("visit.evaluations_following")
-            logged.append(Statement(more, (*place, visit.attempt, json.dumps(following))))
-        return logged
+    def _evaluated(self, visit: EvaluateVisit, done: Mapping[str, Any]) -> list[Statement]:
+        """What logs an evaluation of which the first segment is logged as begun."""
+        first, *others = log_rows.evaluations(visit, done, None)
+        result = ("completed", None, first["rows"], first["ended_at"] if others else None)
+        place = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
+        ended = Statement(sql("visit.evaluation_end"), (*result, *place))
+        return [ended, _evaluations(visit, others)] if others else [ended]
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
@@ -274,19 +276,20 @@ class SharedVisits(TrainerJobs):
 
     def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         """Copy a state and log it as the best."""
-        platform = worker.session.platform
-        made = sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)
-        yield join(
-            [
-                Statement(platform.state_table(best.table)),
-                Statement(*made),
-                Statement(platform.state_copy(best.state.table, best.state.segment_id, best.table)),
-                Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
-            ]
-        )
+        assert best.state.stored is not None
+        copy = worker.session.platform.state_copy(*best.state.stored, best.table)
+        yield join([*self._best(worker, best), Statement(copy)])
         if best.replaced_table:
             yield from self._drop_table(best.run_id, best.replaced_table)
-        return StoredState(best.table, best.state.segment_id)
+        return best.kept
+
+    def _best(self, worker: Worker, best: BestState) -> list[Statement]:
+        """What makes the table of a best state, and logs it as that."""
+        return [
+            Statement(worker.session.platform.state_table(best.table)),
+            Statement(sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)),
+            Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
+        ]
 
 
 def _place(visit: TrainVisit) -> tuple[int, ...]:
@@ -294,6 +297,22 @@ def _place(visit: TrainVisit) -> tuple[int, ...]:
     return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
 
 
-def _datasets(tour: Sequence[TrainVisit]) -> list[Dataset]:
+def _statement(statement: Statement) -> Steps[None]:
+    yield statement
+
+
+def _evaluations(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]]) -> Statement:
+    """What logs segments of an evaluation that is done."""
+    place = (visit.run_id, visit.epoch, visit.mst_key, visit.attempt)
+    return Statement(sql("visit.evaluations_following"), (*place, json.dumps(rows)))
+
+
+def _first(tour: Sequence[TourVisit]) -> TrainVisit:
+    """The visit that stands for a tour until that is stored: it trains."""
+    (first,) = (visit for visit in tour[:1] if isinstance(visit, TrainVisit))
+    return first
+
+
+def _datasets(tour: Sequence[TourVisit]) -> list[Dataset]:
     """The partitions that a tour goes through."""
     return [dataset for visit in tour for dataset in visit.datasets]

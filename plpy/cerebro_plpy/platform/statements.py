@@ -6,7 +6,8 @@ business (see `Platform.at`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.database import strict_json
@@ -50,6 +51,16 @@ def load(worker: Worker, dataset: Dataset) -> Statement:
     """Bring a partition into the trainer."""
     values = (dataset.key, worker.memory.cache_bytes, dataset.key, dataset.segment_id, dataset.key)
     return Statement(sql("visit.dataset_load", at=at(worker), **reading(dataset)), values)
+
+
+def metrics(place: Sequence[int], found: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> Statement:
+    """What logs metrics of a run, a configuration and an epoch, by data set with its loss."""
+    rows = [
+        {"dataset": dataset, "name": name, "value": repr(float(value))}
+        for dataset, told in found.items()
+        for name, value in zip(("loss", *names), (told["loss"], *told["metrics"]))
+    ]
+    return Statement(sql("run.metrics"), (*place, json.dumps(rows)))
 
 
 def stream(dataset: Dataset, number: int) -> Statement:

@@ -81,14 +81,9 @@ class TrainerJobs(ABC):
         worker.memory.did(job)
         return found
 
-    def _begin(
-        self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource, unstored: bool = False
-    ) -> list[Statement]:
-        """Open a job in the trainer and give it its state, unless that is there already.
-
-        Where the state that it replaces is still `unstored`, the trainer has it until another job begins.
-        """
-        spec = {**worker.memory.spec(job, state, datasets), **({"unstored": True} if unstored else {})}
+    def _begin(self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource) -> list[Statement]:
+        """Open a job in the trainer and give it its state, unless that is there already."""
+        spec = worker.memory.spec(job, state, datasets)
         source = spec["state"]["source"]
         if source == "sealed":
             return [Statement(state.sql, (json.dumps(spec), *state.values))]

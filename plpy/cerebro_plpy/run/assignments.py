@@ -10,7 +10,7 @@ from cerebro_plpy.database.dispatch import Dispatcher, Outcome, drive
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.hopping.schedule import Tour
 from cerebro_plpy.platform.job import Dataset
-from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit, Visits, Worker
+from cerebro_plpy.platform.protocol import EvaluateVisit, TourVisit, Trained, Visits, Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.tasks import Further, Keeping, Storing, Surroundings, Task, Visiting
 
@@ -108,7 +108,7 @@ class Assignments:
         alone = self._at_once or unstored.evaluated or unstored.worker is not worker or tour[0].kind != "train"
         return not alone and self._visits.stores_beside(worker, unstored.trained, datasets)
 
-    def train(self, worker: Worker, tour: Tour, visits: Sequence[TrainVisit]) -> None:
+    def train(self, worker: Worker, tour: Tour, visits: Sequence[TourVisit]) -> None:
         """Give a worker a tour, as `may_begin` has allowed."""
         task = Visiting(tour, time.monotonic(), visits)
         begin: Callable[..., Any] = self._visits.begin if worker.number in self._unstored else self._visits.train

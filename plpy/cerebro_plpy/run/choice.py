@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 
-from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping import tours
 from cerebro_plpy.hopping.policies import FOREMOST, Longest, Prioritised, fixed_order, front
 from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
+from cerebro_plpy.hopping.tours import Policy, Reach
 from cerebro_plpy.run.budget import Budget
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.tasks import Storing
 from cerebro_plpy.run.training import ConfigTraining
+from cerebro_plpy.run.verdicts import verdict
 
 
 class Choice:
@@ -54,9 +56,9 @@ class Choice:
         if not self._residence and self._request.spec.schedule == FOREMOST:
             first = front(awake, min(self._request.workers, workers)).union(urgent)
             eligible = {key: each for key, each in eligible.items() if key in first}
-        choose = self._residence.choose if self._residence else schedule.choose
+        choose = self._residence.choose if self._residence else tours.choose
         policy = Prioritised(self._policy(plan), urgent) if urgent else self._policy(plan)
-        return choose(plan, eligible, idle, policy, self._length, held)
+        return choose(plan, eligible, idle, policy, self._reach, held)
 
     def vacant(self, plan: Plan, idle: set[int], busy: int) -> int:
         """How many idle workers could have work; so many others are busy."""
@@ -70,14 +72,25 @@ class Choice:
         rows = sum(each.rows_ahead(positions.plan, progress) for each, progress in alike)
         return rows // (self._residence.sharing(workers) if self._residence else workers)
 
-    def _length(self, progress: ConfigProgress) -> int:
+    def _reach(self, progress: ConfigProgress) -> Reach:
         """How many of a configuration's next visits a worker may make together: all that change no state."""
         training = self._training[progress.mst_key]
-        left = self._budget.visits_left(training), self._until_copied(training)
-        most = self._measurements.together(training), *left
         if training.alone(progress):
-            return 1
-        return len(progress.waiting) if progress.kind == "evaluate" else min(most)
+            return Reach(1)
+        if progress.kind == "evaluate":
+            return Reach(len(progress.waiting))
+        left = self._budget.visits_left(training), self._until_copied(training)
+        visits, evaluations = self._measurements.together(training)
+        return Reach(min(visits, *left), min(evaluations, self._evaluations(training)))
+
+    def _evaluations(self, training: ConfigTraining) -> int:
+        """How many evaluations there may be among a configuration's next visits: those that decide nothing, and one
+        that may."""
+        request = self._request
+        if training.config.fit.callbacks.board is not None:
+            return 0
+        certain = verdict(training.config, request, training.evaluations).certain
+        return 1 if request.search else min(certain, sys.maxsize - 1) + 1
 
     def _until_copied(self, training: ConfigTraining) -> int:
         """How many visits a configuration may make until it has a state from which a clone is to begin."""
@@ -85,7 +98,7 @@ class Choice:
         starts = self._request.repeat.starts.values()
         return min((s.visits - made for s in starts if s.parent == key and s.visits > made), default=sys.maxsize)
 
-    def _policy(self, plan: Plan) -> schedule.Policy:
+    def _policy(self, plan: Plan) -> Policy:
         name, recorded = self._request.spec.schedule, self._request.repeat.orders
         if fixed := fixed_order(name, list(self._training), plan.segments, recorded):
             return fixed

@@ -13,8 +13,7 @@ from typing import Any
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.placement import share_segments
-from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
-from cerebro_plpy.platform.job import Dataset
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.platform.protocol import Trained, VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import replace
@@ -24,15 +23,16 @@ from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.endings import Endings
 from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.losses import Losses
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.recruits import Recruits
-from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
-from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Storing, Surroundings, Task, Visiting
-from cerebro_plpy.run.training import ConfigTraining, Kept, Past
+from cerebro_plpy.run.tasks import PASSING, Keeping, Results, Storing, Surroundings, Task, Visiting
+from cerebro_plpy.run.training import ConfigTraining, Kept, Past, evaluations
 from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.workers import residence
 
@@ -69,6 +69,7 @@ class Orchestrator:
         self._budget = Budget(request)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
         roster = Roster(request, log, self._positions, self._training, self._residence, self._keeping)
+        self._losses = Losses(roster, self._assignments, around)
         self._recruits = Recruits(roster, around)
         self._search = Search(roster, self._recruits, around.decided)
         self._endings = Endings(roster, self._budget, self._search)
@@ -178,7 +179,7 @@ class Orchestrator:
         found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers), first)
         for number, tour in found:
             worker = give.worker(number, self._training[tour[0].mst_key].framework)
-            datasets = [Dataset(self._request.source, visit.segment_id) for visit in tour]
+            datasets = [*self._training[tour[0].mst_key].partitions(tour)]
             if (room > 0 or give.counted(number)) and give.may_begin(worker, tour, datasets):
                 room -= not give.counted(number)
                 self._start(worker, tour)
@@ -197,7 +198,7 @@ class Orchestrator:
             self._log.config_running(key)
         known = self._measurements.forms(training, worker)
         rows = self._choice.rows_ahead(self._positions, training, len(self._assignments.numbers))
-        self._assignments.train(worker, tour, [*training.train_visits(tour, attempt, rows, known)])
+        self._assignments.train(worker, tour, [*training.tour_visits(tour, attempt, rows, known)])
 
     def _succeed(self, worker: Worker, task: Task, value: Any) -> None:
         if isinstance(task, Storing):
@@ -211,7 +212,7 @@ class Orchestrator:
             return self._kept(training, task, value)
         if isinstance(task, Visiting):
             task = self._made(task, len(value))
-        if not self._awaited(task):
+        if not self._losses.awaited(task):
             return
         if isinstance(task, Results):
             return self._record(worker, task, value)
@@ -223,122 +224,85 @@ class Orchestrator:
 
     def _made(self, task: Visiting, count: int) -> Visiting:
         """The visits of a task that were made, the first ones; the others wait again."""
-        if self._awaited(task) and task.tour[count:]:
+        if self._losses.awaited(task) and task.tour[count:]:
             self._positions.abandon(task.tour[count:])
         return replace(task, tour=task.tour[:count])
-
-    def _awaited(self, task: Task) -> bool:
-        """Whether anything follows a task: not where its configuration failed meanwhile, or ended without the visit."""
-        return task.mst_key in self._progress if isinstance(task, Keeping) else self._positions.running(task.tour)
 
     def _trained(self, worker: Worker, task: Visiting, trained: Trained | None) -> None:
         """What visits have left is to be stored; where they have only begun, what those before them have left."""
         if trained is None:
             return self._assignments.begun(worker, task)
-        task = self._made(task, len(trained.visits))
-        self._measurements.take(worker, self._training[task.mst_key], trained)
+        task, training = self._made(task, trained.visited), self._training[task.mst_key]
+        self._measurements.take(worker, training, trained)
         if not self._plan.averaging:
-            self._training[task.mst_key].unstored = len(task.tour)
-        evaluated = self._awaited(task) and self._positions.after(task.tour).kind == "evaluate"
+            training.unstored = len(trained.trained)
+        evaluated = bool(trained.evaluated)
+        if evaluated:
+            trained = trained._replace(best=training.best_of(trained))
+        elif self._losses.awaited(task):
+            evaluated = self._positions.after(task.tour).kind == "evaluate"
         self._assignments.trained(worker, task, trained, evaluated=evaluated)
 
     def _stored(self, worker: Worker, task: Storing, done: list[VisitResult]) -> None:
         """The log has these visits, also where none is awaited any more."""
-        training = self._training[task.mst_key]
-        if not self._positions.stored(task.mst_key) and self._awaited(task):
-            self._positions.complete(task.tour)
+        training, evaluated = self._training[task.mst_key], task.trained.evaluated
         self._measurements.take_hop(task)
-        for visit, result in zip(task.tour, done):
+        for visit, result in zip((visit for visit in task.tour if visit.kind != "evaluate"), done):
             training.trained(visit, result)
+        if best := task.trained.best:
+            training.best = Kept(best.epoch, best.kept)
+        for evaluation, told in evaluated:
+            if task.mst_key in self._progress:
+                self._hear(training, evaluation.epoch, told["metrics"])
+        if not self._positions.stored(task.mst_key) and self._losses.awaited(task):
+            self._positions.complete(task.tour)
         self._recruits.begin_clones(training)
         if training.completed() and task.mst_key not in self.stopped:
             self._log.config_completed(task.mst_key)
+        if evaluated and task.mst_key in self._progress:
+            self._endings.stop_early(training)
         if task.beside:
             self._assignments.finish(worker, task.beside)
 
     def _record(self, worker: Worker, task: Results, found: dict[str, Any]) -> None:
         training = self._training[task.mst_key]
-        elapsed = time.monotonic() - self._began
-        made = [
-            Evaluation(task.mst_key, task.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
-            for dataset, value in found.items()
-        ]
+        made = evaluations(task.mst_key, task.epoch, found, 0.0)
         self._log.metrics(made, [name for name, _ in training.config.metrics])
-        loss = found["training"]["loss"] if "training" in found else None
-        if loss is not None and not math.isfinite(loss):
-            return self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
-        self.evaluations += made
-        training.evaluations += made
-        self._search.heard(task.mst_key, made)
+        if not self._hear(training, task.epoch, found):
+            return
         self._positions.complete(task.tour)
         if keeping := self._best(training):
             self._assignments.follow(worker, keeping)
         else:
             self._endings.stop_early(training)
 
+    def _hear(self, training: ConfigTraining, epoch: int, found: Mapping[str, Any]) -> bool:
+        """Take up what the log has of a configuration after an epoch; whether it goes on."""
+        key, loss = training.config.mst_key, found["training"]["loss"] if "training" in found else None
+        if loss is not None and not math.isfinite(loss):
+            self._give_up(key, f"the loss over the training set was {loss} after epoch {epoch}")
+            return False
+        made = evaluations(key, epoch, found, time.monotonic() - self._began)
+        self.evaluations += made
+        training.evaluations += made
+        self._search.heard(key, made)
+        return True
+
     def _fail(self, worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
             worker.memory.forget()
-            charged, gone = self._lose(worker, task, error)
+            charged, gone = self._losses.lose(worker, task, error)
             if isinstance(error, ConnectionFailure) and not self._around.reopen(worker):
-                self._dismiss(worker, error)
-            if (gone or self._awaited(charged)) and not self._again(worker, charged):
+                self._losses.dismiss(worker, error)
+            if (gone or self._losses.awaited(charged)) and not self._losses.again(worker, charged):
                 self._give_up(charged.mst_key, error.message)
             return
         if isinstance(error, BudgetOver):
             worker.memory.forget()
         elif not isinstance(error, ConfigFailure):
             raise error
-        if self._awaited(task):
+        if self._losses.awaited(task):
             self._give_up(task.mst_key, error.message)
-
-    def _lose(self, worker: Worker, task: Task, error: CerebroError) -> tuple[Visiting | Further, bool]:
-        """The trainer is gone: log what of its visits nobody may have logged, and let those that are not to blame be
-        made again; the task that is, and whether it had begun from a state that is gone as well."""
-        charged, unstored = self._assignments.lose(worker, task)
-        for key in {charged.mst_key, unstored.mst_key if unstored else charged.mst_key}:
-            self._training[key].unstored = 0
-        gone = unstored is not None and self._positions.take_back(charged.mst_key)
-        # Only who does not hear of the session any more does not know what it has logged beyond the first.
-        known = None if isinstance(error, ConnectionFailure) else 1
-        lost: list[tuple[Visit, int, int]] = []
-        if isinstance(charged, Visiting) and (unstored or known is None):
-            lost += self._training[charged.mst_key].lost(charged.tour[:known], charged.step, charged=True)
-        if unstored:
-            first = unstored.trained.visits[0].visit_no
-            lost += self._training[unstored.mst_key].lost(unstored.tour[:known], first, charged=False)
-            if self._awaited(unstored):
-                self._positions.abandon(unstored.tour)
-        if lost:
-            self._log.attempts_lost(lost, error.message)
-        return charged, gone
-
-    def _dismiss(self, worker: Worker, error: CerebroError) -> None:
-        """Go on without a worker that is lost for good, as long as there is another one."""
-        if len(self._assignments.numbers) == 1 or not worker.replaceable:
-            raise error
-        self._assignments.numbers.remove(worker.number)
-        workers = share_segments(self._plan.segments, self._assignments.numbers)
-        self._positions.plan = replace(self._plan, workers=workers)
-        if self._residence:
-            self._residence.dismiss(worker.number)
-        self._around.note(
-            f"going on with {len(self._assignments.numbers)} workers: no new session could be opened for a lost one"
-        )
-
-    def _again(self, worker: Worker, task: Visiting | Further) -> bool:
-        """Let a task be tried again; False when it has been tried often enough."""
-        attempts = self._training[task.mst_key].tried(task.step) if isinstance(task, Visiting) else task.attempt
-        if attempts >= self._request.spec.max_attempts:
-            return False
-        if isinstance(task, Visiting):
-            if self._awaited(task):
-                self._positions.abandon(task.tour)
-        elif worker.number in self._assignments.numbers:
-            self._assignments.follow(worker, replace(task, attempt=attempts + 1))
-        else:
-            self._assignments.postpone(replace(task, attempt=attempts + 1))
-        return True
 
     def _give_up(self, mst_key: int, reason: str) -> None:
         self._positions.give_up(mst_key)

@@ -53,7 +53,9 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     return {
         c.mst_key: Past(
             visits.get(c.mst_key, []),
-            _evaluations(c, metrics.get(c.mst_key, ())),
+            _evaluations(
+                c, metrics.get(c.mst_key, ()), max((v.epoch for v, _ in visits.get(c.mst_key, [])), default=0)
+            ),
             attempts.get(c.mst_key, {}),
             best.get(c.mst_key),
             c.mst_key in released,
@@ -62,9 +64,12 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     }
 
 
-def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Evaluation]:
+def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]], newest: int) -> list[Evaluation]:
+    """Those of epochs up to the newest one: of tours that a lost session may have committed, nothing counts."""
     found = []
     for epoch, dataset, names, values, elapsed in logged:
+        if epoch > newest:
+            continue
         by_name = dict(zip(names, values))
         metrics = tuple(by_name[name] for name, _ in config.metrics)
         found.append(Evaluation(config.mst_key, epoch, dataset, by_name["loss"], metrics, elapsed))

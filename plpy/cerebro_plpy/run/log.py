@@ -18,7 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure, QueryCanceled, ServerGone
 from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
-from cerebro_plpy.platform import state_tables
+from cerebro_plpy.platform import state_tables, statements
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.request import Evaluation, FitRequest, WarmState
 from cerebro_plpy.run.routes import route_of
@@ -228,17 +228,18 @@ class RunLog:
 
     def metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
         """Metrics of one configuration after one epoch, at most one evaluation per data set."""
-        rows = [
-            {"dataset": item.dataset, "name": name, "value": repr(float(value))}
-            for item in evaluations
-            for name, value in zip(("loss", *names), (item.loss, *item.metrics))
-        ]
+        found = {each.dataset: {"loss": each.loss, "metrics": each.metrics} for each in evaluations}
         first = evaluations[0]
-        self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
+        logged = statements.metrics((self.run_id, first.mst_key, first.epoch), found, names)
+        self._control.run(logged.sql, logged.values)
 
     def known_timings(self, programs: Sequence[str]) -> Timings:
         """What earlier runs of this user measured of these programs."""
         return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
+
+    def best_epoch(self, mst_key: int, epoch: int | None) -> None:
+        """Of which epoch the state of a configuration is kept, after all."""
+        self._control.run(sql("run.best_epoch"), (epoch, self.run_id, mst_key))
 
     def add_timings(self, situation: Situation, found: Mapping[str, Any]) -> None:
         """Keep what a trainer measured, for later runs."""

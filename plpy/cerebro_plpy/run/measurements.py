@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Collection
 
+from cerebro_plpy.hopping.tours import Reach
 from cerebro_plpy.platform.protocol import Trained, Worker
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.tasks import Storing
@@ -33,24 +34,31 @@ class Measurements:
         self._commit_seconds = commit_seconds
         self._hop = math.inf
         self._visits: dict[object, float] = {}  # by what is compiled for them
+        self._evaluations: dict[object, float] = {}  # those within tours
 
     def forms(self, training: ConfigTraining, worker: Worker) -> Known:
         """What is known of the forms of a configuration's program on a worker."""
         return self._timings.of(training.situation(worker))
 
-    def together(self, training: ConfigTraining) -> int:
+    def together(self, training: ConfigTraining) -> Reach:
         """How many visits of a configuration are to be made in one job, as far as they can be; those of others for
-        which the same is compiled take as long."""
+        which the same is compiled take as long. An evaluation belongs to them where they are several."""
         if training.compilation not in self._visits or self._hop == math.inf:
-            return 1
-        visit = max(self._visits[training.compilation], SHORTEST)
+            return Reach(1)
+        visit, evaluation = self._visits[training.compilation], self._evaluations.get(training.compilation)
         hops = HOPS * self._hop if visit < self._hop else 0.0
-        return max(1, math.floor(max(self._commit_seconds, hops) / visit))
+        visits = math.floor(max(self._commit_seconds, hops) / max(visit + (evaluation or 0.0), SHORTEST))
+        if visits <= 1:
+            return Reach(1)
+        return Reach(visits, 1 if evaluation is None else visits)
 
     def take(self, worker: Worker, training: ConfigTraining, trained: Trained) -> None:
         """Visits were trained. What took least counts: others waited, or compiled."""
         key = training.config.mst_key
-        for result in trained.results:
+        for _, result in trained.evaluated:
+            shortest = self._evaluations.get(training.compilation, math.inf)
+            self._evaluations[training.compilation] = min(result["seconds"], shortest)
+        for _, result in trained.trained:
             shortest = self._visits.get(training.compilation, math.inf)
             self._visits[training.compilation] = min(result["seconds"], shortest)
             if result["timings"]:

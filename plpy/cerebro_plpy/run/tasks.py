@@ -8,7 +8,7 @@ from typing import Protocol, Union
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.hopping.schedule import Tour, Visit
 from cerebro_plpy.platform.job import Sums
-from cerebro_plpy.platform.protocol import BestState, Trained, TrainVisit, Worker
+from cerebro_plpy.platform.protocol import BestState, TourVisit, Trained, TrainVisit, Worker
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.log import DecisionRow
 from cerebro_plpy.run.request import Evaluation
@@ -75,7 +75,7 @@ class Surroundings:
 
 
 class OfTour:
-    """A task that visits of one configuration and stage are made in, or followed by."""
+    """A task that visits of one configuration are made in, or followed by."""
 
     tour: Tour
 
@@ -117,14 +117,14 @@ Further = Union[Results, Keeping]
 
 @dataclass(frozen=True)
 class Visiting(OfTour):
-    """The task of making visits of one configuration and stage, since that moment of the run.
+    """The task of making visits of one configuration, since that moment of the run.
 
     Where the tour before is still to be stored, it is first their beginning, and then the rest.
     """
 
     tour: Tour
     since: float
-    visits: Sequence[TrainVisit] = ()
+    visits: Sequence[TourVisit] = ()
 
     @property
     def trains(self) -> bool:
@@ -133,7 +133,7 @@ class Visiting(OfTour):
     @property
     def step(self) -> Step:
         """What attempts at it are counted for."""
-        return self.visits[0].visit_no if self.visits else self.tour[0]
+        return next((visit.visit_no for visit in self.visits if isinstance(visit, TrainVisit)), self.tour[0])
 
 
 @dataclass(frozen=True)

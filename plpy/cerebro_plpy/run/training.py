@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count, groupby
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.policies import remaining_visits
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.job import StateSource, Sums
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.job import Dataset, StateSource, Sums
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TourVisit, Trained, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
 from cerebro_plpy.run.tasks import Step
 from cerebro_plpy.run.timings import Situation, digest
+from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.visits import (
     Attempt,
     evaluate_visit,
+    evaluate_within,
+    evaluated_rows,
     initial_state,
     later_state,
     program,
     program_key,
     train_visit,
+    training_rows,
 )
 
 Part = Mapping[str, Any]
@@ -131,21 +136,34 @@ class ConfigTraining:
         """What a timing of this configuration's visits on that worker is valid for."""
         return Situation(worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads)
 
-    def train_visits(
+    def tour_visits(
         self, tour: Tour, attempt: int, remaining_rows: int, known: Mapping[str, Any]
-    ) -> Iterator[TrainVisit]:
-        """This attempt at visits that leave a state; `known` are timings of forms."""
+    ) -> Iterator[TourVisit]:
+        """This attempt at visits of which the first one leaves a state; `known` are timings of forms."""
         key, turn = tour[0].mst_key, self.route.turn(tour[0], self.states + bool(self.unstored))
         source = (
             later_state(self.run_id, key, self.visits + self.unstored, None)
             if self.unstored
             else self.route.source(tour[0], self.state)
         )
-        for number, visit in enumerate(tour, self.number(tour[0])):
-            free = set() if self.unstored else self._free(visit)
-            details = Attempt(number, attempt, remaining_rows, known, turn, free, self.route.tables, self.compilation)
-            yield train_visit(self.request, self.config, self.run_id, visit, details, source)
-            source = later_state(self.run_id, key, number, None)
+        numbers = count(self.number(tour[0]))
+        for kind, group in groupby(tour, lambda visit: visit.kind):
+            if kind == "evaluate":
+                evaluation = evaluate_visit(self.request, self.config, self.run_id, tuple(group), 1, source)
+                yield evaluate_within(self.request, self.config, evaluation)
+                continue
+            for visit, number in zip(group, numbers):
+                free = set() if self.unstored else self._free(visit)
+                told = Attempt(number, attempt, remaining_rows, known, turn, free, self.route.tables, self.compilation)
+                yield train_visit(self.request, self.config, self.run_id, visit, told, source)
+                source = later_state(self.run_id, key, number, None)
+
+    def partitions(self, tour: Tour) -> Iterator[Dataset]:
+        """What a trainer must have for a tour."""
+        for visit in tour:
+            yield training_rows(self.request, self.config, visit.segment_id)
+            if visit.kind == "evaluate":
+                yield from (rows for _, rows in evaluated_rows(self.request, self.config, visit.segment_id))
 
     def evaluate_visit(self, tour: Tour, attempt: int) -> EvaluateVisit:
         """This attempt at an evaluation over segments."""
@@ -190,8 +208,10 @@ class ConfigTraining:
     def lost(self, tour: Tour, first: Step, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
         """Visits of which nobody heard whether they were logged, with their numbers, and those of the attempts; none
         but the `first` is `charged` with one, and that only where it may be to blame."""
-        for number, visit in enumerate(tour, 0 if isinstance(first, Visit) else first):
-            step: Step = visit if visit.kind == "evaluate" else number
+        numbers = count(0 if isinstance(first, Visit) else first)
+        for visit in tour:
+            number = 0 if visit.kind == "evaluate" else next(numbers)
+            step: Step = number or visit
             if visit is not tour[0]:
                 self.attempts[step] = 1
             if visit is not tour[0] or not charged:
@@ -232,8 +252,21 @@ class ConfigTraining:
     def best_state(self, epoch: int) -> BestState:
         """The newest state, as that to keep of an epoch."""
         assert self.stored is not None
+        return self._best_state(epoch, self.state, self.stored.segment_id)
+
+    def best_of(self, trained: Trained) -> BestState | None:
+        """The state that is to be kept of those that were evaluated in a tour, if one is better than all before."""
+        key, told = self.config.mst_key, trained.evaluated
+        found = [each for visit, result in told for each in evaluations(key, visit.epoch, result["metrics"], 0.0)]
+        best = kept_epoch(self.config, self.request, [*self.evaluations, *found])
+        segment = trained.trained[-1][0].dataset.segment_id  # they are stored where the last one is
+        states = [visit.state for visit, _ in trained.evaluated if visit.epoch == best]
+        return self._best_state(best, states[0], segment) if best is not None and states else None
+
+    def _best_state(self, epoch: int, state: StateSource, segment_id: int | None) -> BestState:
         key, replaced = self.config.mst_key, self.best.stored.table if self.best else None
-        return BestState(self.run_id, key, epoch, self.stored, best_table(self.run_id, key, epoch), replaced)
+        table = best_table(self.run_id, key, epoch)
+        return BestState(self.run_id, key, epoch, state, segment_id, table, replaced)
 
     def _free(self, visit: Visit) -> set[str]:
         """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""
@@ -249,6 +282,14 @@ class ConfigTraining:
 
     def _step(self, visit: Visit) -> Step:
         return visit if visit.kind == "evaluate" else self.number(visit)
+
+
+def evaluations(mst_key: int, epoch: int, found: Mapping[str, Mapping[str, Any]], elapsed: float) -> list[Evaluation]:
+    """What was found of a configuration after an epoch, by data set, and how long after the run had begun."""
+    return [
+        Evaluation(mst_key, epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
+        for dataset, value in found.items()
+    ]
 
 
 def add_parts(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:

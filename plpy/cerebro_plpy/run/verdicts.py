@@ -5,6 +5,7 @@ A search by patience is that callback for all configurations that have none.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable
 
 from cerebro_plpy.configs.config import Config
@@ -38,7 +39,7 @@ def verdict(config: Config, request: FitRequest, evaluations: Iterable[Evaluatio
     """What becomes of a configuration, of which these are the evaluations in the order of their epochs."""
     stopping = stopping_of(config, request.patience)
     if stopping is None:
-        return Verdict(None, None)
+        return Verdict(None, None, sys.maxsize)
     dataset, name = stopping.watched
     metrics = [LOSS, *config.metrics]
     place = [m.logged for m in metrics].index(name)

@@ -14,8 +14,9 @@ from cerebro_plpy.hopping.schedule import Tour, Visit
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit
 from cerebro_plpy.platform.state_tables import HOPPING, StoredState, replaced_table, state_table
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.verdicts import keeps_best
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def training_rows(request: FitRequest, config: Config, segment_id: int) -> Datas
     return Dataset(request.source, segment_id, buffers)
 
 
-def _evaluated(request: FitRequest, config: Config, segment_id: int) -> Iterator[tuple[str, Dataset]]:
+def evaluated_rows(request: FitRequest, config: Config, segment_id: int) -> Iterator[tuple[str, Dataset]]:
     """What a configuration is evaluated on of a segment, with what messages call it."""
     if request.spec.training_metrics:
         yield "training", training_rows(request, config, segment_id)
@@ -173,7 +174,7 @@ def evaluate_visit(
 ) -> EvaluateVisit:
     """An evaluation of the training partitions of segments, and of the validation partitions beside them."""
     visit = tour[0]
-    named = tuple(pair for v in tour for pair in _evaluated(request, config, v.segment_id))
+    named = tuple(pair for segment in tour for pair in evaluated_rows(request, config, segment.segment_id))
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}
     job = Job(
         "evaluate",
@@ -191,3 +192,14 @@ def evaluate_visit(
         state=state,
         job=job,
     )
+
+
+def evaluate_within(request: FitRequest, config: Config, visit: EvaluateVisit) -> EvaluateVisit:
+    """An evaluation that is all there is of its epoch, as part of a tour."""
+    total: dict[str, list[str]] = {}
+    # In an order that is always the same: sums depend on it, and who is stopped on them.
+    for name, dataset in sorted(visit.named, key=lambda each: each[1].segment_id):
+        total.setdefault(name, []).append(dataset.key)
+    names = tuple(name for name, _ in config.metrics)
+    kept = keeps_best(config, request)
+    return replace(visit, job=replace(visit.job, total=total), metrics=names, candidate=kept)

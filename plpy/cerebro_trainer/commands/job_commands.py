@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,7 +23,7 @@ from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, joining, serialization
 from cerebro_trainer.state.serialization import Origin
 from cerebro_trainer.wire import streams
-from cerebro_trainer.wire.fields import integer, integers, record, text, typed
+from cerebro_trainer.wire.fields import integer, integers, record, text, texts, typed
 from cerebro_trainer.wire.frames import Bytes, Message, Messages
 from cerebro_trainer.wire.streams import Reading
 
@@ -52,7 +52,7 @@ class Work:
         self._check_peer = check_peer
         self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
-        self._replaced: Snapshot | None = None
+        self._unstored: Mapping[str, Snapshot] = {}
         self._job: Job | None = None
         self._loading: Loading | None = None
         self._result_key = ""
@@ -63,7 +63,7 @@ class Work:
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
         self.abandon()
-        self._replaced = None
+        self._retain(texts(header, "unstored") if "unstored" in header else ())
         source = text(record(header, "state"), "source", choices=SOURCES)
         self._result_key = text(header, "result_key")
         self._sealed = header.get("sealed") is True
@@ -137,9 +137,9 @@ class Work:
         return self.replaced_state(header)
 
     def replaced_state(self, header: Header) -> Messages:
-        """The state that the newest job has replaced, in chunks; any thread may ask for it while that job is done."""
-        key, replaced = text(header, "key"), self._replaced
-        if replaced is None or replaced.key != key:
+        """A state that is still to be stored, in chunks; any thread may ask for it while a job is done."""
+        replaced = self._unstored.get(key := text(header, "key"))
+        if replaced is None:
             raise not_held(key, self._held)
         return replaced.chunks(integer(header, "chunk_bytes", minimum=1))
 
@@ -206,8 +206,15 @@ class Work:
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
         self.abandon()
-        self._held = self._replaced = None
+        self._held, self._unstored = None, {}
         self._specs.clear()
+
+    def _retain(self, keys: Collection[str]) -> None:
+        """Have the states of these names, which are still to be stored, whatever is done next; and no others."""
+        kept = {key: snapshot for key, snapshot in self._unstored.items() if key in keys}
+        if self._held and self._held.key in {*keys} - kept.keys():
+            kept[self._held.key] = Snapshot.of(self._held, self._origin.epochs)
+        self._unstored = kept
 
     def _spec(self, header: Header) -> ProgramSpec:
         """The program that a request names or brings; a name is remembered until `reset`."""
@@ -249,8 +256,6 @@ class Work:
             key = text(header, "key")
             if self._held != Held(key, program):
                 raise not_held(key, self._held)
-        if self._held and request.get("unstored") is True:
-            self._replaced = Snapshot.of(self._held, self._origin.epochs)
         if source == "kept":
             return None
         self._held = None
@@ -309,7 +314,7 @@ class Work:
             return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
         if kind == "restore":
             return RestoreJob(program, keys)
-        return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
+        return EvaluateJob.asked(program, keys, header) if kind == "evaluate" else PredictJob(program, keys)
 
     @contextmanager
     def _boundary(self) -> Iterator[None]:

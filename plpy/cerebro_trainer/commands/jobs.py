@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.forms import Forms, Wanted
 from cerebro_trainer.programs.protocol import FALLBACK, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.wire.fields import integer, record, typed
+from cerebro_trainer.wire.fields import integer, record, texts, typed
 
 
 class Job(ABC):
@@ -253,17 +254,30 @@ class RestoreJob(Job):
 
 
 class EvaluateJob(Job):
-    """Loss and metrics of a config over one or two datasets, as sums that add up over segments."""
+    """Loss and metrics of a config over datasets, as sums that add up over segments; final ones of those whose `total`
+    is all there is."""
 
-    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+    def __init__(self, program: Program, datasets: tuple[str, ...], total: Mapping[str, Sequence[str]]) -> None:
         super().__init__(program, datasets)
+        self._total = total
+        self._seconds = 0.0
         self._rows = dict.fromkeys(datasets, 0)
         self._sums: dict[str, Sums] = {dataset: program.no_sums() for dataset in datasets}
         self._ends = dict.fromkeys(datasets, time.time())
 
+    @classmethod
+    def asked(cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]) -> EvaluateJob:
+        """As a request says it; datasets in `total` are named by what is added up."""
+        asked = record(header, "total") if "total" in header else {}
+        total = {name: texts(asked, name) for name in asked}
+        if not {key for keys in total.values() for key in keys} <= set(datasets):
+            raise RequestError(f'"total" names other datasets than {list(datasets)}: {total}'[:300])
+        return cls(program, datasets, total)
+
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        added = zip(self._sums[dataset], self.program.evaluate(buffer), strict=True)
-        self._sums[dataset] = [[old + new for old, new in zip(*pair, strict=True)] for pair in added]
+        began = time.perf_counter()
+        self._sums[dataset] = added(self._sums[dataset], self.program.evaluate(buffer))
+        self._seconds += time.perf_counter() - began
         self._rows[dataset] += buffer.rows
         self._ends[dataset] = time.time()
 
@@ -279,7 +293,18 @@ class EvaluateJob(Job):
         return {
             "datasets": {dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()},
             "ended_at": self._ends,
+            "seconds": self._seconds,
+            "metrics": {name: self.program.results(self._added(keys)) for name, keys in self._total.items()},
         }
+
+    def _added(self, datasets: Sequence[str]) -> Sums:
+        """The sums of these, added up in their order: it decides the last bits."""
+        return reduce(added, (self._sums[dataset] for dataset in datasets), self.program.no_sums())
+
+
+def added(sums: Sums, others: Sums) -> Sums:
+    """Sums of more rows than before."""
+    return [[one + other for one, other in zip(*pair, strict=True)] for pair in zip(sums, others, strict=True)]
 
 
 class PredictJob(Job):

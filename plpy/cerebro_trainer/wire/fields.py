@@ -56,6 +56,12 @@ def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return values
 
 
+def texts(header: Mapping[str, Any], name: str) -> list[str]:
+    """A field that is a list of texts."""
+    values = typed(header, name, list)
+    return [text({name: value}, name) for value in values]
+
+
 def integers(header: Mapping[str, Any], name: str) -> list[int]:
     """A field that is a list of integers."""
     values = typed(header, name, list)

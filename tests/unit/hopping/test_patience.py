@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.hopping.patience import Patience, Verdict
+from cerebro_plpy.hopping.patience import Patience
 
 # What float32 tells apart as float64 does, in which Keras compares.
 NUMBERS = st.integers(-8, 8).map(lambda n: n / 4)
@@ -45,7 +45,18 @@ def test_it_decides_as_keras_does(early_stopping: type, rule: Patience, values: 
             stopped = epoch + 1
             break
     best = None if keras.best is None else keras.best_epoch + 1
-    assert rule.judge(enumerate(values, 1)) == Verdict(best, stopped)
+    assert rule.judge(enumerate(values, 1))[:2] == (best, stopped)
+
+
+@trials(100)
+@given(rule=RULES, values=st.lists(NUMBERS, max_size=12), others=st.lists(NUMBERS, max_size=12))
+def test_what_is_certain_to_go_on_does_so_whatever_the_next_values_are(
+    rule: Patience, values: list[float], others: list[float]
+) -> None:
+    found = rule.judge(enumerate(values, 1))
+    after = rule.judge(enumerate([*values, *others[: found.certain]], 1))
+    assert found.stopped is not None or after.stopped is None
+    assert found.stopped is None or found.certain == 0
 
 
 @trials(100)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate, count, pairwise, product
+from itertools import accumulate, count, groupby, pairwise, product
 from random import Random
 
 import pytest
@@ -23,13 +23,10 @@ from cerebro_plpy.hopping.schedule import (
     ConfigProgress,
     Kind,
     Plan,
-    Policy,
-    Preference,
     Tour,
     Visit,
     abandon,
     begin,
-    choose,
     complete,
     end,
     epoch_completed,
@@ -39,6 +36,7 @@ from cerebro_plpy.hopping.schedule import (
     start,
     stop,
 )
+from cerebro_plpy.hopping.tours import Policy, Preference, Reach, choose
 from cerebro_plpy.records import dataclass, field, replace
 
 Seconds = Callable[[Visit], float]
@@ -69,7 +67,7 @@ class Simulation:
     vanishes: Callable[[Visit], bool] = lambda visit: False
     checks: Callable[[Mapping[int, ConfigProgress], set[int]], None] = lambda configs, idle: None
     choice: Callable[..., tuple[tuple[int, Tour], ...]] = choose
-    most: int = 1  # visits of a tour
+    reach: Reach = Reach(1)
     log: list[Logged] = field(default_factory=list)
 
     def run(self) -> float:
@@ -78,7 +76,7 @@ class Simulation:
         idle, now, number = set(self.plan.workers.values()), 0.0, count()
         events: list[tuple[float, int, int, Tour, list[float]]] = []
         while True:
-            for worker, tour in self.choice(self.plan, configs, tuple(idle), self.policy, lambda progress: self.most):
+            for worker, tour in self.choice(self.plan, configs, tuple(idle), self.policy, lambda progress: self.reach):
                 idle.remove(worker)
                 key = tour[0].mst_key
                 configs[key] = begin(configs[key], tour)
@@ -150,8 +148,9 @@ def simulations(draw: st.DrawFn) -> Simulation:
     rings = [rotation(keys, plan.segments), foremost(keys, plan.segments)]
     policies: list[Policy] = [Longest(), Longest(measured), *rings, replay(orders)]
     policy = draw(st.sampled_from(policies[:2] if plan.averaging else policies))
-    most = 1 if plan.averaging else draw(st.sampled_from([1, 2, 9]))
-    return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy, most=most)
+    reach = Reach(1) if plan.averaging else Reach(draw(st.sampled_from([1, 2, 9])), draw(st.sampled_from([0, 1, 2, 9])))
+    seconds = lambda visit: durations[visit.mst_key] + jitter * random.random()  # noqa: E731
+    return Simulation(plan, keys, seconds, policy, reach=reach)
 
 
 def due(simulation: Simulation) -> set[Visit]:
@@ -253,9 +252,12 @@ def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
     configs = {key: start(plan, key) for key in keys}
     shuffled = {key: configs[key] for key in reversed(keys)}
     workers = sorted(set(plan.workers.values()))
-    answer = choose(plan, configs, workers, simulation.policy, lambda progress: simulation.most)
-    assert answer == choose(plan, shuffled, workers[::-1], simulation.policy, lambda progress: simulation.most)
-    assert all(1 <= len(tour) <= simulation.most for _, tour in answer)
+    answer = choose(plan, configs, workers, simulation.policy, lambda progress: simulation.reach)
+    assert answer == choose(plan, shuffled, workers[::-1], simulation.policy, lambda progress: simulation.reach)
+    for _, tour in answer:
+        kinds = [kind for kind, _ in groupby(visit.kind for visit in tour)]
+        assert 1 <= len([visit for visit in tour if visit.kind == tour[0].kind]) <= simulation.reach.visits
+        assert kinds[0] == "evaluate" or kinds.count("evaluate") <= simulation.reach.evaluations
 
 
 @given(simulations())
@@ -306,7 +308,7 @@ def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_the
             behind = {plan.workers[segment] for other in configs if other > key for segment in taken[other]}
             assert not workers & behind, "who is foremost goes first"
 
-    run = Simulation(plan, keys, simulation.seconds, Watched(), checks=check, most=1)
+    run = Simulation(plan, keys, simulation.seconds, Watched(), checks=check)
     run.run()
     assert orders_of(run.log) == {
         (key, epoch): visited(plan, key, ring.order(key, epoch))
@@ -344,7 +346,7 @@ def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(simulation: Si
         assert not idle or all(key in homes for key in at_rest)
 
     run = Simulation(plan, keys, simulation.seconds, foremost(keys, plan.segments), choice=Residence().choose)
-    run.most = random.choice([1, 2, 9])
+    run.reach = Reach(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
     run.checks, run.fails = check, lambda visit: random.random() < 0.2
     run.run()
     done = [item for item in run.log if item.completed]
@@ -372,7 +374,7 @@ def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed:
         assert not idle or not any(each.waiting and not each.running for each in configs.values())
 
     run = Simulation(plan, keys, simulation.seconds, random.choice(policies), choice=Residence(programs).choose)
-    run.most = random.choice([1, 2, 9])
+    run.reach = Reach(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
     run.checks, run.fails = check, lambda visit: random.random() < 0.2
     run.run()
     done = [item for item in run.log if item.completed]
@@ -587,7 +589,7 @@ def test_configs_spread_over_the_segments_from_their_own_places() -> None:
     plan, keys = plan_of(3), (30, 20, 10)
     spread = [(0, 10, 0), (1, 20, 1), (2, 30, 2)]
     for policy in (Longest(), rotation(keys, plan.segments), rotation(keys[::-1], plan.segments)):
-        chosen = choose(plan, {key: start(plan, key) for key in keys}, (2, 1, 0), policy, lambda progress: 1)
+        chosen = choose(plan, {key: start(plan, key) for key in keys}, (2, 1, 0), policy, lambda progress: Reach(1))
         assert sorted((worker, visit.mst_key, visit.segment_id) for worker, (visit,) in chosen) == spread
 
 
@@ -597,7 +599,7 @@ def test_workers_do_not_begin_with_the_same_program() -> None:
     begun = {key: start(plan, key) for key in programs}
 
     def first(seconds: Mapping[tuple[int, Kind], float]) -> set[int]:
-        chosen = choose(plan, begun, (0, 1, 2), Longest(seconds, programs), lambda progress: 1)
+        chosen = choose(plan, begun, (0, 1, 2), Longest(seconds, programs), lambda progress: Reach(1))
         return {tour[0].mst_key for _, tour in chosen}
 
     assert first({}) == {1, 4, 6}
@@ -701,4 +703,4 @@ def test_impossible_plans_and_orders_are_refused() -> None:
     with pytest.raises(ValueError, match="without a worker"):
         Plan(1, (1, 2), {1: 1})
     with pytest.raises(ValueError, match="leaves out"):
-        choose(plan_of(2), {1: start(plan_of(2), 1)}, (0, 1), replay({(1, 1): [0]}), lambda progress: 1)
+        choose(plan_of(2), {1: start(plan_of(2), 1)}, (0, 1), replay({(1, 1): [0]}), lambda progress: Reach(1))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.placement import share_segments
 from cerebro_plpy.hopping.policies import Longest
-from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, begin, choose, complete, start
+from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, begin, complete, start
+from cerebro_plpy.hopping.tours import Reach, choose
 from cerebro_plpy.hopping.widths import SHORT, WORTH, Work, promise, span, workers
 
 EPOCHS = 2
@@ -29,7 +30,7 @@ def simulated(seconds: list[float], segments: int, count: int) -> float:
     idle, now, events = set(range(count)), 0.0, list[tuple[float, int]]()
     under_way = {}
     while True:
-        for worker, tour in choose(plan, configs, tuple(idle), Longest(visits), lambda _: 1):
+        for worker, tour in choose(plan, configs, tuple(idle), Longest(visits), lambda _: Reach(1)):
             idle.remove(worker)
             configs[tour[0].mst_key] = begin(configs[tour[0].mst_key], tour)
             under_way[worker] = tour

@@ -284,7 +284,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("train", program=PROGRAM, program_key="p", compilation="c", forms=FORMS, callbacks=SHOWN, sealed=False,
               **{**TRAINING, "fit": {**FIT, "steps_per_epoch": 1, "class_weight": [1.0, 2.0]}}),
         FINISH, ask("state_get", key="k", chunk_bytes=100),
-        begun("train", **TRAINING, program=None, program_key="p", unstored=True),
+        begun("train", **TRAINING, program=None, program_key="p", unstored=["k"]),
         ask("state_get", key="k", chunk_bytes=100, aside=1), FINISH,
         begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p", datasets=["d"]),
     ],
@@ -295,6 +295,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
     ],
     "mean": [begun("average", {"source": "new", "seed": 1, "shares": [1]}, datasets=[]), FINISH],
     "evaluate": [*DATASET, begun("evaluate", datasets=["d"], callbacks=SHOWN), FINISH],
+    "total": [*DATASET, begun("evaluate", datasets=["d"], total={"training": ["d"]}), FINISH],
     "sealed": [
         begun("evaluate", {"source": "weights", "seed": 1}, datasets=["d"], sealed=True),
         ask("state", bytes(8), sealed=True), STREAMED[1], FINISH,

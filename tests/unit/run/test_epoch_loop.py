@@ -41,6 +41,7 @@ from cerebro_plpy.platform.protocol import (
     BestState,
     EvaluateVisit,
     JoinedState,
+    TourVisit,
     Trained,
     TrainVisit,
     VisitResult,
@@ -127,6 +128,13 @@ class Session:
         """Nothing is held."""
 
 
+def tasks_of(visit: TourVisit) -> list[tuple[Any, ...]]:
+    """What attempts at a visit are counted for; one that evaluates is several."""
+    if isinstance(visit, TrainVisit):
+        return [("train", visit.mst_key, visit.visit_no)]
+    return [("evaluate", visit.mst_key, visit.epoch, segment) for segment in visit.segments]
+
+
 @dataclass
 class Unreliable:
     """A platform that keeps the laws' account and fails where it was told to."""
@@ -151,7 +159,7 @@ class Unreliable:
     streams: bool = False  # whether no worker keeps its segments
     longest: int = 0
     unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
-    begun: dict[int, Sequence[TrainVisit]] = field(default_factory=dict)  # by worker, beside what is unstored
+    begun: dict[int, Sequence[TourVisit]] = field(default_factory=dict)  # by worker, beside what is unstored
     stored_beside: int = 0
     gone_on: int = 0  # tours of a config from a state that was still to be stored
     evaluations: frozenset[int] = frozenset()  # epochs that end with one
@@ -164,7 +172,7 @@ class Unreliable:
         assert worker.number not in {*self.unstored, *self.begun}
         yield Statement("release")
 
-    def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+    def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         assert worker.number not in self.unstored, "a trainer has one state at a time"
         with self._alone("workers", worker.number):
             made = tour[:1] if self.streams else tour
@@ -172,24 +180,24 @@ class Unreliable:
             return self._leave(worker, made)
 
     def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
-        assert trained is self.unstored[worker.number]
+        assert trained.visits is self.unstored[worker.number].visits
         return not self.streams
 
-    def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
+    def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
         with self._alone("workers", worker.number):
             yield from self._take_up(worker, tour, tour)
             self.begun[worker.number] = tour
 
-    def finish(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+    def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         assert worker.number not in self.unstored and self.begun[worker.number] is tour
         with self._alone("workers", worker.number), self._in_vain(worker, tour):
             yield Statement("finish")
             self._fail(worker, tour, next(self.faults))
             return self._leave(worker, tour)
 
-    def _take_up(self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]) -> Iterator[Statement]:
+    def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
         key, unstored = tour[0].mst_key, self.unstored.get(worker.number)
-        ahead = len(unstored.visits) if unstored and unstored.visits[0].mst_key == key else 0
+        ahead = len(unstored.trained) if unstored and unstored.visits[0].mst_key == key else 0
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
         assert ahead or key not in self.places["configs"], "but where its worker's trainer has its state"
         self._check_tour(tour, self.visits[key] + ahead)
@@ -197,12 +205,13 @@ class Unreliable:
         self.hosts.setdefault(key, set()).add(worker.number)
         self.places["configs"].add(key)
         with self._in_vain(worker, tour):
-            self._count(("train", key, tour[0].visit_no), tour[0].attempt)
+            ((task, *_), *_) = map(tasks_of, tour)
+            self._count(task, tour[0].attempt)
             yield Statement("work")
             self._fail(worker, tour, next(self.faults))
 
     @contextmanager
-    def _in_vain(self, worker: Worker, tour: Sequence[TrainVisit]) -> Iterator[None]:
+    def _in_vain(self, worker: Worker, tour: Sequence[TourVisit]) -> Iterator[None]:
         """Nobody works on a tour any more where it is cancelled, or has a fault."""
         try:
             yield
@@ -213,30 +222,48 @@ class Unreliable:
                 del self.unstored[worker.number]
             raise
 
-    def _leave(self, worker: Worker, made: Sequence[TrainVisit]) -> Trained:
+    def _leave(self, worker: Worker, made: Sequence[TourVisit]) -> Trained:
         """What was trained is known, and nobody but the trainer has it."""
         self.begun.pop(worker.number, None)
-        self.longest, self.measured = max(self.longest, len(made)), True
-        result = {"rows": 2, "seconds": 1.0, "timings": {"f": {**TIMING}}, "fallback": "it cannot be traced"}
-        self.unstored[worker.number] = Trained(made, [{**result, "warnings": ()} for _ in made])
+        results: list[dict[str, Any]] = []
+        for visit in made:
+            if results and not math.isfinite(
+                results[-1].get("metrics", {"training": {"loss": 0.0}})["training"]["loss"]
+            ):
+                break
+            trained = {"rows": 2, "seconds": 1.0, "timings": {"f": {**TIMING}}, "fallback": "it cannot be traced"}
+            results.append({**trained, "warnings": ()} if isinstance(visit, TrainVisit) else self._metrics(visit))
+        self.unstored[worker.number] = Trained(made[: len(results)], results)
+        self.longest = max(self.longest, len(self.unstored[worker.number].trained))
+        self.measured = True
         return self.unstored[worker.number]
 
+    def _metrics(self, visit: EvaluateVisit) -> dict[str, Any]:
+        """What comes of an evaluation within a tour."""
+        count, loss = len(visit.segments), sum(self._losses(visit).values())
+        return {"seconds": 0.0, "metrics": {"training": {"loss": loss, "metrics": [2.0 * count]}}}
+
+    def _losses(self, visit: EvaluateVisit) -> dict[int, float]:
+        return {s: self.losses.get((visit.mst_key, visit.epoch), float(s)) for s in visit.segments}
+
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
-        assert self.unstored[worker.number] is trained, "what the trainer still has"
-        made, key = trained.visits, trained.visits[0].mst_key
+        assert self.unstored[worker.number].visits is trained.visits, "what the trainer still has"
+        made, key = [visit for visit, _ in trained.trained], trained.visits[0].mst_key
         last, before = made[-1], self.remains.get(made[-1].state_table, set())
         segment = last.dataset.segment_id
         assert last.emptied or segment not in before, "no state is mixed up with another one"
         self.remains[last.state_table] = {segment, *(() if last.emptied else before)}
-        with self._alone("workers", worker.number), self._in_vain(worker, made):
+        with self._alone("workers", worker.number), self._in_vain(worker, trained.visits):
             yield Statement("store")
             fault = next(self.faults)
-            self._fail(worker, self.begun.get(worker.number, made), None if fault is ConfigFailure else fault)
+            charged = self.begun.get(worker.number, trained.visits)
+            self._fail(worker, charged, None if fault is ConfigFailure else fault)
         del self.unstored[worker.number]
         begun = self.begun.get(worker.number)
         self.stored_beside += begun is not None
         if begun is None or begun[0].mst_key != key:
             self.places["configs"].discard(key)
+        self._log_evaluations(trained)
         self.visits[key] += len(made)
         results = [
             VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None) for visit in made
@@ -245,7 +272,23 @@ class Unreliable:
         self.done.setdefault(key, []).extend(zip(visits, results, strict=True))
         return results
 
-    def _fail(self, worker: Worker, charged: Sequence[TrainVisit], fault: Fault) -> None:
+    def _log_evaluations(self, trained: Trained) -> None:
+        """Evaluations that were stored with a tour, and the best state with them."""
+        key = trained.visits[0].mst_key
+        made = self.visits[key]
+        for visit in trained.visits:
+            made += isinstance(visit, TrainVisit)
+            if isinstance(visit, EvaluateVisit):
+                assert ("evaluate", key, visit.epoch, visit.segments[0]) not in self.attempts, "who failed is alone"
+                self.attempts.update(tasks_of(visit))
+                self.evaluated += [(key, visit.epoch, segment) for segment in visit.segments]
+                self.made[key, visit.epoch] = made
+                assert visit.candidate or trained.best is None
+        if best := trained.best:
+            assert best.epoch in [visit.epoch for visit, _ in trained.evaluated]
+            self.best[key] = Kept(best.epoch, best.kept)
+
+    def _fail(self, worker: Worker, charged: Sequence[TourVisit], fault: Fault) -> None:
         """Raise a fault in such a tour; what the trainer had beside it is gone, and costs nobody an attempt."""
         if fault is None:
             return
@@ -253,7 +296,7 @@ class Unreliable:
             unstored = self.unstored.pop(worker.number, None)
             tours = [charged, *([unstored.visits] if unstored and unstored.visits is not charged else [])]
             for tour in tours:
-                first, *others = [("train", visit.mst_key, visit.visit_no) for visit in tour]
+                first, *others = [task for visit in tour for task in tasks_of(visit)]
                 if fault is ConnectionFailure:  # all may have been logged
                     self.attempts.update(others)
                     self.free.update(others)
@@ -265,15 +308,18 @@ class Unreliable:
         self.places["configs"].discard(charged[0].mst_key)
         raise fault(f"{fault.__name__} in {charged}")
 
-    def _check_tour(self, tour: Sequence[TrainVisit], made: int) -> None:
+    def _check_tour(self, tour: Sequence[TourVisit], made: int) -> None:
         """Its visits begin where the last success ended, and follow one another; one that is tried again is alone."""
         key = tour[0].mst_key
-        for number, visit in enumerate(tour, made):
-            self._check_forms(visit.job.forms or {})
-            assert visit.state.key == f"{RUN_ID}/{key}/{number}", "the state of the last success"
-            assert visit.visit_no == number + 1 and visit.mst_key == key
-        assert not self.evaluations & {visit.epoch for visit in tour if visit.epoch != tour[-1].epoch}
-        assert len({visit.state_table for visit in tour}) == 1
+        for visit in tour:
+            assert visit.state.key == f"{RUN_ID}/{key}/{made}", "the state of the last success"
+            if isinstance(visit, TrainVisit):
+                self._check_forms(visit.job.forms or {})
+                made += 1
+                assert visit.visit_no == made and visit.mst_key == key
+        evaluated = {visit.epoch for visit in tour if isinstance(visit, EvaluateVisit)}
+        assert evaluated >= self.evaluations & {visit.epoch for visit in tour if visit.epoch != tour[-1].epoch}
+        assert len({visit.state_table for visit in tour if isinstance(visit, TrainVisit)}) == 1
         assert len(tour) == 1 or tour[0].attempt == 1
 
     @property
@@ -318,8 +364,7 @@ class Unreliable:
             yield from self._work([("evaluate", *place) for place in asked], visit.attempt)
         self.evaluated += places
         self.made[visit.mst_key, visit.epoch] = self.visits[visit.mst_key]
-        losses = {s: self.losses.get((visit.mst_key, visit.epoch), float(s)) for s in visit.segments}
-        return {s: {"training": {"rows": 1, "sums": [[1.0, loss]]}} for s, loss in losses.items()}
+        return {s: {"training": {"rows": 1, "sums": [[1.0, loss]]}} for s, loss in self._losses(visit).items()}
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
@@ -352,12 +397,12 @@ class Unreliable:
     def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         visit, result = self.done[best.mst_key][-1]
         assert result.state_table
-        assert best.state == StoredState(result.state_table, visit.segment_id), "the newest state"
+        assert best.state.stored == StoredState(result.state_table, visit.segment_id), "the newest state"
         assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), "no visit came after it"
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
             yield from self._work([("keep",)], 1)
-        self.best[best.mst_key] = Kept(best.epoch, StoredState(best.table, best.state.segment_id))
-        return self.best[best.mst_key].stored
+        self.best[best.mst_key] = Kept(best.epoch, best.kept)
+        return best.kept
 
     def evaluated_epoch(self, mst_key: int) -> int:
         """The epoch that a config was last evaluated after."""
@@ -696,9 +741,7 @@ def test_no_more_workers_are_at_work_than_the_request_has(
             self.look()
             return super()._work(tasks, attempt)
 
-        def _take_up(
-            self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]
-        ) -> Iterator[Statement]:
+        def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
             self.look()
             return super()._take_up(worker, tour, made)
 
@@ -734,12 +777,23 @@ def test_visits_of_one_worker_wait_together_for_their_commit(schedule: str, comm
     assert len(trial.platform.trained) == 12
 
 
-@pytest.mark.parametrize(("evaluated", "visits"), [({2, 4}, 8), ({1, 2, 3, 4}, 4), ({4}, 14)])
-def test_visits_wait_for_no_commit_beyond_an_evaluation(evaluated: set[int], visits: int) -> None:
-    """The first two are made alone: what a hop takes is known when the first is stored, beside the second."""
+@pytest.mark.parametrize(("evaluated", "visits"), [({2, 4}, 8), ({1, 2, 3, 4}, 12), ({4}, 14)])
+def test_visits_wait_for_their_commit_with_the_evaluations_between(evaluated: set[int], visits: int) -> None:
+    """The first two are made alone: what a hop takes is known when the first is stored, beside the second. And but one
+    evaluation is among the next ones: how long it takes is not known."""
     trial = tried(requested(1, 4, 4, evaluated, RESIDENT, commit_seconds=99), 1, repeat(None), [1])
     assert trial.platform.longest == visits
     assert len(trial.platform.trained) == 16
+
+
+@pytest.mark.parametrize(("patience", "visits"), [(1, 4), (2, 8), (3, 12), (9, 13)])
+def test_visits_wait_for_no_commit_beyond_an_evaluation_that_may_be_the_end(patience: int, visits: int) -> None:
+    """All epochs are alike, so that the first one is the best, and each other one brings the end nearer."""
+    fit = f"batch_size=1, callbacks=[EarlyStopping(monitor='loss', patience={patience})]"
+    request = requested(1, 4, 9, set(range(1, 10)), RESIDENT, fit=fit, commit_seconds=13)
+    trial = tried(request, 1, repeat(None), [1])
+    assert trial.platform.longest == visits
+    assert len(trial.platform.trained) == 4 * min(9, patience + 1)
 
 
 @pytest.mark.parametrize(
@@ -1041,9 +1095,7 @@ def test_an_act_holds_from_the_next_visit_on(
     ]
 
     class Watched(Unreliable):
-        def _take_up(
-            self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]
-        ) -> Iterator[Statement]:
+        def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
             assert log.late() == []
             return super()._take_up(worker, tour, made)
 
@@ -1082,8 +1134,9 @@ class Copying(Unreliable):
         self.ahead = math.inf  # there is more to do
         return f"copy_{mst_key}"
 
-    def _take_up(self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]) -> Iterator[Statement]:
+    def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
         first, key = tour[0], tour[0].mst_key
+        assert isinstance(first, TrainVisit)
         assert (f"copy_{key}" in first.state.sql) == (key in self.starts and first.visit_no == 1)
         assert key in self.copies or key not in self.starts
         return super()._take_up(worker, tour, made)
@@ -1378,7 +1431,8 @@ def test_a_replay_ends_where_the_budget_did(
     assert ends(second) == ends(first)
     # What was cancelled came to its end all the same, and was the last: nothing is left that a replay could stop.
     whole = first.orchestrator.stopped & second.log.completed
-    late = set() if request.spec.epochs in request.spec.evaluate_epochs else whole
+    last = request.spec.epochs
+    late = {key for key in whole if last not in request.spec.evaluate_epochs or found[key] == last}
     assert second.log.stopped == {key: reason for key, reason in first.log.stopped.items() if key not in late}
 
     def evaluated(trial: Trial) -> dict[tuple[int, int], float]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.schedule import Visit
-from cerebro_plpy.platform.protocol import Trained
+from cerebro_plpy.hopping.tours import Reach
+from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit
 from cerebro_plpy.run.measurements import HOPS, Measurements
 from cerebro_plpy.run.tasks import Storing, Visiting
 from cerebro_plpy.run.timings import Timings
@@ -36,7 +37,7 @@ def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int 
             {"seconds": seconds, "timings": {}, "fallback": None, "warnings": ()} for seconds in visits
         ]
         tour = tuple(Visit(1, 1, segment, "train") for segment in range(len(visits)))
-        trained = Trained((), results)
+        trained = Trained([object.__new__(TrainVisit) for _ in visits], results)
         found.take(worker, training, trained)
         # Beside other visits: how long their worker had to do with them is known beforehand.
         task = Storing(tour, trained, worker, around + sum(visits), beside=Visiting(tour, 0.0))
@@ -46,25 +47,34 @@ def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int 
 
 @given(st.integers(0, 10))
 def test_the_first_visit_of_a_program_is_made_alone(commit_seconds: int) -> None:
-    assert measured([(1.0, [0.1])], commit_seconds).together(trained_by("another")) == 1
+    assert measured([(1.0, [0.1])], commit_seconds).together(trained_by("another")) == Reach(1)
 
 
 @given(st.lists(st.tuples(SECONDS, st.lists(SECONDS, min_size=1, max_size=3)), min_size=1, max_size=4))
 def test_visits_that_are_not_shorter_than_a_hop_are_made_alone(jobs: list[tuple[float, list[float]]]) -> None:
     shortest, hop = min(second for _, visits in jobs for second in visits), min(around for around, _ in jobs)
     together = measured(jobs).together(trained_by("one"))
-    assert together >= 1
+    assert together.visits >= 1 >= together.evaluations
     if shortest >= hop + 1e-6:  # sums of floats
-        assert together == 1
+        assert together == Reach(1)
 
 
 def test_short_visits_train_as_long_as_a_few_hops() -> None:
     """What was shortest counts, for others waited or compiled."""
-    assert measured([(3.0, [9.0]), (1.0, [0.1]), (2.0, [0.2, 0.3])]).together(trained_by("one")) == pytest.approx(
-        HOPS / 0.1, abs=1
-    )
+    reach = measured([(3.0, [9.0]), (1.0, [0.1]), (2.0, [0.2, 0.3])]).together(trained_by("one"))
+    assert abs(reach.visits - HOPS / 0.1) <= 1
+    assert reach.evaluations == 1, "how long one takes is not known yet"
+
+
+def test_evaluations_take_their_time_too() -> None:
+    found = measured([(1.0, [0.1])])
+    visits: list[Any] = [object.__new__(TrainVisit), object.__new__(EvaluateVisit)]
+    trained = {"seconds": 0.1, "timings": {}, "fallback": None, "warnings": ()}
+    found.take(cast(Any, None), trained_by("one"), Trained(visits, [trained, {"seconds": 0.3}]))
+    reach = found.together(trained_by("one"))
+    assert abs(reach.visits - HOPS / 0.4) <= 1 and reach.evaluations == reach.visits
 
 
 @pytest.mark.parametrize(("commit_seconds", "together"), [(0, 1), (4, 1), (5, 1), (12, 2), (60, 12)])
 def test_long_visits_wait_for_their_commit_no_longer_than_they_may(commit_seconds: int, together: int) -> None:
-    assert measured([(1.0, [5.0])], commit_seconds).together(trained_by("one")) == together
+    assert measured([(1.0, [5.0])], commit_seconds).together(trained_by("one")).visits == together

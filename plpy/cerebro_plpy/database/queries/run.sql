@@ -197,9 +197,11 @@ FROM cerebro.config_log c JOIN cerebro.visit v USING (run_id, mst_key)
 WHERE c.run_id = %s::bigint AND v.epoch <= c.best_epoch AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC
 
 -- name: metrics
+-- They are there already where a session was lost just after it had committed its tour, which is made again.
 INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
 SELECT %s::bigint, %s::integer, %s::integer, m.dataset, m.name, m.value::double precision
 FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value text)
+ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
 
 -- name: end
 -- The time of the statement: Greenplum makes the change on every segment, and it must be the same there.

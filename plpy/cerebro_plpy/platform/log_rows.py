@@ -1,0 +1,43 @@
+"""What the log says of visits, as their trainer's results tell it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cerebro_plpy.platform.protocol import EvaluateVisit
+
+LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds")
+"""Columns of a visit that `logged` has the values of."""
+Result = Mapping[str, Any]
+
+
+def logged(result: Result) -> tuple[object, ...]:
+    """What the log says of a visit that trained."""
+    return tuple(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds"))
+
+
+def end(result: Result) -> float:
+    """When a visit ended; an evaluation has an end for each data set."""
+    ended = result["ended_at"]
+    return float(max(ended.values()) if isinstance(ended, Mapping) else ended)
+
+
+def by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]]:
+    """What an evaluation found: by segment, per data set (training, validation) its rows and sums."""
+    found: dict[int, dict[str, Any]] = {}
+    for name, dataset in visit.named:
+        found.setdefault(dataset.segment_id, {})[name] = result["datasets"][dataset.key]
+    return found
+
+
+def evaluations(visit: EvaluateVisit, result: Result, began: float | None) -> list[dict[str, Any]]:
+    """A row for each segment of an evaluation, the first of which `began` then, and each other one when the one before
+    it had ended."""
+    rows = []
+    for segment, parts in by_segment(visit, result).items():
+        ended = max(result["ended_at"][each.key] for each in visit.datasets if each.segment_id == segment)
+        count = sum(part["rows"] for part in parts.values())
+        rows.append({"segment_id": segment, "started_at": began, "ended_at": ended, "rows": count})
+        began = ended
+    return rows
