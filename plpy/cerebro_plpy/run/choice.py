@@ -16,7 +16,7 @@ from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.tasks import Storing
 from cerebro_plpy.run.training import ConfigTraining
-from cerebro_plpy.run.verdicts import verdict
+from cerebro_plpy.run.verdicts import keeps_best, verdict
 
 
 class Choice:
@@ -89,8 +89,11 @@ class Choice:
         request = self._request
         if training.config.fit.callbacks.board is not None:
             return 0
+        if request.search:
+            return 1
         certain = verdict(training.config, request, training.evaluations).certain
-        return 1 if request.search else min(certain, sys.maxsize - 1) + 1
+        held = self._measurements.held(training) if keeps_best(training.config, request) else certain
+        return min(certain, held, sys.maxsize - 1) + 1
 
     def _until_copied(self, training: ConfigTraining) -> int:
         """How many visits a configuration may make until it has a state from which a clone is to begin."""

@@ -20,6 +20,8 @@ from cerebro_plpy.run.training import ConfigTraining
 HOPS = 4.0
 """Visits that are shorter than a hop train together for as long as so many."""
 SHORTEST = 1e-6
+HELD_BYTES = 64 << 20
+"""What the states of a tour may take that its trainer holds because one of them may be the best."""
 
 
 class Measurements:
@@ -35,6 +37,7 @@ class Measurements:
         self._hop = math.inf
         self._visits: dict[object, float] = {}  # by what is compiled for them
         self._evaluations: dict[object, float] = {}  # those within tours
+        self._state_bytes: dict[object, int] = {}
 
     def forms(self, training: ConfigTraining, worker: Worker) -> Known:
         """What is known of the forms of a configuration's program on a worker."""
@@ -52,6 +55,10 @@ class Measurements:
             return Reach(1)
         return Reach(visits, 1 if evaluation is None else visits)
 
+    def held(self, training: ConfigTraining) -> int:
+        """How many states of a configuration its trainer may hold beside the newest."""
+        return HELD_BYTES // self._state_bytes.get(training.compilation, HELD_BYTES + 1)
+
     def take(self, worker: Worker, training: ConfigTraining, trained: Trained) -> None:
         """Visits were trained. What took least counts: others waited, or compiled."""
         key = training.config.mst_key
@@ -61,6 +68,7 @@ class Measurements:
         for _, result in trained.trained:
             shortest = self._visits.get(training.compilation, math.inf)
             self._visits[training.compilation] = min(result["seconds"], shortest)
+            self._state_bytes[training.compilation] = result["state_bytes"]
             if result["timings"]:
                 self._timings.add(training.situation(worker), result["timings"])
                 self._log.add_timings(training.situation(worker), result["timings"])

@@ -74,6 +74,7 @@ TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
 MEASURED = (Measured("mean_absolute_error", "mean_absolute_error"),)
 RESIDENT, BESIDE, ROOM = "resident", "beside", 1_000
+STATE_BYTES = 1 << 20
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
 Fault: TypeAlias = type[CerebroError] | None
 
@@ -232,6 +233,7 @@ class Unreliable:
             ):
                 break
             trained = {"rows": 2, "seconds": 1.0, "timings": {"f": {**TIMING}}, "fallback": "it cannot be traced"}
+            trained |= {"state_bytes": STATE_BYTES}
             results.append({**trained, "warnings": ()} if isinstance(visit, TrainVisit) else self._metrics(visit))
         self.unstored[worker.number] = Trained(made[: len(results)], results)
         self.longest = max(self.longest, len(self.unstored[worker.number].trained))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.hopping.tours import Reach
 from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit
-from cerebro_plpy.run.measurements import HOPS, Measurements
+from cerebro_plpy.run.measurements import HELD_BYTES, HOPS, Measurements
 from cerebro_plpy.run.tasks import Storing, Visiting
 from cerebro_plpy.run.timings import Timings
 
+STATE_BYTES = 1 << 20
+RESULT: Mapping[str, Any] = {"timings": {}, "fallback": None, "warnings": (), "state_bytes": STATE_BYTES}
 SECONDS = st.floats(0.0, 100.0)
 
 
@@ -34,7 +36,8 @@ def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int 
     worker: Any = SimpleNamespace()
     for around, visits in jobs:
         results: list[dict[str, Any]] = [
-            {"seconds": seconds, "timings": {}, "fallback": None, "warnings": ()} for seconds in visits
+            {"seconds": seconds, "timings": {}, "fallback": None, "warnings": (), "state_bytes": STATE_BYTES}
+            for seconds in visits
         ]
         tour = tuple(Visit(1, 1, segment, "train") for segment in range(len(visits)))
         trained = Trained([object.__new__(TrainVisit) for _ in visits], results)
@@ -69,7 +72,7 @@ def test_short_visits_train_as_long_as_a_few_hops() -> None:
 def test_evaluations_take_their_time_too() -> None:
     found = measured([(1.0, [0.1])])
     visits: list[Any] = [object.__new__(TrainVisit), object.__new__(EvaluateVisit)]
-    trained = {"seconds": 0.1, "timings": {}, "fallback": None, "warnings": ()}
+    trained = {**RESULT, "seconds": 0.1}
     found.take(cast(Any, None), trained_by("one"), Trained(visits, [trained, {"seconds": 0.3}]))
     reach = found.together(trained_by("one"))
     assert abs(reach.visits - HOPS / 0.4) <= 1 and reach.evaluations == reach.visits
@@ -78,3 +81,9 @@ def test_evaluations_take_their_time_too() -> None:
 @pytest.mark.parametrize(("commit_seconds", "together"), [(0, 1), (4, 1), (5, 1), (12, 2), (60, 12)])
 def test_long_visits_wait_for_their_commit_no_longer_than_they_may(commit_seconds: int, together: int) -> None:
     assert measured([(1.0, [5.0])], commit_seconds).together(trained_by("one")).visits == together
+
+
+def test_states_that_may_be_the_best_are_held_as_far_as_there_is_room() -> None:
+    found = measured([(1.0, [0.1])])
+    assert found.held(trained_by("one")) == HELD_BYTES // STATE_BYTES
+    assert found.held(trained_by("another")) == 0, "how large they are is not known yet"
