@@ -18,7 +18,7 @@ VISITORS = """
     CREATE TABLE visitors AS
     SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
            n * 31 % 97 / 10.0 AS fare, n % 3 = 0 OR n * 31 % 97 > 80 AS stayed
-    FROM generate_series(1, 400) AS n"""
+    FROM generate_series(1, 1200) AS n"""
 ACT = "SELECT status, reason FROM cerebro.act WHERE act_id = %s"
 CONFIGS = """
     SELECT mst_key, source, cloned_from, warm_started_from, template, params, status FROM cerebro.config
