@@ -131,6 +131,30 @@ class Visit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one config of a run has cost so far; `mst_key` is None for what belongs to the run and to no config.
+
+    Seconds and bytes are None where nobody has measured them, of runs of earlier versions; `unmeasured` counts visits
+    and evaluations of which no sum knows. `money` and `kwh` are None unless an administrator has set prices and watts.
+    """
+
+    run_id: int
+    name: str | None
+    owner: str
+    mst_key: int | None
+    status: str
+    trainer_seconds: float | None
+    backend_seconds: float | None
+    gpu_seconds: float | None
+    stored_byte_seconds: float
+    moved_bytes: int | None
+    peak_memory_bytes: int | None
+    money: float | None
+    kwh: float | None
+    unmeasured: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One parameter of one config: a field of its template, or a setting of its compile or fit parameters."""
 
@@ -152,6 +176,7 @@ LEARNING_CURVE = relation("learning_curve", Point)
 TIMELINE = relation("timeline", Span)
 VISIT = relation("visit", Visit)
 PARAMETER = relation("parameter", Parameter)
+COST = relation("cost", Cost)
 EXTENSION = sa.table("pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog")
 ACTIVITY = sa.table("pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog")
 NAMESPACE = sa.table("pg_namespace", sa.column("oid"), sa.column("nspname"), schema="pg_catalog")

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from cerebro_db import errors, records
 from cerebro_db.driver import translated
 from cerebro_db.record_list import Records
-from cerebro_db.records import Parameter, Point, Progress, Run, Span, Standing, Visit
+from cerebro_db.records import Cost, Parameter, Point, Progress, Run, Span, Standing, Visit
 
 R = TypeVar("R")
 
@@ -74,6 +74,12 @@ class RunReader:
         """What the configs of a run differ by, one value a record."""
         table = records.PARAMETER
         return self._read(Parameter, _of(table, run_id).order_by(table.c.mst_key, table.c.name))
+
+    def cost(self, run_id: int | None = None) -> Records[Cost]:
+        """What a run has cost, by config, the run itself first; of all runs without one, newest first."""
+        table = records.COST
+        wanted = sa.select(table) if run_id is None else _of(table, run_id)
+        return self._read(Cost, wanted.order_by(table.c.run_id.desc(), table.c.mst_key.nulls_first()))
 
     def visits(self, run_id: int) -> Records[Visit]:
         """Every visit, also those going on and those that failed, in order of time."""

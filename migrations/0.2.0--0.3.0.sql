@@ -2,7 +2,7 @@
 
 -- A setting that is gone; a row of it would be refused.
 DELETE FROM cerebro.setting WHERE name = 'function_path';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 
 -- It takes another argument now.
 DROP FUNCTION cerebro.grant_usage(regrole);
@@ -48,6 +48,33 @@ ALTER TABLE cerebro.visit ADD COLUMN stored_at timestamptz;
 COMMENT ON COLUMN cerebro.visit.stored_at IS 'when the state after this visit was stored, and the visit completed; it had ended before, and its worker may train the next one meanwhile';
 COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written; NULL where those that follow were made in the same job';
 
+-- What runs cost: NULL of those that were made before.
+ALTER TABLE cerebro.run_log ADD COLUMN trainer_seconds double precision,
+    ADD COLUMN backend_seconds double precision,
+    ADD COLUMN gpu_seconds double precision,
+    ADD COLUMN read_bytes bigint,
+    ADD COLUMN peak_memory_bytes bigint;
+COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
+COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
+ALTER TABLE cerebro.visit ADD COLUMN trainer_seconds double precision,
+    ADD COLUMN backend_seconds double precision,
+    ADD COLUMN gpu_seconds double precision,
+    ADD COLUMN read_bytes bigint,
+    ADD COLUMN peak_memory_bytes bigint,
+    ADD COLUMN dropped_at timestamptz;
+COMMENT ON COLUMN cerebro.visit.trainer_seconds IS 'processor seconds of the trainer for the visit, and for what was done on its worker since the one before; NULL where they are not known';
+COMMENT ON COLUMN cerebro.visit.backend_seconds IS 'the same of the server process of the worker';
+COMMENT ON COLUMN cerebro.visit.gpu_seconds IS 'how long it took on a GPU; 0 without one';
+COMMENT ON COLUMN cerebro.visit.read_bytes IS 'bytes of states that the trainer read for it; those that it wrote are state_bytes';
+COMMENT ON COLUMN cerebro.visit.peak_memory_bytes IS 'the most memory that its trainer had by its end';
+COMMENT ON COLUMN cerebro.visit.dropped_at IS 'when the table with its state was dropped, where no later state had taken its place';
+ALTER TABLE cerebro.evaluation ADD COLUMN trainer_seconds double precision,
+    ADD COLUMN backend_seconds double precision,
+    ADD COLUMN gpu_seconds double precision,
+    ADD COLUMN read_bytes bigint,
+    ADD COLUMN peak_memory_bytes bigint;
+COMMENT ON COLUMN cerebro.evaluation.trainer_seconds IS 'as of cerebro.visit, like the four below; the first of several segments that were evaluated in one job has what all have cost';
+
 -- Who may update or delete the rows of a table may also lock it against everybody: roles may update columns instead.
 DO $$
 DECLARE
@@ -60,11 +87,12 @@ BEGIN
         WHERE c.oid = 'cerebro.run_log'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs) ON cerebro.run_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs,'
+                                  ' trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
-                                  ' training_seconds, stored_at) ON cerebro.visit TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);
+                                  ' training_seconds, stored_at, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at) ON cerebro.visit TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.evaluation TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO %s', role);
     END LOOP;
 END $$;

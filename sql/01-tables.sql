@@ -5,7 +5,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.run_log (
@@ -24,7 +24,12 @@ CREATE TABLE cerebro.run_log (
     software   jsonb NOT NULL DEFAULT '{}',
     rank_dataset text GENERATED ALWAYS AS (spec ->> 'rank_dataset') STORED,
     rank_metric text GENERATED ALWAYS AS (spec ->> 'rank_metric') STORED,
-    rank_descending boolean GENERATED ALWAYS AS (spec ->> 'rank_descending' = 'true') STORED
+    rank_descending boolean GENERATED ALWAYS AS (spec ->> 'rank_descending' = 'true') STORED,
+    trainer_seconds double precision,
+    backend_seconds double precision,
+    gpu_seconds double precision,
+    read_bytes bigint,
+    peak_memory_bytes bigint
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
@@ -33,6 +38,8 @@ COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the fram
 COMMENT ON COLUMN cerebro.run_log.rank_dataset IS 'the data set by whose metric configurations are ranked; as the two below it stands in spec, too, which is long, and would have to be unpacked for each metric';
 COMMENT ON COLUMN cerebro.run_log.rank_metric IS 'the metric by which they are ranked';
 COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is better';
+COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
+COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 CREATE TABLE cerebro.config_log (
@@ -95,6 +102,12 @@ CREATE TABLE cerebro.visit (
     training_seconds double precision,
     kind        text NOT NULL DEFAULT 'train' CHECK (kind IN ('train', 'average')),
     stored_at   timestamptz,
+    trainer_seconds double precision,
+    backend_seconds double precision,
+    gpu_seconds double precision,
+    read_bytes  bigint,
+    peak_memory_bytes bigint,
+    dropped_at  timestamptz,
     PRIMARY KEY (run_id, mst_key, visit_no, attempt)
 );
 COMMENT ON TABLE cerebro.visit IS 'One configuration training over one segment, once; committed together with the state it produced';
@@ -103,6 +116,12 @@ COMMENT ON COLUMN cerebro.visit.kind IS 'train, or average: the visit after thos
 COMMENT ON COLUMN cerebro.visit.loss IS 'mean training loss of the visit, taken while the weights changed';
 COMMENT ON COLUMN cerebro.visit.training_seconds IS 'what of the time between started_at and ended_at the training loop itself took';
 COMMENT ON COLUMN cerebro.visit.stored_at IS 'when the state after this visit was stored, and the visit completed; it had ended before, and its worker may train the next one meanwhile';
+COMMENT ON COLUMN cerebro.visit.trainer_seconds IS 'processor seconds of the trainer for the visit, and for what was done on its worker since the one before; NULL where they are not known';
+COMMENT ON COLUMN cerebro.visit.backend_seconds IS 'the same of the server process of the worker';
+COMMENT ON COLUMN cerebro.visit.gpu_seconds IS 'how long it took on a GPU; 0 without one';
+COMMENT ON COLUMN cerebro.visit.read_bytes IS 'bytes of states that the trainer read for it; those that it wrote are state_bytes';
+COMMENT ON COLUMN cerebro.visit.peak_memory_bytes IS 'the most memory that its trainer had by its end';
+COMMENT ON COLUMN cerebro.visit.dropped_at IS 'when the table with its state was dropped, where no later state had taken its place';
 COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written; NULL where those that follow were made in the same job';
 
 CREATE TABLE cerebro.evaluation (
@@ -116,9 +135,15 @@ CREATE TABLE cerebro.evaluation (
     ended_at   timestamptz,
     rows       bigint,
     error      text,
+    trainer_seconds double precision,
+    backend_seconds double precision,
+    gpu_seconds double precision,
+    read_bytes bigint,
+    peak_memory_bytes bigint,
     PRIMARY KEY (run_id, mst_key, epoch, segment_id, attempt)
 );
 COMMENT ON TABLE cerebro.evaluation IS 'One configuration evaluated over one segment after an epoch; its state does not change';
+COMMENT ON COLUMN cerebro.evaluation.trainer_seconds IS 'as of cerebro.visit, like the four below; the first of several segments that were evaluated in one job has what all have cost';
 
 CREATE TABLE cerebro.metric (
     run_id  bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,

@@ -93,6 +93,13 @@ return segment.job_series(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.job_series(json) IS 'Internal: end the job that job_begin began, do others that go on from what it left, and return the results of all';
 
+CREATE OR REPLACE FUNCTION cerebro.job_cost() RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.job_cost(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.job_cost() IS 'Internal: what this session and its trainer have cost since a job ended last, such as for one that has failed';
+
 CREATE OR REPLACE FUNCTION cerebro.metric_results(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment

@@ -140,6 +140,60 @@ SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
 
+-- What lies in a table lies there until the next state takes its place, or the table is dropped; of older versions, which did
+-- not log that, until the run ended. Prices and watts that are no numbers count as not set.
+CREATE OR REPLACE VIEW cerebro.cost WITH (security_barrier) AS
+SELECT k.run_id, k.name, k.owner, k.mst_key, k.status, k.trainer_seconds, k.backend_seconds, k.gpu_seconds, k.stored_byte_seconds,
+       k.moved_bytes, k.peak_memory_bytes,
+       CASE WHEN p.core_hour IS NOT NULL OR p.gpu_hour IS NOT NULL OR p.gb_month IS NOT NULL
+            THEN (k.trainer_seconds + k.backend_seconds) / 3600 * coalesce(p.core_hour, 0) + k.gpu_seconds / 3600 * coalesce(p.gpu_hour, 0)
+                 + k.stored_byte_seconds / (1e9 * 30 * 86400) * coalesce(p.gb_month, 0) END AS money,
+       CASE WHEN p.core_watts IS NOT NULL OR p.gpu_watts IS NOT NULL
+            THEN ((k.trainer_seconds + k.backend_seconds) * coalesce(p.core_watts, 0) + k.gpu_seconds * coalesce(p.gpu_watts, 0)) / 3.6e6 END AS kwh,
+       k.unmeasured
+FROM (
+    SELECT c.run_id, r.name, r.owner, c.mst_key,
+           CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
+           CASE WHEN v.run_id IS NULL THEN 0 ELSE v.trainer_seconds END AS trainer_seconds,
+           CASE WHEN v.run_id IS NULL THEN 0 ELSE v.backend_seconds END AS backend_seconds,
+           CASE WHEN v.run_id IS NULL THEN 0 ELSE v.gpu_seconds END AS gpu_seconds,
+           coalesce(s.byte_seconds, 0) AS stored_byte_seconds, coalesce(s.bytes, 0) + coalesce(v.read_bytes, 0) AS moved_bytes,
+           v.peak_memory_bytes, coalesce(v.unmeasured, 0) AS unmeasured
+    FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
+    LEFT JOIN (
+        SELECT u.run_id, u.mst_key, sum(u.trainer_seconds) AS trainer_seconds, sum(u.backend_seconds) AS backend_seconds,
+               sum(u.gpu_seconds) AS gpu_seconds, sum(u.read_bytes)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
+               count(*) FILTER (WHERE u.trainer_seconds IS NULL AND u.status <> 'running') AS unmeasured
+        FROM (SELECT t.run_id, t.mst_key, t.status, t.trainer_seconds, t.backend_seconds, t.gpu_seconds, t.read_bytes, t.peak_memory_bytes
+              FROM cerebro.visit t
+              UNION ALL
+              SELECT e.run_id, e.mst_key, e.status, e.trainer_seconds, e.backend_seconds, e.gpu_seconds, e.read_bytes, e.peak_memory_bytes
+              FROM cerebro.evaluation e) u
+        GROUP BY u.run_id, u.mst_key) v
+        ON v.run_id = c.run_id AND v.mst_key = c.mst_key
+    LEFT JOIN (
+        SELECT l.run_id, l.mst_key, sum(l.bytes)::bigint AS bytes,
+               sum(l.bytes * greatest(0, extract(epoch FROM l.until - l.since)))::double precision AS byte_seconds
+        FROM (SELECT n.run_id, n.mst_key, n.state_bytes AS bytes, coalesce(n.stored_at, n.ended_at) AS since,
+                     coalesce(lead(coalesce(n.stored_at, n.ended_at)) OVER (PARTITION BY n.run_id, n.mst_key, n.state_table ORDER BY n.visit_no, n.attempt),
+                              n.dropped_at,
+                              CASE WHEN n.state_table = ANY (g.state_tables) THEN pg_catalog.clock_timestamp() ELSE o.ended_at END,
+                              n.ended_at) AS until
+              FROM cerebro.visit n JOIN cerebro.config_log g USING (run_id, mst_key) JOIN cerebro.run_log o USING (run_id)
+              WHERE n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL) l
+        GROUP BY l.run_id, l.mst_key) s
+        ON s.run_id = c.run_id AND s.mst_key = c.mst_key
+    UNION ALL
+    SELECT r.run_id, r.name, r.owner, NULL::integer, r.status, b.trainer_seconds, b.backend_seconds, b.gpu_seconds, 0,
+           b.read_bytes, b.peak_memory_bytes, CASE WHEN b.trainer_seconds IS NULL THEN 1 ELSE 0 END
+    FROM cerebro.run r JOIN cerebro.run_log b USING (run_id)) k
+CROSS JOIN (
+    SELECT max(n.number) FILTER (WHERE n.name = 'price_per_core_hour') AS core_hour, max(n.number) FILTER (WHERE n.name = 'price_per_gpu_hour') AS gpu_hour,
+           max(n.number) FILTER (WHERE n.name = 'price_per_gb_month') AS gb_month, max(n.number) FILTER (WHERE n.name = 'watts_per_core') AS core_watts,
+           max(n.number) FILTER (WHERE n.name = 'watts_per_gpu') AS gpu_watts
+    FROM (SELECT t.name, CASE WHEN t.value ~ '^[0-9]{1,15}([.][0-9]{1,15})?$' THEN t.value::double precision END AS number FROM cerebro.setting t) n) p;
+COMMENT ON VIEW cerebro.cost IS 'What runs have cost that the reader may see, by configuration; mst_key is NULL in the row of what belongs to a run and to none of them: how its trainers started, its orchestrator. money and kwh are NULL unless an administrator has set prices and watts; unmeasured counts visits, evaluations and runs that nobody has measured, which no sum has';
+
 CREATE OR REPLACE VIEW cerebro.decision WITH (security_barrier) AS
 SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason, d.act_id
 FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);

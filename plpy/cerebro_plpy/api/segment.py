@@ -13,7 +13,18 @@ from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.tables import granted_function
-from cerebro_plpy.trainer import code_folders, fields, packed_rows, prediction_rows, requests, segment, settings, wire
+from cerebro_plpy.trainer import (
+    code_folders,
+    cost,
+    fields,
+    ownership,
+    packed_rows,
+    prediction_rows,
+    requests,
+    segment,
+    settings,
+    wire,
+)
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
 from cerebro_plpy.trainer.settings import TrainerOptions
@@ -23,7 +34,12 @@ Globals = dict[str, Any]
 
 def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
     """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
-    return raise_to_sql(plpy, lambda: _started(plpy, gd, settings.request(fields.record("spec", spec))))
+
+    def started() -> str:
+        hello = _started(plpy, gd, settings.request(fields.record("spec", spec)))
+        return json.dumps({**hello, "cost": segment.spent(gd)})
+
+    return raise_to_sql(plpy, started)
 
 
 def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
@@ -31,7 +47,7 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
 
     def report() -> str:
         db = database(plpy)
-        hello = json.loads(_started(plpy, gd, TrainerOptions(framework=framework)))
+        hello = _started(plpy, gd, TrainerOptions(framework=framework))
         chosen = settings.read(db)
         segment.rest(gd, chosen.trainer_idle_seconds)
         code = {}
@@ -43,7 +59,7 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
     return raise_to_sql(plpy, report)
 
 
-def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> str:
+def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> dict[str, Any]:
     # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
     # device.
     db = database(plpy)
@@ -51,7 +67,7 @@ def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> str:
     if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
     spec, cache = settings.trainer_spec(chosen, request), settings.cache_bytes(chosen, request.trainers)
-    return json.dumps({**segment.start_trainer(db.check_interrupts, gd, spec).hello, "cache_bytes": cache})
+    return {**segment.start_trainer(db.check_interrupts, gd, spec).hello, "cache_bytes": cache}
 
 
 def trainer_rest(plpy: Any, gd: Globals) -> None:
@@ -115,7 +131,7 @@ def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
 
     def begun() -> str:
         asked = requests.with_sources(database(plpy), fields.record("spec", spec))
-        return json.dumps(segment.begin(segment.trainer(gd), asked))
+        return json.dumps(segment.begin(gd, segment.trainer(gd), asked))
 
     return raise_to_sql(plpy, begun)
 
@@ -161,13 +177,18 @@ def job_start(plpy: Any, gd: Globals) -> None:
 
 
 def job_finish(plpy: Any, gd: Globals) -> str:
-    """End a job; its result as JSON, and how much memory is left to the trainer."""
+    """End a job; its result as JSON, with how much memory is left to the trainer, and what it has cost."""
+    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.finished(gd, segment.trainer(gd))))
 
-    def result() -> str:
-        link = segment.trainer(gd)
-        return strict_json.dumps({**segment.finished(link), "room": link.room()})
 
-    return raise_to_sql(plpy, result)
+def job_cost(plpy: Any, gd: Globals) -> str:
+    """What was spent since the last job that ended, as JSON; also where the trainer is gone."""
+
+    def told() -> str:
+        ownership.check(gd)
+        return json.dumps(segment.spent(gd))
+
+    return raise_to_sql(plpy, told)
 
 
 def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
@@ -175,14 +196,19 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
 
     def series() -> str:
         db, link, results = database(plpy), segment.trainer(gd), []
-        for job in (None, *fields.kind("jobs", fields.record("spec", spec).get("jobs"), list)):
-            if job is not None:
-                asked = requests.with_sources(db, fields.kind("a job", job, dict))
-                segment.begin(link, asked)
-            results.append({**segment.finished(link), "room": link.room()})
-            training = results[-1].get("metrics", {}).get("training")
-            if training and not isfinite(training["loss"]):
-                break
+        try:
+            for job in (None, *fields.kind("jobs", fields.record("spec", spec).get("jobs"), list)):
+                if job is not None:
+                    asked = requests.with_sources(db, fields.kind("a job", job, dict))
+                    segment.begin(gd, link, asked)
+                results.append(segment.finished(gd, link))
+                training = results[-1].get("metrics", {}).get("training")
+                if training and not isfinite(training["loss"]):
+                    break
+        except BaseException:
+            for result in results:  # nobody hears of them
+                cost.of(gd).untold(result["cost"])
+            raise
         return strict_json.dumps({"results": results})
 
     return raise_to_sql(plpy, series)

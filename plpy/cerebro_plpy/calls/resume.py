@@ -76,7 +76,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         request = rebuild_request(catalog, workplace, rest)
         known = history.read(workplace.control, row["run_id"], request.configs)
         if spec.train:
-            ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
+            ((spent,),) = workplace.control.run(sql("run.worked"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)
             ends = deadline(spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows)
             request = replace(request, deadline=ends, warm_states={**request.warm_states, **begun})

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.protocol import EvaluateVisit
 
-LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds")
+LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds", *Cost._fields)
 """Columns of a visit that `logged` has the values of."""
 Result = Mapping[str, Any]
 
 
 def logged(result: Result) -> tuple[object, ...]:
     """What the log says of a visit that trained."""
-    return tuple(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds"))
+    return (*(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds")), *Cost.of(result))
 
 
 def end(result: Result) -> float:
@@ -33,11 +34,11 @@ def by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]
 
 def evaluations(visit: EvaluateVisit, result: Result, began: float | None) -> list[dict[str, Any]]:
     """A row for each segment of an evaluation, the first of which `began` then, and each other one when the one before
-    it had ended."""
-    rows = []
+    it had ended. The first one has what all have cost."""
+    rows, cost = [], Cost.of(result)
     for segment, parts in by_segment(visit, result).items():
         ended = max(result["ended_at"][each.key] for each in visit.datasets if each.segment_id == segment)
         count = sum(part["rows"] for part in parts.values())
-        rows.append({"segment_id": segment, "started_at": began, "ended_at": ended, "rows": count})
-        began = ended
+        rows.append({"segment_id": segment, "started_at": began, "ended_at": ended, "rows": count, **cost._asdict()})
+        began, cost = ended, Cost()
     return rows

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from cerebro_plpy.database.platform import Platform, Reader
+from cerebro_plpy.platform.cost import Account
 from cerebro_plpy.platform.memory import TrainerMemory
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, field, replace
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Worker:
-    """A session with its trainer, and what that trainer is known to hold.
+    """A session with its trainer, what that trainer is known to hold, and what both have cost.
 
     Workers of one number take turns: they are there for one place, with a framework each. `segment_id` is the segment
     that it alone can serve, where trainers belong to segments (see `Platform.posts`).
@@ -35,6 +36,7 @@ class Worker:
     framework: str = "tensorflow"
     segment_id: int | None = None
     memory: TrainerMemory = field(default_factory=TrainerMemory)
+    account: Account = field(default_factory=Account)
 
     @property
     def replaceable(self) -> bool:
@@ -207,6 +209,10 @@ class Visits(Protocol):
 
     def start(self, worker: Worker) -> Steps[None]:
         """Start the trainer of a worker that has none."""
+        ...
+
+    def settle(self, worker: Worker) -> Steps[None]:
+        """Let a worker tell what it has cost since its last job."""
         ...
 
     def release(self, worker: Worker) -> Steps[None]:

@@ -17,6 +17,7 @@ from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
 from cerebro_plpy.platform import log_rows, state_tables
+from cerebro_plpy.platform.cost import Cost, total
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.protocol import (
     BestState,
@@ -28,7 +29,7 @@ from cerebro_plpy.platform.protocol import (
     VisitResult,
     Worker,
 )
-from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.state_tables import StoredState, dropped
 from cerebro_plpy.platform.statements import call, job_result, join, metrics
 from cerebro_plpy.platform.trainer_jobs import TrainerJobs, passes
 
@@ -81,7 +82,8 @@ class SharedVisits(TrainerJobs):
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
         """See `Visits.store`."""
         made = trained.trained
-        table = yield from self._or_failed(worker, made[0][0], self._store(worker, trained))
+        table = yield from self._or_failed(worker, made[0][0], self._store(worker, trained), trained.results)
+        worker.account.charge(total(map(Cost.of, trained.results)))
         return [
             VisitResult(found["rows"], found["loss"], found["seconds"], table if visit is made[-1][0] else None)
             for visit, found in made
@@ -92,13 +94,17 @@ class SharedVisits(TrainerJobs):
         row = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
         return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
 
-    def _or_failed(self, worker: Worker, first: TrainVisit, steps: Steps[T]) -> Steps[T]:
-        """Do these steps; where they fail, the log says so of the first visit, which was logged as begun."""
+    def _or_failed(
+        self, worker: Worker, first: TrainVisit, steps: Steps[T], results: Sequence[Mapping[str, Any]] = ()
+    ) -> Steps[T]:
+        """Do these steps; where they fail, the log says so of the first visit, which was logged as begun, with all that
+        these `results` have cost as well."""
         try:
             return (yield from steps)
         except CerebroError as error:
             worker.memory.lost_state()
-            yield Statement(sql("visit.visit_failed"), (error.message, *_place(first)))
+            cost = total([*map(Cost.of, results), (yield from self._spent(worker))])
+            yield Statement(sql("visit.visit_failed"), (error.message, *worker.account.charge(cost), *_place(first)))
             raise
 
     def _done(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
@@ -124,6 +130,8 @@ class SharedVisits(TrainerJobs):
             results = list(job_result((yield join([*parts, end])))["results"])
         else:
             results = [job_result((yield join([*parts, call(worker, "visit.job_finish")])))]
+        for found in results:
+            worker.account.tell(found)
         made = tour[: len(results)]
         memory.did(made[-1].job)
         memory.unstored = tuple(dict.fromkeys([*candidates, made[-1].job.result_key]))
@@ -198,7 +206,7 @@ class SharedVisits(TrainerJobs):
 
     def _drop_table(self, run_id: int, name: str) -> Steps[None]:
         try:
-            yield Statement(sql("run.drop_state_tables", states=name), ([name], run_id, [name]))
+            yield Statement(sql("run.drop_state_tables", states=name), dropped(run_id, [name]))
         except CerebroError as error:
             # It goes at the end of the run; who lost the session hears of that when it is used next.
             if error.sqlstate != LOCK_NOT_AVAILABLE and not isinstance(error, ConnectionFailure):
@@ -214,15 +222,17 @@ class SharedVisits(TrainerJobs):
             done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
         except CerebroError as error:
             worker.memory.lost_state()
-            yield Statement(sql("visit.evaluation_end"), ("failed", error.message, None, None, *first))
+            cost = worker.account.charge((yield from self._spent(worker)))
+            yield Statement(sql("visit.evaluation_end"), ("failed", error.message, None, None, *cost, *first))
             raise
+        worker.account.charge(Cost.of(done))
         yield join(self._evaluated(visit, done))
         return log_rows.by_segment(visit, done)
 
     def _evaluated(self, visit: EvaluateVisit, done: Mapping[str, Any]) -> list[Statement]:
         """What logs an evaluation of which the first segment is logged as begun."""
         first, *others = log_rows.evaluations(visit, done, None)
-        result = ("completed", None, first["rows"], first["ended_at"] if others else None)
+        result = ("completed", None, first["rows"], first["ended_at"] if others else None, *Cost.of(done))
         place = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
         ended = Statement(sql("visit.evaluation_end"), (*result, *place))
         return [ended, _evaluations(visit, others)] if others else [ended]

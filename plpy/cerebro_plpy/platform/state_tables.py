@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
@@ -93,3 +94,9 @@ def model_states_table(name: str) -> str:
 
 def _state_table(name: str) -> str:
     return f"{STATE_SCHEMA}.{quote_identifier(name)}"
+
+
+def dropped(run_id: int, names: Sequence[str]) -> tuple[object, ...]:
+    """The values of the statement that drops state tables of a run."""
+    tables = list(names)
+    return (run_id, tables, tables, run_id, tables, run_id, tables)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.database.dispatch import Rows, Statement, Steps
+from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
@@ -40,6 +41,15 @@ class TrainerJobs(ABC):
             request = json.dumps({**vars(self._trainers[worker.number]), "framework": worker.framework})
             hello = job_result((yield call(worker, "visit.trainer_start", request)))
             worker.memory.start(hello, self._cache_bytes)
+            worker.account.start(hello)
+
+    def settle(self, worker: Worker) -> Steps[None]:
+        """Let a worker tell what it has cost since its last job."""
+        yield from self._spent(worker)
+
+    def _spent(self, worker: Worker) -> Generator[Statement, Rows, Cost]:
+        """What a worker has cost since its last job that ended."""
+        return worker.account.tell({"cost": job_result((yield call(worker, "visit.job_cost")))})
 
     def release(self, worker: Worker) -> Steps[None]:
         """End the trainer of a worker, if it has one."""
@@ -79,6 +89,7 @@ class TrainerJobs(ABC):
         end = call(worker, "visit.job_finish")
         found = job_result((yield join([*parts, *passes(worker, job, datasets), end])))
         worker.memory.did(job)
+        worker.account.tell(found)
         return found
 
     def _begin(self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource) -> list[Statement]:

@@ -31,7 +31,8 @@ from cerebro_plpy.errors import (
     TooManyConnections,
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
-from cerebro_plpy.trainer import segment, settings
+from cerebro_plpy.trainer import cost, segment, settings
+from cerebro_plpy.trainer.clock import Clock
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
 POOL = "cerebro_sessions"
@@ -80,7 +81,10 @@ class Workplace:
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
+        cost.begin(gd)
+        self._clock = Clock()
         self.control = self._take_control()
+        self._clock.look(self.control.pid)
         self.reader: Session = LocalSession(db) if local else self.control
 
     @property
@@ -92,6 +96,11 @@ class Workplace:
     def segment_lost(self) -> bool:
         """Whether any session of this call lost a segment, and so the caller's transaction did."""
         return self._segment_lost or any(session.segment_lost for _, session in self._open)
+
+    def spent_seconds(self) -> float:
+        """Processor seconds, since the last time, of the caller's session and of the one that writes the log; those are
+        not told by a worker."""
+        return cost.of(self._session).own() + self._clock.taken()
 
     def _take_control(self) -> ControlSession:
         control = self._take(CONTROL)

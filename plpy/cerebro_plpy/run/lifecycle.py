@@ -21,6 +21,7 @@ from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import DecisionRow, RunLog
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.sampler import Sampler, Suggest, nothing
+from cerebro_plpy.run.spending import Spending
 from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
 from cerebro_plpy.run.training import Past
 from cerebro_plpy.run.workers import choose_frameworks, start
@@ -60,8 +61,10 @@ def train(
     """
     run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
     past, began = interrupted.past if interrupted else {}, time.monotonic()
-    with logged_run(db, workplace, request, run_id, interrupted, audience.logged) as log:
+    spending = Spending(workplace)
+    with logged_run(db, spending, request, run_id, interrupted, audience.logged) as log:
         crew = start(workplace, request)
+        spending.workers = crew.workers
         request, workers = choose_frameworks(workplace, request, crew, log)
         trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
         log.software({"cerebro_db": request.spec.version, **trainers})
@@ -73,6 +76,8 @@ def train(
             around = replace(surroundings(db, workplace, request), beside=audience.beside, suggest=suggest)
             orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
             orchestrator.run()
+        spending.settle(crew.visits)
+        log.spent(spending.rest())
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
@@ -101,7 +106,7 @@ def suggestions(workplace: Workplace, request: FitRequest) -> Iterator[Suggest]:
 @contextmanager
 def logged_run(
     db: Database,
-    workplace: Workplace,
+    spending: Spending,
     request: FitRequest,
     run_id: int,
     interrupted: InterruptedRun | None = None,
@@ -112,6 +117,7 @@ def logged_run(
     One of which nothing was trained by then is taken out again, but for one that was cancelled or is in the background:
     the caller hears of the error.
     """
+    workplace = spending.workplace
     log, pid = RunLog(workplace.control, run_id), os.getpid()
     past = interrupted.past if interrupted else {}
     try:
@@ -129,7 +135,7 @@ def logged_run(
         log.make_state_tables(request, unvisited)
         yield log
     except BaseException as error:
-        stop_run(workplace, log, error)
+        stop_run(spending, log, error)
         refuse_lost_role(workplace, log, error)
         if not (log.trained or interrupted or db.in_procedure or _cancels(error)):
             with suppress(CerebroError):  # it stays as failed
@@ -171,11 +177,12 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
             return int(run_id)
 
 
-def stop_run(workplace: Workplace, log: RunLog, error: BaseException) -> None:
+def stop_run(spending: Spending, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
-        workplace.stop_workers()
-        log.stop("cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled")
+        spending.workplace.stop_workers()
+        status, reason = "cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled"
+        log.stop(status, reason, spending.rest())
 
 
 def _cancels(error: BaseException) -> bool:

@@ -19,6 +19,7 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFail
 from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables, statements
+from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.request import Evaluation, FitRequest, WarmState
 from cerebro_plpy.run.routes import route_of
@@ -282,7 +283,7 @@ class RunLog:
 
     def _drop(self, names: Sequence[str]) -> None:
         text = sql("run.drop_state_tables", states=", ".join(names))
-        self._control.run(text, (list(names), self.run_id, list(names)))
+        self._control.run(text, state_tables.dropped(self.run_id, names))
 
     def attempts_lost(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
         """The session that made these visits, by their numbers and those of the attempts, is gone: whatever it
@@ -306,6 +307,10 @@ class RunLog:
         except CerebroError:
             return False
 
+    def spent(self, cost: Cost) -> None:
+        """That was spent since the last time on what belongs to no visit and no evaluation."""
+        self._control.run(sql("run.spent"), (*cost, self.run_id))
+
     def end(self) -> None:
         """The run is completed."""
         self._control.run(sql("run.end"), ("completed", None, self.run_id))
@@ -319,8 +324,8 @@ class RunLog:
         self.drop_states(keep=[])
         self._control.run("; ".join([sql("run.mark_dropped"), sql("run.remove_dropped")]), (self.run_id, self.run_id))
 
-    def stop(self, status: str, error: str) -> None:
-        """The run ended early; nothing in its log looks as if it went on."""
-        run = self.run_id
-        text = "; ".join(sql(f"run.{name}") for name in ("stop_configs", "stop_visits", "stop_evaluations", "end"))
-        self._control.run(text, (run, error, run, error, run, status, error, run))
+    def stop(self, status: str, error: str, cost: Cost) -> None:
+        """The run ended early, and has cost that since the last time; nothing in its log looks as if it went on."""
+        run, parts = self.run_id, ("stop_configs", "stop_visits", "stop_evaluations", "spent", "end")
+        text = "; ".join(sql(f"run.{name}") for name in parts)
+        self._control.run(text, (run, error, run, error, run, *cost, run, status, error, run))

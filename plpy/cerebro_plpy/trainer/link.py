@@ -59,7 +59,7 @@ class Link:
         self._early: tuple[Header, memoryview] | None = None
         self._aside = 0
         self._unread = 0
-        self._watch = memory.Watch(spec.memory_bytes)
+        self.watch = memory.Watch(spec.memory_bytes)
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
         self._begin()
@@ -101,7 +101,7 @@ class Link:
                 f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks {PROTOCOL}",
                 hint=f"Install the same version of cerebro_db for {self.spec.python} and the server, then reconnect.",
             )
-        self._watch.begun(self.pid)
+        self.watch.begun(self.pid)
         return hello
 
     def _await_begin(self) -> None:
@@ -132,10 +132,6 @@ class Link:
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
         return not poll.poll(0)
-
-    def room(self) -> int | None:
-        """How many bytes of memory the trainer may still take; None for as many as there are."""
-        return self._watch.room(self.pid)
 
     def rest(self, seconds: int) -> None:
         """No call uses the trainer now: if the session ends before the next one, it is kept for others so long."""
@@ -293,6 +289,7 @@ class Link:
     def close(self) -> int:
         """End the trainer at once, with what it started, and remove what it had on disk; its exit status."""
         self._broken = True
+        self.watch.clock.stop()
         self._socket.close()
         status = self._child.end()
         self._let_go()
@@ -322,7 +319,7 @@ class Link:
         try:
             while not poll.poll(POLL_MS):
                 self._check()
-                self._watch.look(self.pid, starting=not self.hello)
+                self.watch.look(self.pid, starting=not self.hello)
                 self._pulse.look(self.pid, starting=not self.hello)
         except BaseException:
             # The conversation is cut in the middle: this trainer cannot be used again.

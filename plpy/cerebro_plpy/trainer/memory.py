@@ -1,10 +1,12 @@
-"""A trainer's limit of memory, kept here because a kernel that has to choose may end the whole server."""
+"""A trainer's limit of memory, kept here because a kernel that has to choose may end the whole server; and its clock,
+which is looked at meanwhile."""
 
 from __future__ import annotations
 
 import time
 
 from cerebro_plpy.errors import ConfigurationLimit, OutOfMemory
+from cerebro_plpy.trainer.clock import Clock
 from cerebro_plpy.trainer.machine import used_bytes
 
 PAUSE_SECONDS = 0.5  # between two looks
@@ -19,14 +21,17 @@ class Watch:
         self._limit = limit
         self._looked = time.monotonic()
         self._room: tuple[float, int] | None = None
+        self.clock = Clock()
 
     def begun(self, pid: int) -> None:
         """Raise an error where a process holds more than the limit before it has a model, however fast it started."""
+        self.clock.look(pid)
         if self._limit:
             check(pid, self._limit, starting=True)
 
     def look(self, pid: int, *, starting: bool) -> None:
         """Raise an error where a process holds more than the limit; while it starts, no model is the reason."""
+        self.clock.look(pid)
         now = time.monotonic()
         if self._limit and now - self._looked >= PAUSE_SECONDS:
             self._looked = now

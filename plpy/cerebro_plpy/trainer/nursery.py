@@ -18,7 +18,6 @@ from functools import partial
 from glob import escape, glob
 
 from cerebro_plpy.records import asdict
-from cerebro_plpy.trainer import machine
 from cerebro_plpy.trainer.child import Forked, Request, Starting
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -35,7 +34,7 @@ def fork(spec: TrainerSpec, home: str, descriptors: Sequence[int], who: str | No
     It may be one that another session of the same caller (`who`) has left, and be left to such a one; None: to nobody.
     None where it has to be executed: no nursery is wanted or can be had, or it is to use a GPU.
     """
-    if not spec.nursery_seconds or spec.gpu != machine.NO_GPU:
+    if not spec.nursery_seconds or spec.on_gpu:
         return None
     with suppress(OSError):
         where = address(spec)

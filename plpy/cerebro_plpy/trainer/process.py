@@ -24,6 +24,11 @@ class TrainerSpec:
     kept: bool = True
     """Whether it may serve other sessions of the same roles before and after this one."""
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it has a GPU."""
+        return self.gpu != machine.NO_GPU
+
     def command(self, socket: int, pulse: int) -> list[str]:
         """The command line of a trainer that has its end of the socket pair, and its pulse, as these descriptors."""
         command = [self.python, "-I", "-m", "cerebro_trainer", "--fd", str(socket), "--parent", str(os.getpid())]

@@ -12,7 +12,7 @@ from typing import Any
 
 from cerebro_plpy.database import effective_role
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
-from cerebro_plpy.trainer import fields, machine, ownership, packed_rows, prediction_rows, turns, wire
+from cerebro_plpy.trainer import cost, fields, ownership, packed_rows, prediction_rows, turns, wire
 from cerebro_plpy.trainer.link import Buffer, Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -40,8 +40,9 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
         return link
     if link is not None:
         link.close()
+        cost.of(gd).gone(link)
     link = Link(spec, check, who=effective_role.all_roles() if spec.kept else None)
-    if spec.gpu != machine.NO_GPU and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
+    if spec.on_gpu and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
         link.close()
         raise ObjectNotReady(
             f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has {', '.join(link.hello.get('devices', ()))}",
@@ -84,6 +85,8 @@ def rest(gd: Globals, seconds: int) -> None:
     else:
         link.send(wire.request("reset", idle_seconds=seconds))
         link.rest(seconds)
+        link.watch.clock.taken()
+    cost.begin(gd)
 
 
 def stop_trainer(gd: Globals) -> None:
@@ -94,6 +97,7 @@ def stop_trainer(gd: Globals) -> None:
     link: Link | None = gd.pop(KEY, None)
     if link is not None:
         link.close()
+        cost.of(gd).gone(link)
 
 
 def trainer(gd: Globals, *, sealed: bool = False) -> Link:
@@ -186,6 +190,7 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
     gd[PART] = part
     chunks = gd.setdefault(CHUNKS, [])
     chunks.append(chunk)
+    cost.of(gd).read_bytes += len(chunk)
     gd[SEALED] = sealed or gd.get(SEALED, False)
     if len(chunks) * len(chunk) >= COLLECTED_BYTES or len(chunks) >= COLLECTED_CHUNKS:
         trainer(gd, sealed=sealed)
@@ -201,14 +206,23 @@ def state_chunks(link: Link, chunk_bytes: int, key: str) -> Iterator[Buffer]:
             yield frame[begin : begin + chunk_bytes]
 
 
-def begin(link: Link, asked: Mapping[str, Any]) -> wire.Header:
+def spent(gd: Globals) -> dict[str, Any]:
+    """What the trainer and this session have cost since somebody was told last; also where the trainer is gone."""
+    link: Link | None = gd.get(KEY)
+    return cost.of(gd).told(link)
+
+
+def begin(gd: Globals, link: Link, asked: Mapping[str, Any]) -> wire.Header:
     """Begin a job that the session asks for; what is compiled for it is there for its later calls, too."""
+    cost.of(gd).job()
     begun = link.ask(wire.request("begin", asked, sealed=False))
     if isinstance(asked.get("compilation"), str):
         link.hello["compilations"] = sorted({*link.hello["compilations"], asked["compilation"]})
     return begun
 
 
-def finished(link: Link) -> wire.Header:
-    """The result of the open job, which is done now, unless it has been since `job_start`."""
-    return link.answer() if link.unanswered else link.ask(wire.request("finish"))
+def finished(gd: Globals, link: Link) -> wire.Header:
+    """The result of the open job, which is done now, unless it has been since `job_start`; how much memory is left to
+    the trainer, and what it all has cost."""
+    result = link.answer() if link.unanswered else link.ask(wire.request("finish"))
+    return {**result, "room": link.watch.room(link.pid), "cost": spent(gd)}

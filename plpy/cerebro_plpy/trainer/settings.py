@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,6 +34,12 @@ class Settings:
     gpus: tuple[int, ...] | None = None
     tenant_roles: bool = False
     """Whether the caller is one of those that are many tenants each, whose trainers are not kept for one another."""
+    price_per_core_hour: float | None = None
+    price_per_gpu_hour: float | None = None
+    price_per_gb_month: float | None = None
+    watts_per_core: float | None = None
+    watts_per_gpu: float | None = None
+    """What the view `cerebro.cost` counts with, and a run that has `max_cost`."""
 
 
 def read(db: Caller) -> Settings:
@@ -48,7 +55,10 @@ def read(db: Caller) -> Settings:
             )
         least = known[name].metadata.get("least")
         read_as = READ_AS.get(name)
-        values[name] = read_as(value) if read_as else value if least is None else _number(name, value, least)
+        if name.startswith(("price_", "watts_")):
+            values[name] = _decimal(name, value)
+        else:
+            values[name] = read_as(value) if read_as else value if least is None else _number(name, value, least)
     return Settings(**values)  # type: ignore[arg-type]
 
 
@@ -56,6 +66,13 @@ def _number(name: str, text: str, least: int) -> int:
     if not text.strip().isdecimal() or int(text) < least:
         raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
     return int(text)
+
+
+def _decimal(name: str, text: str) -> float:
+    # As the view cerebro.cost reads it.
+    if not re.fullmatch(r"[0-9]{1,15}([.][0-9]{1,15})?", text):
+        raise InvalidParameter(f"setting {name} is {text!r}; expected a number such as 0.05")
+    return float(text)
 
 
 def _gpus(text: str) -> tuple[int, ...]:

@@ -70,6 +70,7 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
         ("timeline", records.Span),
         ("visit", records.Visit),
         ("parameter", records.Parameter),
+        ("cost", records.Cost),
     ],
 )
 def test_records_have_the_columns_of_their_relations(

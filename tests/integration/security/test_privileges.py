@@ -10,7 +10,7 @@ from processes import eventually
 from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
-VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve", "decision", "act")
+VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve", "decision", "act", "cost")
 LOGS = ("run_log", "config_log", "visit", "evaluation", "metric", "decision_log", "act_log")
 MODELS = (
     "model",

@@ -30,7 +30,7 @@ HELLO = {
     "python_version": "1",
     "compilations": [],
 }
-ANSWER = {**HELLO, "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "limit": 1, "datasets": {}}
+ANSWER = {**HELLO, "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "limit": 1, "datasets": {}, "cost": {}}
 
 
 @pytest.mark.parametrize("segments", [1, 3])

@@ -169,6 +169,10 @@ class Unreliable:
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
 
+    def settle(self, worker: Worker) -> Steps[None]:
+        raise AssertionError("no loop asks for that")
+        yield
+
     def release(self, worker: Worker) -> Steps[None]:
         assert worker.number not in {*self.unstored, *self.begun}
         yield Statement("release")

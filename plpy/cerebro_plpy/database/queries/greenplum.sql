@@ -77,7 +77,10 @@ WHERE c.key = {key};
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp()),
     rows = %s::bigint, form = %s::text, threads = %s::integer, loss = %s::double precision,
-    training_seconds = %s::double precision, state_table = %s::text, state_bytes = s.bytes,
+    training_seconds = %s::double precision,
+    trainer_seconds = %s::double precision, backend_seconds = %s::double precision, gpu_seconds = %s::double precision,
+    read_bytes = %s::bigint, peak_memory_bytes = %s::bigint,
+    state_table = %s::text, state_bytes = s.bytes,
     stored_at = pg_catalog.clock_timestamp()
 FROM (SELECT t.__dist_key__ AS key, sum(pg_catalog.octet_length(t.chunk)) AS bytes
       FROM {state} t WHERE t.__dist_key__ = {key} GROUP BY t.__dist_key__) s

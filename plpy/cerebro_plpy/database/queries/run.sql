@@ -103,6 +103,11 @@ SELECT c.mst_key FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.rel
 SET LOCAL lock_timeout = '2s';
 DROP TABLE IF EXISTS {states};
 SET LOCAL lock_timeout = '0';
+UPDATE cerebro.visit v SET dropped_at = pg_catalog.statement_timestamp()
+FROM (SELECT DISTINCT ON (n.state_table) n.mst_key, n.visit_no, n.attempt
+      FROM cerebro.config_log g JOIN cerebro.visit n USING (run_id, mst_key)
+      WHERE g.run_id = %s::bigint AND g.state_tables && %s::text[] AND n.state_table = ANY (%s::text[]) ORDER BY n.state_table, n.visit_no DESC, n.attempt DESC) d
+WHERE v.run_id = %s::bigint AND v.mst_key = d.mst_key AND v.visit_no = d.visit_no AND v.attempt = d.attempt;
 UPDATE cerebro.config_log c
 SET state_tables = ARRAY(SELECT s.name FROM pg_catalog.unnest(c.state_tables) WITH ORDINALITY AS s (name, n)
                          WHERE s.name <> ALL (%s::text[]) ORDER BY s.n)
@@ -131,6 +136,14 @@ INSERT INTO cerebro.decision_log (run_id, rule, act_id, decision_no, mst_key, ac
 SELECT %s::bigint, %s::text, %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.reason
 FROM pg_catalog.json_to_recordset(%s::json)
      AS d (decision_no integer, mst_key integer, action text, epoch integer, visits integer, last_epoch integer, cause integer, reason text)
+
+-- name: spent
+-- What belongs to no visit, beside what the log has of it.
+UPDATE cerebro.run_log r SET trainer_seconds = coalesce(r.trainer_seconds, 0) + %s::double precision,
+    backend_seconds = coalesce(r.backend_seconds, 0) + %s::double precision,
+    gpu_seconds = coalesce(r.gpu_seconds, 0) + %s::double precision, read_bytes = coalesce(r.read_bytes, 0) + %s::bigint,
+    peak_memory_bytes = greatest(r.peak_memory_bytes, %s::bigint)
+WHERE r.run_id = %s::bigint
 
 -- name: more_epochs
 UPDATE cerebro.run_log r SET epochs = greatest(r.epochs, %s::integer) WHERE r.run_id = %s::bigint
@@ -332,7 +345,7 @@ SET status = CASE WHEN EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.ru
     reason = NULL
 WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'paused', 'stopped')
 
--- name: spent
+-- name: worked
 -- Seconds that a run was at work: those in which a visit or an evaluation was under way.
 SELECT coalesce(sum(extract(epoch FROM g.ended_at - g.started_at)), 0)::double precision
 FROM (SELECT min(n.started_at) AS started_at, max(n.ended_at) AS ended_at

@@ -64,6 +64,9 @@ SELECT cerebro.job_start(){at}
 -- name: job_finish
 SELECT cerebro.job_finish(){at}
 
+-- name: job_cost
+SELECT cerebro.job_cost(){at}
+
 -- name: visit_end
 -- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
 -- whatever snapshots others hold.
@@ -78,6 +81,8 @@ WITH stored AS (
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), s.stored_at), rows = %s::bigint,
     form = %s::text, threads = %s::integer, loss = %s::double precision, training_seconds = %s::double precision,
+    trainer_seconds = %s::double precision, backend_seconds = %s::double precision, gpu_seconds = %s::double precision,
+    read_bytes = %s::bigint, peak_memory_bytes = %s::bigint,
     state_table = %s::text, state_bytes = s.bytes, stored_at = s.stored_at
 FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS stored_at FROM stored i) s
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
@@ -91,23 +96,31 @@ SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s:
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = pg_catalog.to_timestamp(%s::double precision), rows = %s::bigint, form = %s::text,
     threads = %s::integer, loss = %s::double precision, training_seconds = %s::double precision,
+    trainer_seconds = %s::double precision, backend_seconds = %s::double precision, gpu_seconds = %s::double precision,
+    read_bytes = %s::bigint, peak_memory_bytes = %s::bigint,
     stored_at = pg_catalog.clock_timestamp()
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: visits_following
 -- The others, of which the last one is completed with its state.
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind, started_at,
-                           ended_at, rows, form, threads, loss, training_seconds, stored_at)
+                           ended_at, rows, form, threads, loss, training_seconds, stored_at,
+                           trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes)
 SELECT %s::bigint, n.epoch, %s::integer, n.segment_id, n.visit_no, 1,
        CASE WHEN n.ended_at IS NULL THEN 'running' ELSE 'completed' END, %s::integer, 'train',
        pg_catalog.to_timestamp(n.started_at), pg_catalog.to_timestamp(n.ended_at), n.rows, n.form, n.threads, n.loss, n.training_seconds,
-       CASE WHEN n.ended_at IS NOT NULL THEN pg_catalog.clock_timestamp() END
+       CASE WHEN n.ended_at IS NOT NULL THEN pg_catalog.clock_timestamp() END,
+       n.trainer_seconds, n.backend_seconds, n.gpu_seconds, n.read_bytes, n.peak_memory_bytes
 FROM pg_catalog.json_to_recordset(%s::json)
      AS n (epoch integer, segment_id integer, visit_no integer, started_at double precision, ended_at double precision,
-           rows bigint, form text, threads integer, loss double precision, training_seconds double precision)
+           rows bigint, form text, threads integer, loss double precision, training_seconds double precision,
+           trainer_seconds double precision, backend_seconds double precision, gpu_seconds double precision,
+           read_bytes bigint, peak_memory_bytes bigint)
 
 -- name: visit_failed
-UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
+UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text,
+    trainer_seconds = %s::double precision, backend_seconds = %s::double precision, gpu_seconds = %s::double precision,
+    read_bytes = %s::bigint, peak_memory_bytes = %s::bigint
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: evaluation_begin
@@ -116,16 +129,22 @@ VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, 'running
 
 -- name: evaluation_end
 UPDATE cerebro.evaluation e SET status = %s::text, error = %s::text, rows = %s::bigint,
-    ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp())
+    ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp()),
+    trainer_seconds = %s::double precision, backend_seconds = %s::double precision, gpu_seconds = %s::double precision,
+    read_bytes = %s::bigint, peak_memory_bytes = %s::bigint
 WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
 
 -- name: evaluations_following
 -- The segments that were evaluated in the same job, one after another.
-INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, attempt, segment_id, status, started_at, ended_at, rows)
+INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, attempt, segment_id, status, started_at, ended_at, rows,
+                                trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes)
 SELECT %s::bigint, %s::integer, %s::integer, %s::integer, n.segment_id, 'completed',
-       pg_catalog.to_timestamp(n.started_at), pg_catalog.to_timestamp(n.ended_at), n.rows
+       pg_catalog.to_timestamp(n.started_at), pg_catalog.to_timestamp(n.ended_at), n.rows,
+       n.trainer_seconds, n.backend_seconds, n.gpu_seconds, n.read_bytes, n.peak_memory_bytes
 FROM pg_catalog.json_to_recordset(%s::json)
-     AS n (segment_id integer, started_at double precision, ended_at double precision, rows bigint)
+     AS n (segment_id integer, started_at double precision, ended_at double precision, rows bigint,
+           trainer_seconds double precision, backend_seconds double precision, gpu_seconds double precision,
+           read_bytes bigint, peak_memory_bytes bigint)
 
 -- name: job_series
 SELECT cerebro.job_series(%s::json){at}

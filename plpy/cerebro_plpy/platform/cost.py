@@ -1,0 +1,70 @@
+"""What work on a worker has cost, as its session tells it with the results of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+
+class Cost(NamedTuple):
+    """Processor seconds of a trainer and of the backend that has it, seconds of jobs on a GPU, bytes of states that
+    were read, and the most memory that the trainer had. The fields are columns of the log."""
+
+    trainer_seconds: float = 0.0
+    backend_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    read_bytes: int = 0
+    peak_memory_bytes: int = 0
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Cost:
+        """That of a job, by what it came to."""
+        return cls(**found["cost"])
+
+    def less(self, other: Cost) -> Cost:
+        """Without what is part of it; its peak stays.
+
+        >>> Cost(3.0, 1.0, 0.5, 10, 300).less(Cost(1.0, 0.5, 0.5, 10, 300))
+        Cost(trainer_seconds=2.0, backend_seconds=0.5, gpu_seconds=0.0, read_bytes=0, peak_memory_bytes=300)
+        """
+        trainer, backend, gpu, read, peak = self
+        return Cost(trainer - other[0], backend - other[1], gpu - other[2], read - other[3], peak)
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """Of several: their sum, and the largest peak.
+
+    >>> total([Cost(1.0, 0.5, 0.0, 10, 300), Cost(2.0, 0.5, 1.0, 0, 200)])
+    Cost(trainer_seconds=3.0, backend_seconds=1.0, gpu_seconds=1.0, read_bytes=10, peak_memory_bytes=300)
+    """
+    trainers, backends, gpus, read, peaks = zip(Cost(), *costs)
+    return Cost(sum(trainers), sum(backends), sum(gpus), sum(read), max(peaks))
+
+
+class Account:
+    """What a worker was told in a run, and what of that the log has as the cost of a visit or an evaluation."""
+
+    def __init__(self) -> None:
+        self.told = Cost()
+        self._charged = Cost()
+        self._at_start = 0
+
+    def start(self, hello: Mapping[str, Any]) -> None:
+        """A trainer has started."""
+        self._at_start = max(self._at_start, self.tell(hello).peak_memory_bytes)
+
+    def tell(self, found: Mapping[str, Any]) -> Cost:
+        """A job has ended."""
+        cost = Cost.of(found)
+        self.told = total((self.told, cost))
+        return cost
+
+    def charge(self, cost: Cost) -> Cost:
+        """The log has it."""
+        self._charged = total((self._charged, cost))
+        return cost
+
+    @property
+    def rest(self) -> Cost:
+        """What belongs to no visit and no evaluation; its peak is that of trainers which have just started."""
+        return self.told.less(self._charged)._replace(peak_memory_bytes=self._at_start)
