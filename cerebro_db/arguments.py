@@ -201,6 +201,8 @@ class TrainOptions(TypedDict, total=False):
     background: bool
     group_by: str
     min_group_rows: int
+    max_cost: float
+    max_cpu: timedelta
 
 
 class ScheduleOptions(TypedDict, total=False):

@@ -6,14 +6,15 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', search_params jsonb DEFAULT NULL, metric text DEFAULT NULL,
     configs integer DEFAULT NULL, epochs integer DEFAULT NULL, ensemble integer DEFAULT NULL, start_from text[] DEFAULT NULL, seed bigint DEFAULT NULL,
     backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
-    background boolean DEFAULT FALSE, group_by text DEFAULT NULL, min_group_rows integer DEFAULT NULL) RETURNS TABLE (
+    background boolean DEFAULT FALSE, group_by text DEFAULT NULL, min_group_rows integer DEFAULT NULL,
+    max_cost double precision DEFAULT NULL, max_cpu interval DEFAULT NULL) RETURNS TABLE (
     run_id bigint, rank bigint, mst_key integer, template text, params jsonb, epochs integer, status text, metric text,
     validation double precision, training double precision, seconds double precision, group_value text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background, group_by, min_group_rows)
+return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background, group_by, min_group_rows, max_cost, max_cpu)
 $$;
-COMMENT ON FUNCTION cerebro.train(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean, text, integer)
+COMMENT ON FUNCTION cerebro.train(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean, text, integer, double precision, interval)
 IS 'Train a model by name that predicts a column of a raw table from its others, in the time of budget, and return the configurations that were tried, best first';
 
 CREATE OR REPLACE FUNCTION cerebro.plan(
@@ -22,12 +23,13 @@ CREATE OR REPLACE FUNCTION cerebro.plan(
     models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', search_params jsonb DEFAULT NULL, metric text DEFAULT NULL,
     configs integer DEFAULT NULL, epochs integer DEFAULT NULL, ensemble integer DEFAULT NULL, start_from text[] DEFAULT NULL, seed bigint DEFAULT NULL,
     backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
-    background boolean DEFAULT FALSE, group_by text DEFAULT NULL, min_group_rows integer DEFAULT NULL) RETURNS TABLE (section text, name text, what text, why text, data jsonb)
+    background boolean DEFAULT FALSE, group_by text DEFAULT NULL, min_group_rows integer DEFAULT NULL,
+    max_cost double precision DEFAULT NULL, max_cpu interval DEFAULT NULL) RETURNS TABLE (section text, name text, what text, why text, data jsonb)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.plan_train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background, group_by, min_group_rows)
+return named_models.plan_train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background, group_by, min_group_rows, max_cost, max_cpu)
 $$;
-COMMENT ON FUNCTION cerebro.plan(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean, text, integer)
+COMMENT ON FUNCTION cerebro.plan(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean, text, integer, double precision, interval)
 IS 'What cerebro.train would do with the same arguments: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
 
 CREATE OR REPLACE FUNCTION cerebro.deploy(model text, version text DEFAULT 'best') RETURNS integer

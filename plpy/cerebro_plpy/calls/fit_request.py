@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from cerebro_plpy.calls.allowance import allowance_of
 from cerebro_plpy.calls.drawing import joining, wish_of, with_draws, with_joined
 from cerebro_plpy.calls.fit_arguments import Course
 from cerebro_plpy.calls.inputs import Data, Inputs, Models
@@ -178,6 +179,7 @@ def make_request(
         groups=spec.train.groups if spec.train else {},
         block_rows=spec.train.block_rows if spec.train else None,
         patience=repeat.patience or patience_of(catalog.module, spec),
+        allowance=allowance_of(catalog.module, workplace.settings, spec, _rule_of(catalog.module, spec)),
     )
     return replace(request, workers=widths.workers(workplace, request))
 

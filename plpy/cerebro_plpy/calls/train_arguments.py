@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy.calls.allowance import allowance
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.search_arguments import read_rule
@@ -23,6 +24,7 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAl
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables import architectures
+from cerebro_plpy.trainer import settings
 
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
@@ -64,10 +66,12 @@ class TrainArguments:
     background: bool | None
     group_by: str | None
     min_group_rows: int | None
+    max_cost: float | None
+    max_cpu: str | None
 
 
 class Wanted(NamedTuple):
-    """What they come to, as far as that can be said without the table; `budget` is in seconds."""
+    """What they come to, as far as that can be said without the table; `budget` and `max_cpu` are in seconds."""
 
     target: str
     budget: float
@@ -75,6 +79,7 @@ class Wanted(NamedTuple):
     templates: tuple[Template, ...]
     space: Mapping[str, object]
     rule: SearchRule | None
+    max_cpu: float | None
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
@@ -116,7 +121,9 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             hint='For example {"zip": "category"}.',
         )
     kinds = {name: str(kind) for name, kind in types.items()}
-    return Wanted(arguments.target, budget, kinds, templates, space, rule)
+    max_cpu = seconds(db, module, "max_cpu", arguments.max_cpu)
+    allowance(module, settings.read(db), max_cpu, arguments.max_cost)
+    return Wanted(arguments.target, budget, kinds, templates, space, rule, max_cpu)
 
 
 def _check_population(module: str, rule: SearchRule | None) -> None:

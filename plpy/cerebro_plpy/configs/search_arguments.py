@@ -30,6 +30,8 @@ LIVE_STATES = "live_states"
 """Another one: how many configurations that rest keep their states, where they will hardly go on."""
 MAX_VISITS = "max_visits"
 """And another: how many visits are made in all."""
+MAX_CPU, MAX_COST = "max_cpu", "max_cost"
+"""Two more: how many processor seconds a run may use, and what it may cost."""
 QUANTILE = "quantile"
 """Of population based training: so large a part of all stops after a step."""
 AUTO = "auto"
@@ -71,7 +73,7 @@ def read_rule(
             hint="For example search_params => '{\"eta\": 4}'.",
         )
     target = _target(module, given)
-    bounds: dict[str, Any] = _bounds(module, given)
+    bounds: dict[str, Any] = {**_bounds(module, given), **_allowed(module, given, templates)}
     rule = GRID if name in SAMPLERS else name
     if name == PBT:
         bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
@@ -95,6 +97,21 @@ def _bounds(module: str, given: dict[str, Any]) -> dict[str, int | None]:
                 f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
             )
     return bounds
+
+
+def _allowed(module: str, given: dict[str, Any], templates: bool) -> dict[str, float | None]:
+    """What a run may cost; it is taken out of the parameters."""
+    found = {key: given.pop(key, None) for key in (MAX_CPU, MAX_COST)}
+    for key, value in found.items():
+        if value is not None and templates:
+            raise InvalidParameter(
+                f"{module} error: search_params has {key!r}, which is an argument of its own here.",
+                hint="max_cpu => '10 minutes'" if key == MAX_CPU else "max_cost => 0.5",
+            )
+        if value is not None and (type(value) not in (int, float) or not 0 < value < math.inf):
+            unit = "a number of seconds" if key == MAX_CPU else "a number"
+            raise InvalidParameter(f"{module} error: {key} in search_params is {value!r:.80}; expected {unit} above 0.")
+    return found
 
 
 def _target(module: str, given: dict[str, Any]) -> float | None:

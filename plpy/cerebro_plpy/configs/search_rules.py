@@ -57,6 +57,8 @@ class SearchRule:
     sampling: Sampling | None = None
     live_states: int | None = None
     max_visits: int | None = None
+    max_cpu: float | None = None
+    max_cost: float | None = None
     quantile: float = 0.25
     min_delta: float = 0.0
     metric: str | None = None

@@ -57,7 +57,8 @@ class TrainSpec:
     its packed tables have. `counts` are the training rows of each class, as far as they are known, and `measure` is
     what a float target is like. By the column `group_by` there are `groups`, each with models of its own; of their
     buffers, which hold one group each, `block_rows` are a block for models of all rows. `configs` are to be there in
-    all, of the templates that are `tried`; `space` is what the call says of their fields.
+    all, of the templates that are `tried`; `space` is what the call says of their fields. The run may use `max_cpu`
+    processor seconds, and cost `max_cost`.
     """
 
     model: str
@@ -95,6 +96,8 @@ class TrainSpec:
     space: Mapping[str, Any] = field(default_factory=dict)
     tried: tuple[str, ...] = ()
     configs: int = 0
+    max_cpu: float | None = None
+    max_cost: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""

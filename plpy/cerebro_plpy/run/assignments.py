@@ -27,8 +27,8 @@ class Loss(NamedTuple):
 class Assignments:
     """The workers of a run by their numbers, and the tasks that they were given.
 
-    They store what they have trained `at_once` where what is under way may be cancelled, or where visits of a
-    configuration do not begin from one another.
+    They store what they have trained `at_once` where what is under way may be cancelled, or may be the last, or where
+    visits of a configuration do not begin from one another.
     """
 
     def __init__(self, visits: Visits, workers: Sequence[Worker], around: Surroundings, *, at_once: bool) -> None:

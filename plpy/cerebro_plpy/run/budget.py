@@ -1,4 +1,5 @@
-"""How the budget of a run ends it: by the clock, and in a replay where the log says that it ended the run before.
+"""How the budget of a run ends it: by the clock, by what it has cost, and in a replay where the log says that either
+ended the run before.
 
 A configuration whose training is cut short has a model all the same once it was trained on one segment.
 """
@@ -8,10 +9,11 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cerebro_plpy.errors import ConfigFailure, QueryCanceled
 from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.allowance import Excess, Spent
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
 from cerebro_plpy.run.request import Deadline, FitRequest
 from cerebro_plpy.run.training import ConfigTraining
@@ -24,11 +26,13 @@ class BudgetOver(QueryCanceled):
 
 
 class Budget:
-    """The time of a run, which begins now."""
+    """The time of a run, which begins now, and what it may cost; by now it has `spent` so much."""
 
-    def __init__(self, request: FitRequest) -> None:
+    def __init__(self, request: FitRequest, spent: Callable[[], Spent]) -> None:
         began, deadline = time.monotonic(), request.deadline
-        self._endings, self._limited = request.repeat.endings, deadline is not None
+        self._allowance, self._spent = request.allowance, spent
+        self.excess: Excess | None = None
+        self._endings, self._limited = request.repeat.endings, bool(deadline or request.allowance)
         never = Deadline(math.inf, math.inf, math.inf)
         self._last_visit, self._cancel, self._over = (began + seconds for seconds in deadline or never)
         self._cancelled = False
@@ -38,6 +42,11 @@ class Budget:
         self._last_visit, self._cancel, self._over = (
             moment + seconds for moment in (self._last_visit, self._cancel, self._over)
         )
+
+    def look(self) -> None:
+        """See whether the run has cost as much as it may: what that was once stays so."""
+        if self._allowance and not self.excess:
+            self.excess = self._allowance.excess(self._spent())
 
     @property
     def next_moment(self) -> float:
@@ -51,7 +60,7 @@ class Budget:
     @property
     def ending(self) -> bool:
         """Whether no visit to train begins any more."""
-        return time.monotonic() >= self._last_visit
+        return self.excess is not None or time.monotonic() >= self._last_visit
 
     def _end(self, trained: bool) -> float:
         return self._cancel if trained else max(self._cancel, self._over)
@@ -85,17 +94,18 @@ class Budget:
         ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
         if now >= self._end(trained) or ended:
             return schedule.end(progress)
-        if now < self._last_visit:
+        if not self.ending:
             return progress
         return schedule.expire(plan, progress, training.best is not None, training.evaluated)
 
     def check_trained(self, plan: Plan, states: int, failed: Mapping[int, str]) -> None:
         """Raises ConfigFailure where there is no state to make a model of."""
         if self._limited and not states:
+            over = f"{BUDGET_OVER} ({self.excess.limit}: {self.excess.why})" if self.excess else BUDGET_OVER
             raise ConfigFailure(
-                f"{BUDGET_OVER} before any configuration was trained on one of {len(plan.segments)} segments",
+                f"{over} before any configuration was trained on one of {len(plan.segments)} segments",
                 detail=reasons(failed) or None,
-                hint="Give it a longer budget, or fewer rows.",
+                hint=f"Give it {f'a larger {self.excess.limit}' if self.excess else 'a longer budget'}, or fewer rows.",
             )
 
 

@@ -7,6 +7,7 @@ import time
 
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import remaining_visits
+from cerebro_plpy.hopping.schedule import ConfigProgress
 from cerebro_plpy.run.budget import BUDGET_OVER, Budget
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
@@ -78,11 +79,18 @@ class Endings:
 
         A best state is kept all the same, because the log has the metrics that make it the best.
         """
+        self._budget.look()
         if self._budget.ending:
             self._search.close()
         plan, progress = self._positions.plan, self._positions.progress
+        ended = list[ConfigProgress]()
         for mst_key, before in progress.items():
             progress[mst_key] = after = self._budget.rest(plan, self._training[mst_key], before, trained)
             if mst_key not in self.stopped and remaining_visits(plan, after) != remaining_visits(plan, before):
                 self.stopped.add(mst_key)
-                self._log.config_stopped(mst_key, BUDGET_OVER)
+                ended.append(before)
+        if self._budget.excess:
+            self._search.exhausted(ended, self._budget.excess)
+        else:
+            for each in ended:
+                self._log.config_stopped(each.mst_key, BUDGET_OVER)

@@ -51,7 +51,8 @@ class Orchestrator:
     ) -> None:
         self._request, self._log, self._around = request, log, around
         averaging = request.spec.schedule == schedule.AVERAGING
-        self._assignments = Assignments(visits, workers, around, at_once=averaging or request.deadline is not None)
+        at_once = averaging or bool(request.deadline or request.allowance)
+        self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
         shared, evaluated = share_segments(segments, self._assignments.numbers), request.spec.evaluated_until(last)
         plan = Plan(last, segments, shared, frozenset(evaluated), averaging, request.own_segments)
@@ -66,7 +67,7 @@ class Orchestrator:
         self._positions = Positions(plan, begun)
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = time.monotonic()
-        self._budget = Budget(request)
+        self._budget = Budget(request, around.spent)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
         roster = Roster(request, log, self._positions, self._training, self._residence, self._keeping)
         self._losses = Losses(roster, self._assignments, around)

@@ -61,8 +61,10 @@ def train(
     """
     run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
     past, began = interrupted.past if interrupted else {}, time.monotonic()
-    spending = Spending(workplace)
+    spending = Spending(workplace, run_id)
     with logged_run(db, spending, request, run_id, interrupted, audience.logged) as log:
+        if request.allowance:
+            spending.recall()
         crew = start(workplace, request)
         spending.workers = crew.workers
         request, workers = choose_frameworks(workplace, request, crew, log)
@@ -74,6 +76,7 @@ def train(
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
         with suggestions(workplace, request) as suggest:
             around = replace(surroundings(db, workplace, request), beside=audience.beside, suggest=suggest)
+            around = replace(around, spent=spending.spent)
             orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
             orchestrator.run()
         spending.settle(crew.visits)

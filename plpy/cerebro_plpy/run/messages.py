@@ -95,7 +95,7 @@ def best_lines(evaluations: Sequence[Evaluation], request: FitRequest) -> list[s
 
 def stopped_line(stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest) -> str:
     """The message at the end of a run whose time was over before all was trained."""
-    limit = "the budget" if request.deadline or request.repeat.endings else "max_runtime"
+    limit = "the budget" if request.deadline or request.allowance or request.repeat.endings else "max_runtime"
     said = f"{limit} was over: {len(stopped)} of {len(request.configs)} configurations ended early"
     return "\n".join([said, *best_lines(evaluations, request)])
 

@@ -12,6 +12,7 @@ from cerebro_plpy.configs.points import Point, PointSpace
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.hopping.allowance import Allowance
 from cerebro_plpy.hopping.course import Heard
 from cerebro_plpy.hopping.rules import Rule
 from cerebro_plpy.packing.packed_table import PackedTable
@@ -144,7 +145,7 @@ class FitRequest:
     has these. `decided` is what was decided before it was resumed; by then it may have more `epochs` than its call has
     said. A search by `patience` stops those that do not say themselves when they stop. Where buffers hold one group
     each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
-    together.
+    together. It may cost no more than its `allowance`, if there is one.
     """
 
     spec: Spec
@@ -169,6 +170,7 @@ class FitRequest:
     groups: Mapping[str, GroupPlace] = field(default_factory=dict)
     block_rows: int | None = None
     epochs: int | None = None
+    allowance: Allowance | None = None
 
     def segments_of(self, group: str | None) -> tuple[int, ...]:
         """The segments that configurations of a group visit; all where they are of none."""

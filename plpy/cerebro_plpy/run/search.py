@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.hopping.allowance import Excess
 from cerebro_plpy.hopping.course import Course, Groups, Heard
 from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.hopping.rules import Action, Decision
@@ -223,6 +224,14 @@ class Search:
         """A configuration has failed."""
         if self._course:
             self._course.over(mst_key, f"it failed: {why}", failed=True)
+
+    def exhausted(self, ended: Sequence[ConfigProgress], excess: Excess) -> None:
+        """Configurations are trained no further, for the run has cost as much as it may."""
+        made = [Decision(each.mst_key, "stop", self._limit(each), excess.why) for each in ended]
+        rows = self._rows(Heard(None, tuple(made)))
+        self._log.decided(excess.limit, rows)
+        if rows:
+            self._tell(rows, self._evaluations())
 
     def decide(self) -> None:
         """Ask the rule about all that it has not heard of; where nothing is left to decide, let all that rest end."""

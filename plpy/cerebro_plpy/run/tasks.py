@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy.hopping.allowance import Spent
 from cerebro_plpy.hopping.schedule import Tour, Visit
 from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import BestState, TourVisit, Trained, TrainVisit, Worker
@@ -61,7 +62,8 @@ class Surroundings:
     (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
     configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
     it lost its own, or says that it cannot. `beside` is what is done while workers are waited for; `decided` hears of
-    what a search decides, and of all evaluations by then; which configurations to try next it is told by `suggest`.
+    what a search decides, and of all evaluations by then; which configurations to try next it is told by `suggest`, and
+    what it has cost by `spent`.
     """
 
     check: Callable[[], None]
@@ -72,6 +74,7 @@ class Surroundings:
     beside: Beside = Nothing()
     decided: Decided = unheard
     suggest: Suggest = nothing
+    spent: Callable[[], Spent] = Spent
 
 
 class OfTour:

@@ -14,6 +14,8 @@ from models import NOISY
 from processes import eventually, trainers
 from workbench import Row, Workbench, compile_text, several
 
+from cerebro_plpy.hopping.allowance import Prices, Spent
+
 SEGMENTS, EPOCHS = 2, 3
 SUMS = "SELECT sum(trainer_seconds), sum(backend_seconds), sum(unmeasured)::integer FROM cerebro.cost WHERE run_id = %s"
 OF_LOG = """
@@ -193,7 +195,7 @@ def test_prices_and_watts_make_money_and_energy(
         shared_superuser.rows("DELETE FROM cerebro.setting WHERE name = ANY (%s)", list(chosen))
     core, gpu, disk = (chosen.get(name, 0.0) for name in PRICES)
     for cores, gpus, stored, money, kwh in rows:
-        expected = cores / 3600 * core + gpus / 3600 * gpu + stored / (1e9 * 30 * 86400) * disk
+        expected = Prices(core, gpu, disk).of(Spent(cores, gpus, stored))
         assert money == (pytest.approx(expected) if set(chosen) & set(PRICES) else None)
         used = (cores * chosen.get("watts_per_core", 0.0) + gpus * chosen.get("watts_per_gpu", 0.0)) / 3.6e6
         assert kwh == (pytest.approx(used) if set(chosen) & set(WATTS) else None)

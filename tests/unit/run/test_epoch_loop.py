@@ -29,6 +29,7 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
 from cerebro_plpy.hopping import course
+from cerebro_plpy.hopping.allowance import Allowance, Spent
 from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.patience import Patience
@@ -157,6 +158,7 @@ class Unreliable:
     made: dict[tuple[int, int], int] = field(default_factory=dict)  # visits before an evaluation, by config and epoch
     clock: Clock = field(default_factory=Clock)
     last_visit: float = math.inf
+    most: float = math.inf  # visits, which are what it costs
     streams: bool = False  # whether no worker keeps its segments
     longest: int = 0
     unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
@@ -204,6 +206,7 @@ class Unreliable:
         key, unstored = tour[0].mst_key, self.unstored.get(worker.number)
         ahead = len(unstored.trained) if unstored and unstored.visits[0].mst_key == key else 0
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
+        assert self.spent().cpu_seconds < self.most, "nor when the log has what the run may cost"
         assert ahead or key not in self.places["configs"], "but where its worker's trainer has its state"
         self._check_tour(tour, self.visits[key] + ahead)
         self.gone_on += bool(ahead)
@@ -214,6 +217,10 @@ class Unreliable:
             self._count(task, tour[0].attempt)
             yield Statement("work")
             self._fail(worker, tour, next(self.faults))
+
+    def spent(self) -> Spent:
+        """A second for each visit that was stored."""
+        return Spent(cpu_seconds=float(sum(self.visits.values())))
 
     @contextmanager
     def _in_vain(self, worker: Worker, tour: Sequence[TourVisit]) -> Iterator[None]:
@@ -532,6 +539,7 @@ def requested(
     )
 
 
+MAX_CPU = "max_cpu"
 DRAWN = 100
 """The first key of those that are drawn."""
 
@@ -563,6 +571,10 @@ class Log(RunLog):
         self.status[mst_key] = "completed"
 
     def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
+        if rule == MAX_CPU:
+            for row in rows:
+                self.config_stopped(row.mst_key, MAX_CPU)
+            return
         assert self.decisions is not None and rule == "rule"
         self.decisions += rows
 
@@ -625,14 +637,15 @@ def continued(
         return True
 
     heard = Heard(platform)
-    around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen, heard)
+    around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen, heard, spent=platform.spent)
     log = Log(looks, platform.decided)
     orchestrator = Orchestrator(platform, replace(request, workers=workers), crew, log, around, past)
     trial = Trial(request, platform, orchestrator, told, log, heard)
     try:
         orchestrator.run()
     except ConfigFailure as error:
-        assert not trial.alive or (request.deadline and error.hint and not orchestrator.states)
+        limited = request.deadline or request.allowance
+        assert not trial.alive or (limited and error.hint and not orchestrator.states)
     except CerebroError as error:
         raise Ended(str(error), orchestrator.evaluations) from error
     assert failed == orchestrator.failed
@@ -1300,12 +1313,17 @@ BUDGETS = st.builds(
 DEADLINES = st.tuples(st.integers(0, 60), st.integers(0, 30) | st.just(math.inf), st.integers(0, 30)).map(
     lambda given: Deadline(float(given[0]), given[0] + given[1], sum(given))
 )
+ALLOWANCES = st.builds(Allowance, max_cpu=st.integers(1, 30).map(float), max_cost=st.none())
+LIMITS = st.tuples(DEADLINES, ALLOWANCES) | st.tuples(DEADLINES, st.none()) | st.tuples(st.none(), ALLOWANCES)
+"""By the clock, or by what it costs, or by either."""
+Limits = tuple[Deadline | None, Allowance | None]
 LOSSES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sampled_from([0.0, 1.0, 2.0]))
 
 
 def in_time(request: FitRequest, workers: int, platform: Unreliable, looks: list[int], past: dict[int, Past]) -> Trial:
     """Work through a request by the platform's clock."""
     platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
+    platform.most = request.allowance.max_cpu or math.inf if request.allowance else math.inf
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
         return continued(request, workers, platform, looks, past)
@@ -1318,7 +1336,7 @@ def check_ends(trial: Trial) -> None:
     assert run.states.keys() == {key for key, _, _ in trial.platform.trained} & trial.alive
     found = Counter((e.mst_key, e.epoch) for e in run.evaluations)
     assert all(times == 1 for times in found.values()), "no state is evaluated twice"
-    assert run.stopped == {key for key, reason in trial.log.stopped.items() if reason == BUDGET_OVER}
+    assert run.stopped == {key for key, reason in trial.log.stopped.items() if reason in (BUDGET_OVER, MAX_CPU)}
     assert all(trial.log.status[key] == "stopped" for key in run.stopped)
     for key, epoch in found:
         visits = [v for v in trial.platform.trained if v[0] == key]
@@ -1355,43 +1373,46 @@ def check_ends(trial: Trial) -> None:
             assert kept.epoch in evaluated
 
 
-@given(BUDGETS, WORKERS, DEADLINES, MANY, LOOKS, LOSSES, st.booleans())
+@given(BUDGETS, WORKERS, LIMITS, MANY, LOOKS, LOSSES, st.booleans())
 @trials(300)
 def test_a_budget_ends_a_run_in_good_order_at_any_moment(
     request: FitRequest,
     workers: int,
-    deadline: Deadline,
+    limits: Limits,
     faults: list[Fault],
     looks: list[int],
     losses: Mapping[tuple[int, int], float],
     hears: bool,
 ) -> None:
     platform = Unreliable(chain(faults, repeat(None)), losses=losses, clock=Clock(hears=hears))
-    trial = in_time(replace(request, deadline=deadline), workers, platform, looks, {})
+    deadline, allowance = limits
+    trial = in_time(replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {})
     check_ends(trial)
     # Whatever is under way at the end is heard of, and what is kept of it: a few statements of each worker.
-    over = deadline.cancel if platform.trained else deadline.over
+    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
     visit = max(looks) + 1  # the first to end after that moment is the last
     assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
 
 
-@given(BUDGETS, WORKERS, st.lists(DEADLINES, min_size=1, max_size=4), PAUSES, LOOKS, LOSSES)
+@given(BUDGETS, WORKERS, st.lists(st.none() | DEADLINES, min_size=1, max_size=4), ALLOWANCES, PAUSES, LOOKS, LOSSES)
 @trials(300)
 def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     request: FitRequest,
     workers: int,
-    deadlines: list[Deadline],
+    deadlines: list[Deadline | None],
+    allowance: Allowance,
     pauses: list[int],
     looks: list[int],
     losses: Mapping[tuple[int, int], float],
 ) -> None:
-    """Wherever it was interrupted, also when its budget was over; each time it has another budget left."""
+    """Wherever it was interrupted, also when its budget was over; each time it has another one left, and may cost what
+    is left of that."""
     interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
     platform = Unreliable(chain(interruptions, repeat(None)), losses=losses)
     past: dict[int, Past] = {}
     left = chain(deadlines, repeat(deadlines[-1]))
     while True:
-        limited = replace(request, deadline=next(left))
+        limited = replace(request, deadline=next(left), allowance=allowance)
         try:
             trial = in_time(limited, workers, platform, looks, past)
         except Ended as ended:
@@ -1402,13 +1423,13 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     assert trial.orchestrator.failed == {}
 
 
-@given(BUDGETS, WORKERS, WORKERS, DEADLINES, LOOKS, LOOKS, LOSSES, st.booleans())
+@given(BUDGETS, WORKERS, WORKERS, LIMITS, LOOKS, LOOKS, LOSSES, st.booleans())
 @trials(300)
 def test_a_replay_ends_where_the_budget_did(
     request: FitRequest,
     workers: int,
     others: int,
-    deadline: Deadline,
+    limits: Limits,
     looks: list[int],
     pace: list[int],
     losses: Mapping[tuple[int, int], float],
@@ -1416,7 +1437,8 @@ def test_a_replay_ends_where_the_budget_did(
 ) -> None:
     """The same visits of each config, and the same state of each evaluated and kept, whatever the clock says."""
     platform = Unreliable(repeat(None), losses=losses, clock=Clock(hears=hears))
-    first = in_time(replace(request, deadline=deadline), workers, platform, looks, {})
+    deadline, allowance = limits
+    first = in_time(replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {})
     check_ends(first)
     if not platform.trained:
         return
@@ -1439,7 +1461,8 @@ def test_a_replay_ends_where_the_budget_did(
     whole = first.orchestrator.stopped & second.log.completed
     last = request.spec.epochs
     late = {key for key in whole if last not in request.spec.evaluate_epochs or found[key] == last}
-    assert second.log.stopped == {key: reason for key, reason in first.log.stopped.items() if key not in late}
+    stopped = {key: BUDGET_OVER if reason == MAX_CPU else reason for key, reason in first.log.stopped.items()}
+    assert second.log.stopped == {key: reason for key, reason in stopped.items() if key not in late}
 
     def evaluated(trial: Trial) -> dict[tuple[int, int], float]:
         return {(e.mst_key, e.epoch): e.loss for e in trial.orchestrator.evaluations}

@@ -145,6 +145,11 @@ UPDATE cerebro.run_log r SET trainer_seconds = coalesce(r.trainer_seconds, 0) + 
     peak_memory_bytes = greatest(r.peak_memory_bytes, %s::bigint)
 WHERE r.run_id = %s::bigint
 
+-- name: cost
+SELECT coalesce(sum(c.trainer_seconds), 0) + coalesce(sum(c.backend_seconds), 0), coalesce(sum(c.gpu_seconds), 0),
+       coalesce(sum(c.stored_byte_seconds), 0)
+FROM cerebro.cost c WHERE c.run_id = %s::bigint
+
 -- name: more_epochs
 UPDATE cerebro.run_log r SET epochs = greatest(r.epochs, %s::integer) WHERE r.run_id = %s::bigint
 
