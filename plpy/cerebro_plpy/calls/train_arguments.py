@@ -113,17 +113,22 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
-    types = json_object(module, "types", arguments.types)
+    kinds = _kinds(module, arguments.types)
+    max_cpu = seconds(db, module, "max_cpu", arguments.max_cpu)
+    allowance(module, settings.read(db), max_cpu, arguments.max_cost)
+    return Wanted(arguments.target, budget, kinds, templates, space, rule, max_cpu)
+
+
+def _kinds(module: str, text: str | None) -> Mapping[str, str]:
+    """What columns are to be taken for."""
+    types = json_object(module, "types", text)
     wrong = [name for name, kind in types.items() if not isinstance(kind, str)]
     if wrong:
         raise InvalidParameter(
             f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a text.",
             hint='For example {"zip": "category"}.',
         )
-    kinds = {name: str(kind) for name, kind in types.items()}
-    max_cpu = seconds(db, module, "max_cpu", arguments.max_cpu)
-    allowance(module, settings.read(db), max_cpu, arguments.max_cost)
-    return Wanted(arguments.target, budget, kinds, templates, space, rule, max_cpu)
+    return {name: str(kind) for name, kind in types.items()}
 
 
 def _check_population(module: str, rule: SearchRule | None) -> None:
