@@ -158,7 +158,7 @@ class Unreliable:
     made: dict[tuple[int, int], int] = field(default_factory=dict)  # visits before an evaluation, by config and epoch
     clock: Clock = field(default_factory=Clock)
     last_visit: float = math.inf
-    most: float = math.inf  # visits, which are what it costs
+    allowed: float = math.inf  # visits, which are what it costs
     streams: bool = False  # whether no worker keeps its segments
     longest: int = 0
     unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
@@ -206,7 +206,7 @@ class Unreliable:
         key, unstored = tour[0].mst_key, self.unstored.get(worker.number)
         ahead = len(unstored.trained) if unstored and unstored.visits[0].mst_key == key else 0
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
-        assert self.spent().cpu_seconds < self.most, "nor when the log has what the run may cost"
+        assert self.spent().cpu_seconds < self.allowed, "nor when the log has what the run may cost"
         assert ahead or key not in self.places["configs"], "but where its worker's trainer has its state"
         self._check_tour(tour, self.visits[key] + ahead)
         self.gone_on += bool(ahead)
@@ -765,7 +765,7 @@ def test_no_more_workers_are_at_work_than_the_request_has(
             return super()._take_up(worker, tour, made)
 
         def look(self) -> None:
-            self.most = max(self.most, len(self.places["workers"] | self.unstored.keys()))
+            self.allowed = max(self.most, len(self.places["workers"] | self.unstored.keys()))
 
     platform = Counting(repeat(None), streams=streams)
     request = replace(requested(configs, segments, 2, {2}, "longest"), workers=workers)
@@ -1323,7 +1323,7 @@ LOSSES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sam
 def in_time(request: FitRequest, workers: int, platform: Unreliable, looks: list[int], past: dict[int, Past]) -> Trial:
     """Work through a request by the platform's clock."""
     platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
-    platform.most = request.allowance.max_cpu or math.inf if request.allowance else math.inf
+    platform.allowed = request.allowance.max_cpu or math.inf if request.allowance else math.inf
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
         return continued(request, workers, platform, looks, past)
