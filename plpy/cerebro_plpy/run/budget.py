@@ -77,6 +77,11 @@ class Budget:
         ending = self._endings.get(training.config.mst_key)
         return ending.visits - training.visits - training.unstored if ending else sys.maxsize
 
+    def ends_unevaluated(self, training: ConfigTraining) -> bool:
+        """Whether the last state of a configuration was evaluated by nobody, in the run that is repeated."""
+        ending = self._endings.get(training.config.mst_key)
+        return bool(ending and not ending.evaluated)
+
     def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress, trained: bool) -> ConfigProgress:
         """What a configuration has still to do, as it stands now; to be asked before any visit begins.
 

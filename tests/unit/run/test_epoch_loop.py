@@ -765,7 +765,7 @@ def test_no_more_workers_are_at_work_than_the_request_has(
             return super()._take_up(worker, tour, made)
 
         def look(self) -> None:
-            self.allowed = max(self.most, len(self.places["workers"] | self.unstored.keys()))
+            self.most = max(self.most, len(self.places["workers"] | self.unstored.keys()))
 
     platform = Counting(repeat(None), streams=streams)
     request = replace(requested(configs, segments, 2, {2}, "longest"), workers=workers)
