@@ -35,7 +35,8 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is. `eta` is the time still needed, None while nothing is known about it."""
+    """How far a run is. `eta` is the time still needed, None while nothing is known about it; `queue_position` is that
+    of a run that is queued."""
 
     run_id: int
     name: str | None
@@ -51,6 +52,7 @@ class Progress:
     best_value: float | None
     elapsed: timedelta
     eta: timedelta | None
+    queue_position: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Fair shares: how many places, each for a trainer at work, every run has where all together want more than there are.
+"""Fair shares: how many places, each for a trainer at work, a run has where all together want more than there are.
 
-Each run computes this by itself, from what all can read, and comes to the same; nobody has to be asked. Places go one by
-one to the role that has the fewest, and among those with as many to the one that has used the least lately, so that
+Each run computes this by itself, from what all can read, and comes to the same; nobody has to be asked. Places go one
+by one to the role that has the fewest, and among those with as many to the one that has used the least lately, so that
 roles take turns where there are fewer places than roles. Within a role whoever came first is served first.
 """
 
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """How many trainers may work at a time, and of how many configurations the runs are that have some; None for any."""
+    """How many trainers may work at a time, and of how many configurations are the runs that have some; None: any."""
 
     trainers: int | None = None
     configs: int | None = None
@@ -47,7 +47,7 @@ class Role(NamedTuple):
 class Step(NamedTuple):
     """What a role would take next: so many places for an entry, by its index, and so many configurations with it."""
 
-    index: int
+    entry: int
     places: int
     configs: int
 
@@ -111,8 +111,8 @@ class _Division:
         return self._taken
 
     def _take(self, step: Step) -> None:
-        self._taken[step.index] += step.places
-        for part in (self._all, self._parts[self._entries[step.index].role]):
+        self._taken[step.entry] += step.places
+        for part in (self._all, self._parts[self._entries[step.entry].role]):
             part.take(step)
 
     def _next(self, role: int, begins: bool) -> Step | None:
@@ -129,7 +129,7 @@ class _Division:
         return None
 
     def _rank(self, step: Step) -> tuple[int, float, int]:
-        role = self._entries[step.index].role
+        role = self._entries[step.entry].role
         taken = self._parts[role].places
         kept = PATIENCE_SECONDS if self._held[role] > taken else 0.0
-        return taken, self._roles[role].used - kept, step.index
+        return taken, self._roles[role].used - kept, step.entry

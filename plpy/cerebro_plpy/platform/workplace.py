@@ -31,6 +31,7 @@ from cerebro_plpy.errors import (
     TooManyConnections,
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
+from cerebro_plpy.platform.room import Room
 from cerebro_plpy.trainer import segment, settings
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
@@ -80,8 +81,28 @@ class Workplace:
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
-        self.control = self._take_control()
-        self.reader: Session = LocalSession(db) if local else self.control
+        self._control: ControlSession | None = None
+        self._room = Room(db, chosen.max_workers_total, self._asked, self.check)
+        self.queued_seconds = 0.0  # for which its run has waited for places
+
+    @property
+    def control(self) -> ControlSession:
+        """The session that writes the log, opened when it is needed first."""
+        if self._control is None:
+            control = self._take(CONTROL)
+            assert isinstance(control, ControlSession)
+            self._control = control
+        return self._control
+
+    @property
+    def reader(self) -> Session:
+        """The session that reads the caller's tables."""
+        return LocalSession(self.db) if self.local else self.control
+
+    def step_back(self) -> None:
+        """A run in the background that waits needs no session but its own: the one that writes its log comes back."""
+        if self.db.in_procedure and self.platform.alive_by_lock:
+            self.control.go_away(self._label(CONTROL))
 
     @property
     def role(self) -> str:
@@ -92,11 +113,6 @@ class Workplace:
     def segment_lost(self) -> bool:
         """Whether any session of this call lost a segment, and so the caller's transaction did."""
         return self._segment_lost or any(session.segment_lost for _, session in self._open)
-
-    def _take_control(self) -> ControlSession:
-        control = self._take(CONTROL)
-        assert isinstance(control, ControlSession)
-        return control
 
     def _take(self, role: str) -> WorkerSession:
         waiting = self._pool.setdefault(role, [])
@@ -119,7 +135,7 @@ class Workplace:
         """A session that nobody had before, if there is room for it."""
         if role == WATCH:  # while the others may be at work
             return kind(self._who, self._label(role), self.check)
-        self._make_room()
+        self._room.make(self._end_waiting, background=role == BACKGROUND)
         try:
             return kind(self._who, self._label(role), self.check)
         except InsufficientPrivilege as error:
@@ -128,29 +144,13 @@ class Workplace:
                 raise
             raise no_room(error.message) from error
 
-    def _make_room(self) -> None:
-        """Raise where max_workers_total allows no further session, also when those that wait for a call have ended."""
-        full = self._full()
-        if full is not None and self._end_waiting():
-            full = self._full()
-        if full is not None:
-            raise no_room(full)
-
-    def _full(self) -> str | None:
-        """Why max_workers_total allows no further session; None where it does."""
-        found, usual = self._asked("session.workers_total")
-        most = self.settings.max_workers_total or usual
-        if found < most:
-            return None
-        return f"{found} sessions of calls of cerebro_db are open on this server, of at most {most}"
-
     def _asked(self, name: str, *values: object) -> Sequence[Any]:
         """The row of a statement about the sessions that there are now, which the caller's transaction sees only once.
 
         So the log's session is asked, and the caller's own for that one alone.
         """
-        if self._open:
-            return self.control.run(sql(name), values)[0]
+        if self._control is not None:
+            return self._control.run(sql(name), values)[0]
         self.db.rows(sql("session.look_anew"))
         return list(self.db.row(sql(name), *values).values())
 
@@ -161,9 +161,7 @@ class Workplace:
             sessions.clear()
         for session in waiting:
             session.close()
-        pids, deadline = [session.pid for session in waiting], time.monotonic() + END_SECONDS
-        while waiting and time.monotonic() < deadline and self._asked("session.still_there", pids)[0]:
-            time.sleep(PAUSE_SECONDS)
+        self._room.left([session.pid for session in waiting])
         return bool(waiting)
 
     def _label(self, role: str) -> str:
@@ -241,6 +239,10 @@ class Workplace:
                 self.db.notice(f"going on with {number} of {len(posts)} workers: {error.message}")
                 break
         return made
+
+    def hire(self, number: int, framework: str) -> Worker:
+        """One more worker, which can serve any segment."""
+        return self._worker(number, framework, None)
 
     def _worker(self, number: int, framework: str, post: int | None) -> Worker:
         role = session_role(framework, post)
@@ -333,6 +335,7 @@ def open_workplace(
     settings.check_trainer(chosen)
     workplace = Workplace(db, gd, chosen, held, workers)
     try:
+        assert workplace.control.idle  # opened before anything is read, so that nothing begins where there is no room
         yield workplace
     except BaseException:
         workplace.close(keep=False)

@@ -11,6 +11,7 @@ from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import BestState, TourVisit, Trained, TrainVisit, Worker
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.log import DecisionRow
+from cerebro_plpy.run.places import Places
 from cerebro_plpy.run.request import Evaluation
 from cerebro_plpy.run.sampler import Suggest, nothing
 
@@ -72,6 +73,7 @@ class Surroundings:
     beside: Beside = Nothing()
     decided: Decided = unheard
     suggest: Suggest = nothing
+    places: Places | None = None
 
 
 class OfTour:

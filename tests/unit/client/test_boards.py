@@ -50,6 +50,7 @@ PROGRESS = Progress(
     best_value=None,
     elapsed=timedelta(seconds=1),
     eta=None,
+    queue_position=None,
 )
 
 

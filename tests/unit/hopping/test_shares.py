@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role, shares
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role, shares
 
 ROLES = 4
 limits = st.builds(Limit, st.none() | st.integers(1, 12), st.none() | st.integers(5, 40))
