@@ -144,9 +144,9 @@ def test_a_call_waits_too_and_says_so(bench: Workbench, shared_superuser: Workbe
                 called.result()
         with ann.calling(lambda: ann.fit("public.packed", "called", "public.two", 1)) as called:
             eventually(lambda: other.rows("SELECT FROM cerebro.queue WHERE status = 'queued'"))
-            eventually(lambda: any("is queued, at position 1" in text for text in ann.connection.notices))
             assert other.value("SELECT cerebro.cancel(%s)", first)
             called.result()
+        assert any("is queued, at position 1" in text for text in ann.messages())
         other.close()
 
 
