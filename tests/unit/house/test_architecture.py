@@ -343,8 +343,9 @@ def test_what_runs_as_its_owner_is_eight_functions_with_a_fixed_path() -> None:
     ]
     fixed = "PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
     head, filling = f"LANGUAGE sql VOLATILE {fixed}", f"LANGUAGE plpython3u STABLE {fixed} AS $$"
+    taking = head.replace("LANGUAGE sql", "LANGUAGE plpgsql")
     acting = head.replace("VOLATILE PARALLEL UNSAFE", "STABLE PARALLEL SAFE")
-    assert found == [*[f"{head} AS $$"] * 3, filling, f"{acting} AS", *[f"{head} AS $$"] * 2, head]
+    assert found == [*[f"{head} AS $$"] * 3, filling, f"{acting} AS", *[f"{head} AS $$", f"{taking} AS $$"], head]
 
 
 def test_sql_calls_functions_that_exist() -> None:
