@@ -179,3 +179,61 @@ def test_only_administrators_write_quotas(shared_superuser: Workbench, users: li
     with quota(shared_superuser, trainers=3):
         assert ann.rows("SELECT role, trainers FROM cerebro.quota") == [(None, 3)]
         refused(shared_superuser, "INSERT INTO cerebro.quota (trainers) VALUES (4)", code="23505")
+
+
+def places(session: Workbench, *runs: int) -> list[int]:
+    return [session.value("SELECT places FROM cerebro.queue WHERE run_id = %s", run) for run in runs]
+
+
+def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann, bob, _ = users
+    before = ann.newest_run()
+    with quota(shared_superuser, trainers=2):
+        first = submit(ann, "alone_first", 1000, "long")
+        eventually(lambda: places(ann, first) == [2])
+        second = submit(bob, "beside", 1000, "long")
+        eventually(lambda: places(ann, first, second) == [1, 1])
+        eventually(lambda: bob.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
+        assert bob.value("SELECT cerebro.cancel(%s)", second)
+        eventually(lambda: places(ann, first) == [2])
+        assert ann.value("SELECT cerebro.cancel(%s)", first)
+        assert ann.value("SELECT cerebro.wait(%s)", first) == "cancelled"
+    assert shared_superuser.value(MOST, before) <= 2
+
+
+def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(
+    shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann = users[0]
+    with quota(shared_superuser, role="queue_ann", trainers=1):
+        first = submit(ann, "before_it", 1000, "long")
+        second = submit(ann, "lost")
+        eventually(lambda: ann.value(STATUS, second) == "queued")
+        shared_superuser.rows("SELECT pg_terminate_backend(pid) FROM cerebro.run WHERE run_id = %s", second)
+        eventually(lambda: ann.value(STATUS, second) == "interrupted")
+        assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", second)
+        assert ann.value("SELECT cerebro.cancel(%s)", first)
+        ann.rows("SELECT cerebro.resume(%s)", second)
+        assert ann.value(STATUS, second) == "completed"
+
+
+@pytest.mark.long
+def test_roles_take_turns_where_there_are_fewer_places(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    """And what comes out are the bits of a run that repeats the visits alone."""
+    before = users[0].newest_run()
+    with quota(shared_superuser, trainers=1):
+        runs = [(user, submit(user, "turns", 20, "long")) for user in users]
+        rests = "SELECT run_id FROM cerebro.queue WHERE status = 'queued' AND role_used > 0"
+        seen = set[int]()
+        while any(user.value(STATUS, run) in ("running", "queued") for user, run in runs):
+            seen |= {run for (run,) in shared_superuser.rows(rests)}
+        assert {user.value(STATUS, run) for user, run in runs} == {"completed"}
+    assert shared_superuser.value(MOST, before) == 1
+    assert seen & {run for _, run in runs}, "somebody has rested in the midst of a run"
+    user, run = runs[0]
+    user.fit("public.packed", "alone_again", "public.long", 20, schedule="replay", replay_run=run)
+    assert user.weights("turns") == user.weights("alone_again")
