@@ -149,7 +149,7 @@ def progress_line(progress: Progress) -> str:
 
 
 def landmark(progress: Progress) -> tuple[object, ...]:
-    """What must change for another line: the epoch, the failures, a twentieth of the visits, the position in a queue."""
+    """What must change for another line: the epoch, the failures, a twentieth of the visits, or the position."""
     twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
     return (progress.epoch, progress.configs_failed, twentieth, progress.queue_position)
 

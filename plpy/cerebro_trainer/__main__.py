@@ -20,7 +20,7 @@ def main() -> None:
     confinement.follow_parent(arguments.parent)
     confinement.name_trainer(arguments.framework, arguments.parent)
     confinement.offer_to_memory_killer()
-    confinement.give_way()
+    confinement.give_way(threads=True)
     confinement.keep_private()
     cache = arguments.compilation_cache
     serve(Assignment(arguments.fd, arguments.pulse, arguments.framework, arguments.threads, cache))

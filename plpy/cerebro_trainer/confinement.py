@@ -55,16 +55,20 @@ def offer_to_memory_killer() -> None:
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def give_way() -> None:
+def give_way(*, threads: bool) -> None:
     """Whoever else wants the processor has it first: the server answers while trainers compute.
 
     A process that leads a session is in a group of its own, which the kernel weighs against others by a number of the
-    group's. Before any other thread is started, for each has its own niceness; and before `keep_private`.
+    group's. Before any other thread is started, for each has its own niceness; and before `keep_private`. Who is not to
+    have threads waits for the kernel, which may take a moment.
     """
     os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     with suppress(OSError):  # a kernel without such groups
         group = os.open(AUTOGROUP, os.O_WRONLY)
-        threading.Thread(target=_weigh, args=(group,), daemon=True).start()
+        if threads:
+            threading.Thread(target=_weigh, args=(group,), daemon=True).start()
+        else:
+            _weigh(group)
 
 
 def _weigh(group: int) -> None:
