@@ -35,7 +35,8 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is. `eta` is the time still needed, None while nothing is known about it."""
+    """How far a run is. `eta` is the time still needed, None while nothing is known about it; `queue_position` is that
+    of a run that is queued."""
 
     run_id: int
     name: str | None
@@ -51,6 +52,29 @@ class Progress:
     best_value: float | None
     elapsed: timedelta
     eta: timedelta | None
+    queue_position: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A run that is under way: in how many `places` it has a trainer at work, of the `fewest` and the `most` that it
+    wants, and its `position` where it is queued. Of others' runs no `owner` is known, but which are of one `role`."""
+
+    run_id: int
+    owner: str | None
+    status: str
+    position: int | None
+    arrived_at: datetime
+    places: int
+    fewest: int
+    most: int
+    configs: int
+    steady: bool
+    role: int
+    role_used: float | None
+    role_trainers: int | None
+    role_configs: int | None
+    rests: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +195,7 @@ def relation(name: str, record: type[Any]) -> sa.TableClause:
 
 RUN = relation("run", Run)
 PROGRESS = relation("progress", Progress)
+QUEUE = relation("queue", Place)
 LEADERBOARD = relation("leaderboard", Standing)
 LEARNING_CURVE = relation("learning_curve", Point)
 TIMELINE = relation("timeline", Span)

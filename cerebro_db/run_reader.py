@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from cerebro_db import errors, records
 from cerebro_db.driver import translated
 from cerebro_db.record_list import Records
-from cerebro_db.records import Cost, Parameter, Point, Progress, Run, Span, Standing, Visit
+from cerebro_db.records import Cost, Parameter, Place, Point, Progress, Run, Span, Standing, Visit
 
 R = TypeVar("R")
 
@@ -54,6 +54,11 @@ class RunReader:
         if not found:
             raise no_run(run_id)
         return found[0]
+
+    def queue(self) -> Records[Place]:
+        """All runs that are under way, those of others too, those that are queued at the end."""
+        queue = records.QUEUE
+        return self._read(Place, sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at))
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
         """The configs of a run, best first."""

@@ -104,6 +104,44 @@ WHERE p.classoid = 'pg_catalog.pg_class'::regclass
                    'cerebro.evaluation'::regclass, 'cerebro.metric'::regclass, 'cerebro.form_timing'::regclass);
 SET LOCAL allow_system_table_mods = off;
 
+-- Quotas, and a queue.
+CREATE TABLE cerebro.quota (
+    role         name,
+    trainers     integer CHECK (trainers > 0),
+    configs      integer CHECK (configs > 0),
+    runs_waiting integer CHECK (runs_waiting >= 0),
+    cpu_a_day    interval CHECK (cpu_a_day > '0'),
+    of           text GENERATED ALWAYS AS (coalesce(role::text, '')) STORED PRIMARY KEY
+);
+COMMENT ON TABLE cerebro.quota IS 'How much of this database''s server the runs of a role may use, which only an administrator may change; a missing row or NULL means no limit';
+COMMENT ON COLUMN cerebro.quota.role IS 'whose runs; NULL for those of all roles together';
+COMMENT ON COLUMN cerebro.quota.trainers IS 'how many trainers may work for runs at a time';
+COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers';
+COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
+COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time visits may have taken within 24 hours; runs are queued until it is less';
+COMMENT ON COLUMN cerebro.quota.of IS 'Internal: the same as role, where there is always a value';
+ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
+SELECT pg_catalog.pg_extension_config_dump('cerebro.quota', '');
+
+-- Written by functions of the extension alone: nobody takes more than there is.
+CREATE TABLE cerebro.queue_log (
+    run_id     bigint PRIMARY KEY REFERENCES cerebro.run_log ON DELETE CASCADE,
+    arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    fewest     integer NOT NULL CHECK (fewest > 0),
+    most       integer NOT NULL CHECK (most >= fewest),
+    configs    integer NOT NULL,
+    steady     boolean NOT NULL,
+    places     integer NOT NULL DEFAULT 0 CHECK (places >= 0),
+    used       double precision NOT NULL DEFAULT 0,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE cerebro.queue_log IS 'How many places for trainers each run has, and waits for; a row counts while the orchestrator of its run is alive. Read the view cerebro.queue';
+COMMENT ON COLUMN cerebro.queue_log.arrived_at IS 'when the run began, or went on again: runs of a role are served in this order';
+COMMENT ON COLUMN cerebro.queue_log.fewest IS 'with fewer places it cannot work';
+COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
+COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
+COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
+
 CREATE TABLE cerebro.decision_log (
     run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
     decision_no integer NOT NULL,
@@ -152,7 +190,7 @@ ALTER TABLE cerebro.act_log ENABLE ROW LEVEL SECURITY;
 SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log_act_id_seq', '');
 ALTER TABLE cerebro.run_log DROP CONSTRAINT run_log_status_check,
-    ADD CONSTRAINT run_log_status_check CHECK (status IN ('running', 'paused', 'completed', 'cancelled', 'failed'));
+    ADD CONSTRAINT run_log_status_check CHECK (status IN ('running', 'queued', 'paused', 'completed', 'cancelled', 'failed'));
 ALTER TABLE cerebro.config_log DROP CONSTRAINT config_log_status_check,
     ADD CONSTRAINT config_log_status_check CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed'));
 

@@ -8,11 +8,27 @@ COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may cha
 COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
+CREATE TABLE cerebro.quota (
+    role         name,
+    trainers     integer CHECK (trainers > 0),
+    configs      integer CHECK (configs > 0),
+    runs_waiting integer CHECK (runs_waiting >= 0),
+    cpu_a_day    interval CHECK (cpu_a_day > '0'),
+    of           text GENERATED ALWAYS AS (coalesce(role::text, '')) STORED PRIMARY KEY
+);
+COMMENT ON TABLE cerebro.quota IS 'How much of this database''s server the runs of a role may use, which only an administrator may change; a missing row or NULL means no limit';
+COMMENT ON COLUMN cerebro.quota.role IS 'whose runs; NULL for those of all roles together';
+COMMENT ON COLUMN cerebro.quota.trainers IS 'how many trainers may work for runs at a time';
+COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers';
+COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
+COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time visits may have taken within 24 hours; runs are queued until it is less';
+COMMENT ON COLUMN cerebro.quota.of IS 'Internal: the same as role, where there is always a value';
+
 CREATE TABLE cerebro.run_log (
     run_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text,
     owner      name NOT NULL DEFAULT current_user,
-    status     text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'paused', 'completed', 'cancelled', 'failed')),
+    status     text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'queued', 'paused', 'completed', 'cancelled', 'failed')),
     spec       jsonb NOT NULL,
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended_at   timestamptz,
@@ -41,6 +57,25 @@ COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is bett
 COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
+
+-- Written by functions of the extension alone: nobody takes more than there is.
+CREATE TABLE cerebro.queue_log (
+    run_id     bigint PRIMARY KEY REFERENCES cerebro.run_log ON DELETE CASCADE,
+    arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    fewest     integer NOT NULL CHECK (fewest > 0),
+    most       integer NOT NULL CHECK (most >= fewest),
+    configs    integer NOT NULL,
+    steady     boolean NOT NULL,
+    places     integer NOT NULL DEFAULT 0 CHECK (places >= 0),
+    used       double precision NOT NULL DEFAULT 0,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE cerebro.queue_log IS 'How many places for trainers each run has, and waits for; a row counts while the orchestrator of its run is alive. Read the view cerebro.queue';
+COMMENT ON COLUMN cerebro.queue_log.arrived_at IS 'when the run began, or went on again: runs of a role are served in this order';
+COMMENT ON COLUMN cerebro.queue_log.fewest IS 'with fewer places it cannot work';
+COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
+COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
+COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
 
 CREATE TABLE cerebro.config_log (
     run_id         bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
@@ -337,6 +372,7 @@ COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those 
 
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
+ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.config_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
@@ -366,6 +402,7 @@ CREATE POLICY own_runs ON cerebro.metric USING (EXISTS (SELECT FROM cerebro.run_
 CREATE POLICY own_runs ON cerebro.decision_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = decision_log.run_id AND r.owner = current_user));
 
 SELECT pg_catalog.pg_extension_config_dump('cerebro.setting', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.quota', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log_run_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.config_log', '');

@@ -75,6 +75,7 @@ DELETE FROM cerebro.evaluation e USING cerebro.run_log r WHERE e.run_id = r.run_
 DELETE FROM cerebro.act_log a USING cerebro.run_log r WHERE a.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.decision_log d USING cerebro.run_log r WHERE d.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.metric m USING cerebro.run_log r WHERE m.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.queue_log q USING cerebro.run_log r WHERE q.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.config_log c USING cerebro.run_log r WHERE c.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
 $$;

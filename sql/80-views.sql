@@ -17,11 +17,63 @@ COMMENT ON VIEW cerebro.orchestrator IS 'Internal: backends that say that they w
 
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
-       CASE WHEN r.status NOT IN ('running', 'paused') THEN r.status WHEN o.pid IS NOT NULL THEN r.status ELSE 'interrupted' END AS status,
+       CASE WHEN r.status NOT IN ('running', 'queued', 'paused') THEN r.status WHEN o.pid IS NOT NULL THEN r.status ELSE 'interrupted' END AS status,
        r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software
 FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
+
+-- Made anew by each script: it needs this function.
+DROP POLICY IF EXISTS concerned ON cerebro.quota;
+CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cerebro.may_see(role));
+
+-- What limits the processor time of a day: to count it otherwise, change this view.
+CREATE OR REPLACE VIEW cerebro.processor_time AS
+SELECT r.owner, sum(v.training_seconds * v.threads) AS seconds
+FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id)
+WHERE v.ended_at > clock_timestamp() - interval '24 hours' GROUP BY r.owner;
+COMMENT ON VIEW cerebro.processor_time IS 'Internal: seconds of a processor that visits of all roles took within 24 hours';
+
+CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
+LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
+$$SELECT used * h.left_over + places * (1 - h.left_over) * 300 / ln(2)
+FROM (SELECT power(0.5, least(greatest(extract(epoch FROM clock_timestamp() - since)::double precision, 0) / 300, 100)) AS left_over) h$$;
+COMMENT ON FUNCTION cerebro.used_places(double precision, integer, timestamptz) IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
+
+-- Each run divides the places by what stands here (hopping/shares.py), so all see the same of all; of others no more than that.
+CREATE OR REPLACE VIEW cerebro.queue WITH (security_barrier) AS
+WITH alive AS (
+    SELECT q.run_id, r.owner, r.status, q.arrived_at, q.fewest, CASE WHEN r.status = 'paused' THEN 0 ELSE q.most END AS most,
+           q.configs, q.steady, q.places, q.used, q.changed_at
+    FROM cerebro.queue_log q JOIN cerebro.run_log r USING (run_id)
+    JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
+    WHERE r.status IN ('running', 'queued', 'paused')
+), used AS (
+    SELECT r.owner, sum(cerebro.used_places(q.used, coalesce(a.places, 0), q.changed_at)) AS seconds
+    FROM cerebro.queue_log q JOIN cerebro.run_log r USING (run_id) LEFT JOIN alive a ON a.run_id = q.run_id
+    WHERE a.run_id IS NOT NULL OR q.changed_at > clock_timestamp() - interval '2 hours' GROUP BY r.owner
+), limited AS (
+    SELECT o.owner, u.seconds AS used, q.trainers, q.configs,
+           coalesce(p.seconds >= extract(epoch FROM q.cpu_a_day), false) OR coalesce(t.seconds >= extract(epoch FROM s.cpu_a_day), false) AS rests
+    FROM (SELECT DISTINCT a.owner FROM alive a) o
+    LEFT JOIN used u ON u.owner = o.owner
+    LEFT JOIN cerebro.quota q ON q.role = o.owner
+    LEFT JOIN cerebro.quota s ON s.role IS NULL
+    LEFT JOIN (SELECT c.owner, c.seconds FROM cerebro.processor_time c
+               WHERE EXISTS (SELECT FROM cerebro.quota n WHERE n.cpu_a_day IS NOT NULL AND n.role IS NOT NULL)) p ON p.owner = o.owner
+    LEFT JOIN (SELECT sum(c.seconds) AS seconds FROM cerebro.processor_time c
+               WHERE EXISTS (SELECT FROM cerebro.quota n WHERE n.cpu_a_day IS NOT NULL AND n.role IS NULL)) t ON true
+), numbered AS (
+    SELECT a.*, l.used AS role_used, l.trainers, l.configs AS role_configs, l.rests,
+           dense_rank() OVER (ORDER BY a.owner) AS role,
+           row_number() OVER (PARTITION BY a.owner, a.status ORDER BY a.arrived_at, a.run_id) AS turn
+    FROM alive a JOIN limited l USING (owner)
+)
+SELECT n.run_id, CASE WHEN cerebro.may_see(n.owner) THEN n.owner END AS owner, n.status,
+       CASE WHEN n.status = 'queued' THEN row_number() OVER (PARTITION BY n.status ORDER BY n.turn, n.role_used, n.arrived_at, n.run_id) END AS position,
+       n.arrived_at, n.places, n.fewest, n.most, n.configs, n.steady, n.role, n.role_used, n.trainers AS role_trainers, n.role_configs, n.rests
+FROM numbered n;
+COMMENT ON VIEW cerebro.queue IS 'All runs that are under way, in how many places each has a trainer at work, and which are queued, at which position: by turns of their roles. Whose those of others are, nobody sees';
 
 -- What was under way in an interrupted run is not: nobody may have been able to say so in the log.
 -- Here and below nothing is correlated: Greenplum forgets the conditions of a subquery in a comparison that reads a view
@@ -114,16 +166,18 @@ SELECT r.run_id, r.name, r.owner, r.status,
        coalesce(c.failed, 0) AS configs_failed,
        b.mst_key AS best_mst_key,
        b.value AS best_value,
-       coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
+       coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'queued', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
-            THEN (clock_timestamp() - c.first_start) * greatest(c.total - c.done, 0) / c.done END AS eta
+            THEN (clock_timestamp() - c.first_start) * greatest(c.total - c.done, 0) / c.done END AS eta,
+       q.position AS queue_position
 FROM cerebro.run r LEFT JOIN configs c USING (run_id)
 -- Not in WITH: what asks who holds locks would be computed there for all runs.
 LEFT JOIN (
     SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
     WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL AND l.group_value IS NULL ORDER BY l.run_id, l.mst_key) b
-    USING (run_id);
-COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done; of a search both know what is decided by now';
+    USING (run_id)
+LEFT JOIN cerebro.queue q ON q.run_id = r.run_id AND r.status = 'queued';
+COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done; of a search both know what is decided by now. queue_position is that of a queued run: 1 is next';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
 SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind,

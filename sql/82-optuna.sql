@@ -66,10 +66,10 @@ SELECT c.run_id * 2147483648 + c.mst_key AS trial_id,
        c.run_id AS study_id,
        (CASE WHEN c.status = 'completed' AND l.value <> 'NaN' THEN 'COMPLETE'
              WHEN c.status IN ('completed', 'failed') THEN 'FAIL'
-             WHEN c.status = 'stopped' OR r.status NOT IN ('running', 'paused') THEN 'PRUNED'
+             WHEN c.status = 'stopped' OR r.status NOT IN ('running', 'queued', 'paused') THEN 'PRUNED'
              WHEN c.status = 'waiting' THEN 'WAITING' ELSE 'RUNNING' END)::cerebro_optuna.trialstate AS state,
        v.started_at AT TIME ZONE 'UTC' AS datetime_start,
-       CASE WHEN c.status IN ('completed', 'failed', 'stopped') OR r.status NOT IN ('running', 'paused')
+       CASE WHEN c.status IN ('completed', 'failed', 'stopped') OR r.status NOT IN ('running', 'queued', 'paused')
             THEN v.ended_at AT TIME ZONE 'UTC' END AS datetime_complete
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (SELECT t.run_id, t.mst_key, min(t.started_at) AS started_at, max(t.ended_at) AS ended_at
@@ -124,7 +124,7 @@ SELECT l.run_id * 2147483648 + l.mst_key AS trial_value_id, l.run_id * 214748364
        (CASE l.value WHEN 'Infinity' THEN 'INF_POS' WHEN '-Infinity' THEN 'INF_NEG' ELSE 'FINITE' END)::cerebro_optuna.trialvaluetype AS value_type
 FROM cerebro.config c JOIN cerebro.run r USING (run_id)
 JOIN cerebro.newest_value l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
-WHERE l.value <> 'NaN' AND (c.status IN ('completed', 'stopped') OR c.status <> 'failed' AND r.status NOT IN ('running', 'paused'));
+WHERE l.value <> 'NaN' AND (c.status IN ('completed', 'stopped') OR c.status <> 'failed' AND r.status NOT IN ('running', 'queued', 'paused'));
 COMMENT ON VIEW cerebro_optuna.trial_values IS 'What configurations that ended came to, as in cerebro.leaderboard';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_intermediate_values WITH (security_barrier) AS

@@ -24,7 +24,7 @@ LOG_LINES = 100
 BOARD_LINES = 100
 """So many configurations are listed, unless all are asked for."""
 
-LIVE = ("running", "paused")
+LIVE = ("running", "queued", "paused")
 ACTS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
     "stop_config": lambda session, run, form: session.stop_config(run, whole_number(form, "mst_key")),
     "continue_config": lambda session, run, form: session.continue_config(run, whole_number(form, "mst_key")),

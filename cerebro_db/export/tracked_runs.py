@@ -26,6 +26,7 @@ STATUS = {
     "failed": "FAILED",
     "cancelled": "KILLED",
     "paused": "SCHEDULED",
+    "queued": "SCHEDULED",
 }
 """In the words of MLflow; all else goes on or waits."""
 OPEN = ("RUNNING", "SCHEDULED")

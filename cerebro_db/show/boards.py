@@ -137,6 +137,8 @@ def progress_line(progress: Progress) -> str:
         f"visit {progress.visits_done} of {progress.visits_total}",
         f"elapsed {clock(progress.elapsed)}",
     ]
+    if progress.queue_position is not None:
+        parts.insert(1, f"position {progress.queue_position}")
     if progress.status == "running":
         parts.append(f"eta {clock(progress.eta)}")
     if progress.configs_failed:
@@ -147,9 +149,9 @@ def progress_line(progress: Progress) -> str:
 
 
 def landmark(progress: Progress) -> tuple[object, ...]:
-    """What must change for another line: the epoch, the failures or a twentieth of the visits."""
+    """What must change for another line: the epoch, the failures, a twentieth of the visits, or the position."""
     twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
-    return (progress.epoch, progress.configs_failed, twentieth)
+    return (progress.epoch, progress.configs_failed, twentieth, progress.queue_position)
 
 
 def progress_bar(progress: Progress) -> Table:

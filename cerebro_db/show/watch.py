@@ -14,7 +14,7 @@ from cerebro_db.run_reader import RunReader
 from cerebro_db.show.boards import landmark, leaderboard_table, plain, progress_bar, progress_line
 
 POLL_SECONDS = 0.5
-GOES_ON = ("running", "paused")
+GOES_ON = ("running", "queued", "paused")
 """The statuses of a run that somebody works for, or that waits for somebody to let it go on."""
 
 

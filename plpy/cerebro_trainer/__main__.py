@@ -1,8 +1,8 @@
 """Executes a trainer: `python -I -m cerebro_trainer --fd N --parent PID --framework F --threads T …`.
 
 The order matters. First the process ties its life to its parent's, then it makes itself the first choice of
-the kernel's memory killer, shuts itself off from other processes, and only then it loads a framework, which takes a
-second and much memory.
+the kernel's memory killer and the last one of its scheduler, shuts itself off from other processes, and only then it
+loads a framework, which takes a second and much memory.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ def main() -> None:
     confinement.follow_parent(arguments.parent)
     confinement.name_trainer(arguments.framework, arguments.parent)
     confinement.offer_to_memory_killer()
+    confinement.give_way(threads=True)
     confinement.keep_private()
     cache = arguments.compilation_cache
     serve(Assignment(arguments.fd, arguments.pulse, arguments.framework, arguments.threads, cache))

@@ -7,6 +7,9 @@ import os
 import resource
 import signal
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from setproctitle import setproctitle
@@ -15,6 +18,11 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+NICENESS = 10
+"""A tenth of the weight of others that want the processor, so that a trainer is slow beside them, and not stopped."""
+AUTOGROUP = Path("/proc/self/autogroup")
+AGAIN_SECONDS = 0.1
+"""So often the kernel lets users other than root weigh a group."""
 
 
 def follow_parent(parent: int) -> None:
@@ -45,6 +53,33 @@ def keep_private() -> None:
 def offer_to_memory_killer() -> None:
     """Where memory is short, the kernel ends this process first."""
     Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def give_way(*, threads: bool) -> None:
+    """Whoever else wants the processor has it first: the server answers while trainers compute.
+
+    A process that leads a session is in a group of its own, which the kernel weighs against others by a number of the
+    group's. Before any other thread is started, for each has its own niceness; and before `keep_private`. Who is not to
+    have threads waits for the kernel, which may take a moment.
+    """
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+    with suppress(OSError):  # a kernel without such groups
+        group = os.open(AUTOGROUP, os.O_WRONLY)
+        if threads:
+            threading.Thread(target=_weigh, args=(group,), daemon=True).start()
+        else:
+            _weigh(group)
+
+
+def _weigh(group: int) -> None:
+    with suppress(PermissionError):  # somebody has made the group less nice than it may be made again
+        while True:
+            try:
+                os.write(group, str(NICENESS).encode())
+                break
+            except BlockingIOError:
+                time.sleep(AGAIN_SECONDS)
+    os.close(group)
 
 
 def adopt_orphans() -> None:

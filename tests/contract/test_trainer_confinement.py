@@ -139,6 +139,15 @@ def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
     assert os.getsid(link.pid) == link.pid
 
 
+def test_a_trainer_gives_way_to_all_others(link: Link) -> None:
+    """Each of its threads does, and the group that the kernel makes of its session."""
+    threads = map(int, os.listdir(f"/proc/{link.pid}/task"))
+    nice = max(10, os.getpriority(os.PRIO_PROCESS, 0))
+    assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads} == {nice}
+    group = Path(f"/proc/{link.pid}/autogroup")
+    eventually(lambda: not group.exists() or group.read_text().endswith("nice 10\n"))
+
+
 def cancelled() -> None:
     raise QueryCanceled("canceling statement due to user request")
 

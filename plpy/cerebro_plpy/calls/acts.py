@@ -28,7 +28,7 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAl
 from cerebro_plpy.tables.selection import read_configs as selection_of
 
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
-LIVE = ("running", "paused")
+LIVE = ("running", "queued", "paused")
 NOTHING: Mapping[str, Any] = {}
 
 

@@ -90,6 +90,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             audience = Audience(logged, outputs.beside)
         train(db, workplace, request, InterruptedRun(row["run_id"], known), audience)
     if outputs is None:
+        began += workplace.queued_seconds
         return register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
     # The outputs tell of the tables by the names that the call used.
     named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))

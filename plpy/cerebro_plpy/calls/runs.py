@@ -36,12 +36,21 @@ def claim(db: Database, module: str, run_id: int | None) -> Row:
 
 
 def drop(db: Database, run_id: int | None) -> None:
-    """Remove a run: its log and its states. Output tables that were made of it stay."""
+    """Remove a run: its log and its states. Output tables that were made of it stay. One that has only waited is
+    cancelled."""
+    if run_id is not None and db.glance(sql("run.own"), run_id) and _only_waits(db, run_id):
+        cancel(db, run_id)
+        wait(db, run_id, None)
     run = claim(db, "drop_run", run_id)
     with db.patience():
         db.rows(sql("run.mark_dropped"), run["run_id"])
         db.rows(sql("run.remove_dropped"), run["run_id"])
     drop_states(db, run["run_id"])
+
+
+def _only_waits(db: Database, run_id: int) -> bool:
+    found = status_of(db, "drop_run", run_id)
+    return bool(found["status"] == "queued" and not found["begun"])
 
 
 def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:

@@ -83,7 +83,7 @@ def train(
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
             run_to_end(db, workplace, request, None, Audience(logged), run_id)
-    register(db, gd, run_id, began + wanted.budget)
+    register(db, gd, run_id, began + workplace.queued_seconds + wanted.budget)
     return db.glance(sql("version.leaderboard"), run_id)
 
 

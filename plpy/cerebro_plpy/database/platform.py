@@ -149,6 +149,12 @@ class Platform(Protocol):
 
     # Sessions
 
+    @property
+    def alive_by_lock(self) -> bool:
+        """Whether a lock of the caller's own session says that its run is alive, and not the session that writes its
+        log."""
+        ...
+
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session: it may train for hours, and keeps its trainer in between."""
         ...

@@ -88,9 +88,12 @@ class WorkerSession:
     def __init__(self, who: Identity, label: str, check: Callable[[], None]) -> None:
         self.who = who
         self.check = check
-        self._busy = False
         self._cursor: Any = None
         self.segment_lost = False  # since it was last put aside
+        self._open(label)
+
+    def _open(self, label: str) -> None:
+        who, self._busy = self.who, False
         given = " ".join(f"-c {name}={value}" for name, value in who.options.items())
         try:
             self._connection = psycopg2.connect(

@@ -37,6 +37,7 @@ class Postgres:
     name = "PostgreSQL"
     clauses: Mapping[str, str] = CLAUSES
     works_beside = True
+    alive_by_lock = True
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session."""

@@ -31,8 +31,8 @@ from cerebro_plpy.errors import (
     TooManyConnections,
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
+from cerebro_plpy.platform.room import Room
 from cerebro_plpy.trainer import cost, segment, settings
-from cerebro_plpy.trainer.clock import Clock
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
 POOL = "cerebro_sessions"
@@ -51,10 +51,7 @@ def label(role: str, run_id: int | None = None) -> str:
 
 
 class Workplace:
-    """Sessions of one call. `control` writes the log; `reader` reads the caller's tables.
-
-    `together` is how many workers the call asks for, None where it leaves that open.
-    """
+    """Sessions of one call, for which it asks for so many workers `together`, None where it leaves that open."""
 
     def __init__(
         self, db: Database, gd: dict[str, Any], chosen: settings.Settings, local: bool, together: int | None = None
@@ -70,8 +67,7 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
-        self._trainers: dict[str, str] = {}
-        """By their roles, what sends a statement to the trainers of sessions that have one."""
+        self._trainers: dict[str, str] = {}  # what sends statements to those of sessions, by role
         self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
         self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
@@ -81,11 +77,31 @@ class Workplace:
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
-        cost.begin(gd)
-        self._clock = Clock()
-        self.control = self._take_control()
-        self._clock.look(self.control.pid)
-        self.reader: Session = LocalSession(db) if local else self.control
+        self._sessions = cost.Sessions(gd)
+        self.crew: list[Worker] = []  # all workers that there were
+        self._control: ControlSession | None = None
+        self._room = Room(db, chosen.max_workers_total, self._asked, self.check)
+        self.queued_seconds = 0.0  # for which its run has waited for places
+
+    @property
+    def control(self) -> ControlSession:
+        """The session that writes the log, opened when it is needed first."""
+        if self._control is None:
+            control = self._take(CONTROL)
+            assert isinstance(control, ControlSession)
+            self._control = control
+            self._sessions.look(control.pid)
+        return self._control
+
+    @property
+    def reader(self) -> Session:
+        """The session that reads the caller's tables."""
+        return LocalSession(self.db) if self.local else self.control
+
+    def step_back(self) -> None:
+        """A run in the background that waits needs no session but its own: the one that writes its log comes back."""
+        if self.db.in_procedure and self.platform.alive_by_lock:
+            self.control.go_away(self._label(CONTROL))
 
     @property
     def role(self) -> str:
@@ -98,14 +114,9 @@ class Workplace:
         return self._segment_lost or any(session.segment_lost for _, session in self._open)
 
     def spent_seconds(self) -> float:
-        """Processor seconds, since the last time, of the caller's session and of the one that writes the log; those are
-        not told by a worker."""
-        return cost.of(self._session).own() + self._clock.taken()
-
-    def _take_control(self) -> ControlSession:
-        control = self._take(CONTROL)
-        assert isinstance(control, ControlSession)
-        return control
+        """Processor seconds, since the last time, of the caller's session and of the one that writes the log."""
+        self._sessions.look(self.control.pid)  # it may have come back as another process
+        return self._sessions.taken()
 
     def _take(self, role: str) -> WorkerSession:
         waiting = self._pool.setdefault(role, [])
@@ -128,7 +139,7 @@ class Workplace:
         """A session that nobody had before, if there is room for it."""
         if role == WATCH:  # while the others may be at work
             return kind(self._who, self._label(role), self.check)
-        self._make_room()
+        self._room.make(self._end_waiting, background=role == BACKGROUND)
         try:
             return kind(self._who, self._label(role), self.check)
         except InsufficientPrivilege as error:
@@ -137,29 +148,13 @@ class Workplace:
                 raise
             raise no_room(error.message) from error
 
-    def _make_room(self) -> None:
-        """Raise where max_workers_total allows no further session, also when those that wait for a call have ended."""
-        full = self._full()
-        if full is not None and self._end_waiting():
-            full = self._full()
-        if full is not None:
-            raise no_room(full)
-
-    def _full(self) -> str | None:
-        """Why max_workers_total allows no further session; None where it does."""
-        found, usual = self._asked("session.workers_total")
-        most = self.settings.max_workers_total or usual
-        if found < most:
-            return None
-        return f"{found} sessions of calls of cerebro_db are open on this server, of at most {most}"
-
     def _asked(self, name: str, *values: object) -> Sequence[Any]:
         """The row of a statement about the sessions that there are now, which the caller's transaction sees only once.
 
         So the log's session is asked, and the caller's own for that one alone.
         """
-        if self._open:
-            return self.control.run(sql(name), values)[0]
+        if self._control is not None:
+            return self._control.run(sql(name), values)[0]
         self.db.rows(sql("session.look_anew"))
         return list(self.db.row(sql(name), *values).values())
 
@@ -170,9 +165,7 @@ class Workplace:
             sessions.clear()
         for session in waiting:
             session.close()
-        pids, deadline = [session.pid for session in waiting], time.monotonic() + END_SECONDS
-        while waiting and time.monotonic() < deadline and self._asked("session.still_there", pids)[0]:
-            time.sleep(PAUSE_SECONDS)
+        self._room.left([session.pid for session in waiting])
         return bool(waiting)
 
     def _label(self, role: str) -> str:
@@ -251,10 +244,15 @@ class Workplace:
                 break
         return made
 
+    def hire(self, number: int, framework: str) -> Worker:
+        """One more worker, which can serve any segment."""
+        return self._worker(number, framework, None)
+
     def _worker(self, number: int, framework: str, post: int | None) -> Worker:
         role = session_role(framework, post)
         self._trainers[role] = self.platform.at(post)
-        return Worker(number, self._take(role), framework, post)
+        self.crew.append(Worker(number, self._take(role), framework, post))
+        return self.crew[-1]
 
     def standing(self, posts: Sequence[int | None], framework: str) -> Sequence[Worker]:
         """Workers that this call has had on these posts before, with what their trainers hold; else new ones."""
@@ -342,6 +340,7 @@ def open_workplace(
     settings.check_trainer(chosen)
     workplace = Workplace(db, gd, chosen, held, workers)
     try:
+        assert workplace.control.idle  # opened before anything is read, so that nothing begins where there is no room
         yield workplace
     except BaseException:
         workplace.close(keep=False)

@@ -45,6 +45,10 @@ class Assignments:
         """The worker of that number for a framework."""
         return self._workers[number, framework]
 
+    def admit(self, workers: Sequence[Worker]) -> None:
+        """Others are there, who can be given work as soon as their numbers are among these."""
+        self._workers.update({(worker.number, worker.framework): worker for worker in workers})
+
     @property
     def over(self) -> bool:
         """Whether there is nothing to wait for."""

@@ -29,6 +29,7 @@ from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.roster import Roster
+from cerebro_plpy.run.rota import Rota
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
 from cerebro_plpy.run.tasks import PASSING, Keeping, Results, Storing, Surroundings, Task, Visiting
@@ -70,7 +71,8 @@ class Orchestrator:
         self._budget = Budget(request, around.spent)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
         roster = Roster(request, log, self._positions, self._training, self._residence, self._keeping)
-        self._losses = Losses(roster, self._assignments, around)
+        self._losses = Losses(roster, self._assignments)
+        self._rota = Rota(roster, self._assignments, around, workers)
         self._recruits = Recruits(roster, around)
         self._search = Search(roster, self._recruits, around.decided)
         self._endings = Endings(roster, self._budget, self._search)
@@ -105,9 +107,11 @@ class Orchestrator:
         while not self._over():
             self._around.check()
             self._steering.listen()
+            self._steering.put_off(self._rota.keep(paused=self._steering.paused))
             self._decide()
             self._start_visits()
-            for worker, task, outcome in self._assignments.ended(self._budget.next_moment):
+            until = min(self._budget.next_moment, self._rota.next_look)
+            for worker, task, outcome in self._assignments.ended(until):
                 if outcome.error is None:
                     self._succeed(worker, task, outcome.value)
                 else:
@@ -173,7 +177,7 @@ class Orchestrator:
     def _start_visits(self) -> None:
         give = self._assignments
         give.catch_up(lambda task: self._training[task.mst_key].framework)
-        if self._steering.paused:
+        if self._steering.paused or self._rota.resting:
             return give.store()
         room = self._request.workers - give.count  # there may be more of them, each with a segment of its own
         first = self._steering.first
@@ -294,7 +298,7 @@ class Orchestrator:
             worker.memory.forget()
             charged, gone = self._losses.lose(worker, task, error)
             if isinstance(error, ConnectionFailure) and not self._around.reopen(worker):
-                self._losses.dismiss(worker, error)
+                self._rota.lose(worker, error)
             if (gone or self._losses.awaited(charged)) and not self._losses.again(worker, charged):
                 self._give_up(charged.mst_key, error.message)
             return

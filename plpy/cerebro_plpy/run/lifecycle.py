@@ -19,6 +19,7 @@ from cerebro_plpy.run import messages, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import DecisionRow, RunLog
+from cerebro_plpy.run.places import queued, refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.sampler import Sampler, Suggest, nothing
 from cerebro_plpy.run.spending import Spending
@@ -60,13 +61,15 @@ def train(
     A new run takes the id that is `reserved` for it.
     """
     run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
-    past, began = interrupted.past if interrupted else {}, time.monotonic()
+    past, wish = interrupted.past if interrupted else {}, wish_of(workplace, request)
+    refuse(db, wish)
     spending = Spending(workplace, run_id)
-    with logged_run(db, spending, request, run_id, interrupted, audience.logged) as log:
+    logged = logged_run(db, spending, request, run_id, interrupted, audience.logged)
+    with logged as log, queued(db, workplace, log, wish) as places:
+        began = time.monotonic()
         if request.allowance:
             spending.recall()
-        crew = start(workplace, request)
-        spending.workers = crew.workers
+        crew = start(workplace, request, places.held)
         request, workers = choose_frameworks(workplace, request, crew, log)
         trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
         log.software({"cerebro_db": request.spec.version, **trainers})
@@ -75,8 +78,8 @@ def train(
         if request.deadline:  # workers take their time to start
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
         with suggestions(workplace, request) as suggest:
-            around = replace(surroundings(db, workplace, request), beside=audience.beside, suggest=suggest)
-            around = replace(around, spent=spending.spent)
+            around = surroundings(db, workplace, request)
+            around = replace(around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent)
             orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
             orchestrator.run()
         spending.settle(crew.visits)

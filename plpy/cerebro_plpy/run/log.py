@@ -218,6 +218,10 @@ class RunLog:
         """Whether the run waits for somebody."""
         self._control.run(sql("run.paused"), ("paused" if paused else "running", self.run_id))
 
+    def queued(self, queued: bool) -> None:
+        """Whether the run waits for a place; one that is paused waits for somebody."""
+        self._control.run(sql("queue.queued"), ("queued" if queued else "running", self.run_id))
+
     def configs_resting(self, mst_keys: Sequence[int]) -> None:
         """These configurations rest, as they did before the run was interrupted."""
         if mst_keys:

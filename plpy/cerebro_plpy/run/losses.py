@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Union
 
 from cerebro_plpy.errors import CerebroError, ConnectionFailure
-from cerebro_plpy.hopping.placement import share_segments
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.assignments import Assignments
 from cerebro_plpy.run.roster import Roster
-from cerebro_plpy.run.tasks import Further, Keeping, Storing, Surroundings, Task, Visiting
+from cerebro_plpy.run.tasks import Further, Keeping, Storing, Task, Visiting
 
 Charged = Union[Visiting, Further]
 
@@ -19,8 +18,8 @@ Charged = Union[Visiting, Further]
 class Losses:
     """Those of one run."""
 
-    def __init__(self, roster: Roster, assignments: Assignments, around: Surroundings) -> None:
-        self._roster, self._assignments, self._around = roster, assignments, around
+    def __init__(self, roster: Roster, assignments: Assignments) -> None:
+        self._roster, self._assignments = roster, assignments
 
     def awaited(self, task: Task) -> bool:
         """Whether anything follows a task: not where its configuration failed meanwhile, or ended without the visit."""
@@ -51,17 +50,6 @@ class Losses:
             kept = training[task.mst_key].best
             self._roster.log.best_epoch(task.mst_key, kept.epoch if kept else None)
         return charged, gone
-
-    def dismiss(self, worker: Worker, error: CerebroError) -> None:
-        """Go on without a worker that is lost for good, as long as there is another one."""
-        numbers, positions = self._assignments.numbers, self._roster.positions
-        if len(numbers) == 1 or not worker.replaceable:
-            raise error
-        numbers.remove(worker.number)
-        positions.plan = replace(positions.plan, workers=share_segments(positions.plan.segments, numbers))
-        if self._roster.residence:
-            self._roster.residence.dismiss(worker.number)
-        self._around.note(f"going on with {len(numbers)} workers: no new session could be opened for a lost one")
 
     def again(self, worker: Worker, task: Charged) -> bool:
         """Let a task be tried again; False when it has been tried often enough."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 
 from cerebro_plpy.database.dispatch import drive
@@ -12,18 +11,17 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.hopping.allowance import Spent
 from cerebro_plpy.platform.cost import Cost, total
-from cerebro_plpy.platform.protocol import Visits, Worker
+from cerebro_plpy.platform.protocol import Visits
 from cerebro_plpy.platform.workplace import Workplace
 
 LOOK_SECONDS = 1.0  # states lie somewhere, and cost, also where nothing is done
 
 
 class Spending:
-    """Of one run, from the opening of its workplace on; `workers` are there when they have started."""
+    """Of one run, from the opening of its workplace on."""
 
     def __init__(self, workplace: Workplace, run_id: int) -> None:
         self.workplace, self._run_id = workplace, run_id
-        self.workers: Sequence[Worker] = ()
         self._own = self._logged = Cost()
         self._looked = -math.inf
         self._before, self._stored = Spent(), 0.0
@@ -43,17 +41,17 @@ class Spending:
 
     def now(self) -> Cost:
         """All of it."""
-        return total((self._sessions(), *(worker.account.told for worker in self.workers)))
+        return total((self._sessions(), *(worker.account.told for worker in self.workplace.crew)))
 
     def settle(self, visits: Visits) -> None:
         """Hear of all that workers have done; one that is gone says nothing."""
-        for worker in self.workers:
+        for worker in self.workplace.crew:
             with suppress(CerebroError):
                 drive(worker.session, visits.settle(worker))
 
     def rest(self) -> Cost:
         """What belongs to no visit and no evaluation, and is in no log yet."""
-        found = total((self._sessions(), *(worker.account.rest for worker in self.workers)))
+        found = total((self._sessions(), *(worker.account.rest for worker in self.workplace.crew)))
         left, self._logged = found.less(self._logged), found
         return left
 

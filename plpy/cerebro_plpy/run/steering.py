@@ -147,6 +147,11 @@ class Steering:
             raise InvalidParameter(f"epochs is {asked!r}; expected 1 to {MOST_EPOCHS}")
         return asked
 
+    def put_off(self, seconds: float) -> None:
+        """The run has waited so long: what ends by the clock ends so much later."""
+        self._bounds.budget.put_off(seconds)
+        self._bounds.endings.put_off(seconds)
+
     def _pause(self) -> None:
         self._paused_at = time.monotonic()
         self._log.paused(True)
@@ -156,6 +161,5 @@ class Steering:
             return
         seconds = time.monotonic() - self._paused_at
         self._paused_at = None
-        self._bounds.budget.put_off(seconds)
-        self._bounds.endings.put_off(seconds)
+        self.put_off(seconds)
         self._log.paused(False)

@@ -12,6 +12,7 @@ from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import BestState, TourVisit, Trained, TrainVisit, Worker
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.log import DecisionRow
+from cerebro_plpy.run.places import Places
 from cerebro_plpy.run.request import Evaluation
 from cerebro_plpy.run.sampler import Suggest, nothing
 
@@ -75,6 +76,7 @@ class Surroundings:
     decided: Decided = unheard
     suggest: Suggest = nothing
     spent: Callable[[], Spent] = Spent
+    places: Places | None = None
 
 
 class OfTour:

@@ -32,14 +32,16 @@ class Crew:
     visits: Visits
 
 
-def start(workplace: Workplace, request: FitRequest) -> Crew:
-    """Start the trainers; where the framework is still to be chosen, of each one that is installed."""
+def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
+    """Start the trainers, of so many as there are places; where the framework is still to be chosen, of each one that
+    is installed. How each computes does not depend on how many there are, for bits do on that."""
     frameworks = sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.local else None]
-    workers = workplace.workers(workplace.platform.posts(request.source.segments, request.workers), frameworks)
+    posts = [None] if workplace.local else workplace.platform.posts(request.source.segments, request.workers)
+    workers = workplace.workers(posts[:places], frameworks)
     visits = workplace.platform.visits(
-        trainers_of(workplace, workers, request.gpus, request.repeat.threads),
+        trainers_of(workplace, dict(enumerate(posts)), request.gpus, request.repeat.threads),
         workplace.settings,
-        len(workers),
+        len(posts) * len(frameworks),
         workplace.db.info,
     )
     missing = _missing(workplace, visits, workers, some_may=not request.backends)
@@ -48,10 +50,10 @@ def start(workplace: Workplace, request: FitRequest) -> Crew:
 
 
 def trainers_of(
-    workplace: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None = None
+    workplace: Workplace, posts: Mapping[int, int | None], gpus: tuple[int, ...], threads: int | None = None
 ) -> list[settings.TrainerOptions]:
     """How the trainers of workers are started, by number: those on one machine share its cores, memory and GPUs."""
-    hosts = workplace.platform.hosts(workplace.control, {worker.number: worker.segment_id for worker in workers})
+    hosts = workplace.platform.hosts(workplace.control, posts)
     sharing = Counter(hosts.values())
     before: Counter[str] = Counter()
     started = []
@@ -119,9 +121,10 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
     """
     asked, platform = workplace.together, workplace.platform
     workers = workplace.standing(workplace.platform.posts(segments, 1), framework)
+    numbered = {worker.number: worker.segment_id for worker in workers}
     trainers = [
         replace(trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local))
-        for trainer in trainers_of(workplace, workers, settings.devices(workplace.settings, gpu))
+        for trainer in trainers_of(workplace, numbered, settings.devices(workplace.settings, gpu))
     ]
     return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from cerebro_plpy.trainer.clock import Clock
+
 if TYPE_CHECKING:
     from cerebro_plpy.trainer.link import Link
 
@@ -60,6 +62,23 @@ class Ledger:
 def begin(gd: dict[str, Any]) -> None:
     """What this session did before is nobody's business."""
     gd[KEY] = Ledger(time.process_time())
+
+
+class Sessions:
+    """This session as that of a call, which begins now, and others that the call has beside its workers."""
+
+    def __init__(self, gd: dict[str, Any]) -> None:
+        begin(gd)
+        self._gd = gd
+        self._others: dict[int, Clock] = {}
+
+    def look(self, pid: int) -> None:
+        """See what another session has used by now."""
+        self._others.setdefault(pid, Clock()).look(pid)
+
+    def taken(self) -> float:
+        """Processor seconds of all of them since they were taken last."""
+        return of(self._gd).own() + sum(clock.taken() for clock in self._others.values())
 
 
 def of(gd: dict[str, Any]) -> Ledger:

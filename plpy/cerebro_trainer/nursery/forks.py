@@ -57,6 +57,7 @@ def serve(listener: socket.socket, framework: str, seconds: float) -> None:
     """Fork trainers until none is wanted for so many seconds."""
     setproctitle(f"cerebro_nursery: {framework}")
     confinement.offer_to_memory_killer()
+    confinement.give_way(threads=False)
     _imported(framework)
     gc.collect()
     gc.freeze()

@@ -47,6 +47,7 @@ def stand_alone(tenant: Tenant, mail: socket.socket, nursery: int) -> None:
     random.seed()
     np.random.seed()
     confinement.offer_to_memory_killer()
+    confinement.give_way(threads=True)
     confinement.keep_private()
 
 

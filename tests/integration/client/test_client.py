@@ -65,6 +65,7 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
     [
         ("run", records.Run),
         ("progress", records.Progress),
+        ("queue", records.Place),
         ("leaderboard", records.Standing),
         ("learning_curve", records.Point),
         ("timeline", records.Span),

@@ -31,6 +31,7 @@ RUNNING = Progress(
     best_value=None,
     elapsed=timedelta(seconds=1),
     eta=None,
+    queue_position=None,
 )
 HALFWAY = replace(RUNNING, epoch=2, visits_done=20)
 COMPLETED = replace(HALFWAY, status="completed", visits_done=40)

@@ -50,6 +50,7 @@ PROGRESS = Progress(
     best_value=None,
     elapsed=timedelta(seconds=1),
     eta=None,
+    queue_position=None,
 )
 
 
@@ -165,6 +166,8 @@ def test_what_users_write_is_shown_as_data(text: str, kind: str) -> None:
 
 def test_a_line_of_progress_says_only_what_is_known() -> None:
     assert progress_line(PROGRESS) == ("run 3 running, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?")
+    waits = progress_line(replace(PROGRESS, status="queued", queue_position=2))
+    assert waits == "run 3 queued, position 2, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01"
     ended = replace(PROGRESS, status="completed", epoch=5, visits_done=80, best_mst_key=7, best_value=0.9)
     assert progress_line(ended) == (
         "run 3 completed, epoch 5 of 5, visit 80 of 80, elapsed 0:00:01, best: mst_key=7 0.9000"

@@ -143,6 +143,7 @@ def look(configs: int) -> Look:
     progress = Progress(
         run_id=1, name=HOSTILE, owner="ann", status="running", epoch=1, epochs=2, visits_done=1, visits_total=4,
         configs_running=1, configs_failed=0, best_mst_key=None, best_value=None, elapsed=timedelta(1), eta=None,
+        queue_position=None,
     )  # fmt: skip
     board = [
         Standing(run_id=1, rank=key, mst_key=key, params={"a": f"{HOSTILE}{key}"}, epochs=1, status="running",

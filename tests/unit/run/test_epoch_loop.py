@@ -53,6 +53,7 @@ from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import Act, DecisionRow, Joined, Origin, RunLog
+from cerebro_plpy.run.places import Places
 from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.replay import Orders, endings
 from cerebro_plpy.run.request import (
@@ -613,6 +614,7 @@ def continued(
     looks: Sequence[int],
     past: Mapping[int, Past],
     reopened: Iterator[bool] | None = None,
+    places: Places | None = None,
 ) -> Trial:
     """Work through what is left of a request; `reopened` says which lost workers get a new session."""
     platform.clock.now = 0.0
@@ -637,9 +639,12 @@ def continued(
         return True
 
     heard = Heard(platform)
-    around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen, heard, spent=platform.spent)
+    around = Surroundings(
+        lambda: None, announce, failed.__setitem__, notes.append, reopen, heard, spent=platform.spent, places=places
+    )
     log = Log(looks, platform.decided)
-    orchestrator = Orchestrator(platform, replace(request, workers=workers), crew, log, around, past)
+    most = replace(request, workers=4 if places else workers)
+    orchestrator = Orchestrator(platform, most, crew, log, around, past)
     trial = Trial(request, platform, orchestrator, told, log, heard)
     try:
         orchestrator.run()
@@ -727,6 +732,73 @@ def test_what_may_succeed_when_tried_again_costs_no_config(
 ) -> None:
     trial = tried(request, workers, (faults.get(n) for n in naturals()), looks)
     assert trial.orchestrator.failed == {}
+
+
+class Sharing(Places):
+    """Places of which a run hears with each look, and of which others may have taken some by then; it has the staff."""
+
+    limited, steady, next_look = True, False, math.inf
+
+    def __init__(self, platform: Unreliable, looks: Sequence[int], heard: Sequence[int], taken: Sequence[int]) -> None:
+        self.staff, self.held = self, heard[0] or 1
+        self._platform, self._looks, self._first = platform, looks, True
+        self._heard, self._others = cycle([*heard, 1]), cycle([*taken, 0])
+        self.present = set(range(self.held))
+        self.waits = 0
+
+    def look(self) -> int | None:
+        self._first, first = False, self._first
+        self._platform.ahead = math.inf  # what was to be shared is shared by others
+        assert len(self.present) <= self.held, "nobody is there without a place"
+        return self.held if first else next(self._heard)
+
+    def take(self, wanted: int) -> int:
+        assert len(self.present) <= max(wanted, self.held), "none is given back before who has it has gone"
+        self.held = wanted if wanted <= self.held else max(self.held, wanted - next(self._others))
+        return self.held
+
+    def wait(self) -> float:
+        assert not self.present and not self.held
+        self.held, self.waits = max(1, next(self._heard)), self.waits + 1
+        return 0.0
+
+    def hire(self, number: int, framework: str) -> Worker:
+        self._add(number)
+        worker = Worker(number, Session(self._looks, self._platform.clock))
+        worker.memory.cache_bytes = ROOM
+        return worker
+
+    def reopen(self, worker: Worker) -> bool:
+        self._add(worker.number)
+        worker.session = Session(self._looks, self._platform.clock)
+        return True
+
+    def _add(self, number: int) -> None:
+        assert number not in self.present
+        self.present.add(number)
+
+    def dismiss(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
+            assert worker.number not in {*self._platform.places["workers"], *self._platform.unstored}, "it works"
+            self.present.discard(worker.number)
+
+
+SHARES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
+
+
+@given(REQUESTS, SHARES, SHARES, MANY, LOOKS, st.booleans())
+@trials(300)
+def test_every_config_is_trained_whole_however_many_workers_there_are_meanwhile(
+    request: FitRequest, heard: list[int], taken: list[int], faults: list[Fault], looks: list[int], streams: bool
+) -> None:
+    platform = Unreliable(chain((None if fault is ConnectionFailure else fault for fault in faults), repeat(None)))
+    platform.streams = streams
+    places = Sharing(platform, looks, heard, taken)
+    trial = continued(request, places.held, platform, looks, {}, places=places)
+    trained, alive = trial.platform.trained, trial.alive
+    assert len(trained) == len(set(trained)), "nothing twice"
+    epochs = range(1, request.spec.epochs + 1)
+    assert {v for v in trained if v[0] in alive} == set(product(alive, epochs, request.source.segments))
 
 
 @pytest.mark.parametrize("slow", [0, 1])

@@ -12,7 +12,7 @@ WHERE l.locktype = 'advisory' AND l.objsubid = 1
   AND ((l.classid::bigint << 32) | l.objid::bigint) = (1667590770::bigint << 32) # %s::bigint AND d.datname = current_database()
 
 -- name: standing
-SELECT r.status, r.pid FROM cerebro.run r WHERE r.run_id = %s::bigint
+SELECT r.status, r.pid, EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = r.run_id) AS begun FROM cerebro.run r WHERE r.run_id = %s::bigint
 
 -- name: cancel
 SELECT pg_catalog.pg_cancel_backend(%s::integer)

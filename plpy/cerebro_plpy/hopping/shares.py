@@ -1,0 +1,135 @@
+"""Fair shares: how many places, each for a trainer at work, a run has where all together want more than there are.
+
+Each run computes this by itself, from what all can read, and comes to the same; nobody has to be asked. Places go one
+by one to the role that has the fewest, and among those with as many to the one that has used the least lately, so that
+roles take turns where there are fewer places than roles. Within a role whoever came first is served first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+PATIENCE_SECONDS = 6.0
+"""So much more than others a role may have used before it gives a place back that it has: a change costs a program that
+is compiled anew."""
+
+
+class Entry(NamedTuple):
+    """A run that is at work or waits for it: of which role, by a number, how many places are the least that it can work
+    with and the most that it can use, how many configurations it trains, and how many places it has; one that is
+    `steady` cannot give some of them back and go on with the others, or later."""
+
+    role: int
+    least: int
+    most: int
+    configs: int
+    held: int = 0
+    steady: bool = False
+
+
+class Limit(NamedTuple):
+    """How many trainers may work at a time, and of how many configurations are the runs that have some; None: any."""
+
+    trainers: int | None = None
+    configs: int | None = None
+
+
+class Role(NamedTuple):
+    """What a role may have, how many seconds of places it has used lately, and whether none of its runs may go on."""
+
+    limit: Limit = Limit()
+    used: float = 0.0
+    rests: bool = False
+
+
+class Step(NamedTuple):
+    """What a role would take next: so many places for an entry, by its index, and so many configurations with it."""
+
+    entry: int
+    places: int
+    configs: int
+
+
+def shares(entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> list[int]:
+    """The places of each entry, in the order of their arrival.
+
+    >>> shares([Entry(0, 1, 4, 9), Entry(1, 1, 4, 9)], {0: Role(used=5.0), 1: Role()}, Limit(trainers=3))
+    [1, 2]
+    >>> shares([Entry(0, 1, 2, 9), Entry(0, 1, 2, 9)], {0: Role(Limit(trainers=3))}, Limit())
+    [2, 1]
+    """
+    return _Division(entries, roles, server).made()
+
+
+class _Part:
+    """What a role has by now, or all have together, of what it may have."""
+
+    def __init__(self, limit: Limit) -> None:
+        self._limit = limit
+        self.places = self._configs = 0
+
+    def fits(self, step: Step) -> bool:
+        """Whether the limit allows a step."""
+        most_places, most_configs = (sys.maxsize if most is None else most for most in self._limit)
+        fits = self._configs + step.configs <= most_configs or not step.configs
+        return fits and self.places + step.places <= most_places
+
+    def take(self, step: Step) -> None:
+        """A step was made."""
+        self.places += step.places
+        self._configs += step.configs
+
+
+class _Division:
+    """One division of the places, while it is made."""
+
+    def __init__(self, entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> None:
+        self._entries, self._roles = entries, roles
+        self._all, self._parts = _Part(server), {role: _Part(roles[role].limit) for role in roles}
+        self._queues: dict[int, list[int]] = {role: [] for role in roles}
+        self._held = dict.fromkeys(roles, 0)
+        self._taken = [0] * len(entries)
+        for index, entry in enumerate(entries):
+            self._queues[entry.role].append(index)
+            self._held[entry.role] += entry.held
+            if entry.steady and entry.held:
+                self._take(Step(index, entry.held, entry.configs))
+
+    def made(self) -> list[int]:
+        """The places of each, when nobody takes any more."""
+        begins = True  # whether one that has nothing may begin: it must not be passed by others that fit sooner
+        while steps := [step for role in self._queues if (step := self._next(role, begins))]:
+            step = min(steps, key=self._rank)
+            if self._all.fits(step):
+                self._take(step)
+            elif step.configs:
+                begins = False
+            else:
+                break  # not one more place is left
+        return self._taken
+
+    def _take(self, step: Step) -> None:
+        self._taken[step.entry] += step.places
+        for part in (self._all, self._parts[self._entries[step.entry].role]):
+            part.take(step)
+
+    def _next(self, role: int, begins: bool) -> Step | None:
+        if self._roles[role].rests:
+            return None
+        for index in self._queues[role]:
+            entry, taken = self._entries[index], self._taken[index]
+            if taken >= entry.most or (taken and entry.steady):
+                continue
+            if not (taken or begins):
+                return None
+            step = Step(index, 1, 0) if taken else Step(index, entry.least, entry.configs)
+            return step if self._parts[role].fits(step) else None
+        return None
+
+    def _rank(self, step: Step) -> tuple[int, float, int]:
+        role = self._entries[step.entry].role
+        taken = self._parts[role].places
+        kept = PATIENCE_SECONDS if self._held[role] > taken else 0.0
+        return taken, self._roles[role].used - kept, step.entry

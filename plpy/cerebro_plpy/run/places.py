@@ -1,0 +1,218 @@
+"""The places of a run: what it may have at work of what quotas allow, and its wait until that is something.
+
+A run stands in the queue from its first line in the log to its end. Its row there says what it has and wants; that it
+is alive, and so whether its row counts, is said by the lock of its orchestrator. Whoever has none waits and asks, now
+and then; nobody else has to be at work for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple, Protocol
+
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import CerebroError, ConfigurationLimit
+from cerebro_plpy.hopping.shares import Entry, Limit, Role, shares
+from cerebro_plpy.platform.protocol import Worker
+from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.request import FitRequest
+
+WAIT_SECONDS = 0.5
+LOOK_SECONDS = 1.0
+"""So often a run looks whether it is to have more or fewer places: while it waits, and while it has some."""
+
+
+class Wish(NamedTuple):
+    """How many places are the least that a run can work with, and the most that it can use; of how many configurations
+    it is; and whether it is `steady`, and cannot give places back before its end."""
+
+    least: int
+    most: int
+    configs: int
+    steady: bool
+
+
+class Queue(NamedTuple):
+    """All runs that are alive, in the order of their arrival, what their roles may have, and what all may together."""
+
+    rows: Sequence[Row]
+    entries: Sequence[Entry]
+    roles: Mapping[int, Role]
+    server: Limit
+
+    @property
+    def limited(self) -> bool:
+        """Whether any quota is in force."""
+        return self.server != Limit() or any(role.rests or role.limit != Limit() for role in self.roles.values())
+
+    def place_of(self, run_id: int) -> int | None:
+        """Where a run stands among all."""
+        return next((index for index, row in enumerate(self.rows) if row["run_id"] == run_id), None)
+
+    def shares(self) -> Sequence[int]:
+        """The places of each."""
+        return shares(self.entries, self.roles, self.server)
+
+    def joined(self, wish: Wish, limit: Limit) -> Queue:
+        """The same with one more run of the caller's role, which has that limit."""
+        own = next((row["role"] for row in self.rows if row["own"]), max(self.roles, default=0) + 1)
+        entry = Entry(own, wish.least, wish.most, wish.configs, 0, wish.steady)
+        return self._replace(entries=[*self.entries, entry], roles={own: Role(limit), **self.roles})
+
+
+class Staff(Protocol):
+    """Of a workplace what hires and dismisses workers."""
+
+    def hire(self, number: int, framework: str) -> Worker: ...
+
+    def reopen(self, worker: Worker) -> bool: ...
+
+    def dismiss(self, workers: Sequence[Worker]) -> None: ...
+
+
+def wish_of(workplace: Workplace, request: FitRequest) -> Wish:
+    """What a request wants."""
+    drawing = request.search.drawing if request.search else None
+    configs = len(request.configs) + (drawing.to_come if drawing else 0)
+    if workplace.local:
+        return Wish(1, 1, configs, steady=True)
+    posts = workplace.platform.posts(request.source.segments, request.workers)
+    steady = any(post is not None for post in posts)
+    return Wish(len(posts) if steady else 1, len(posts), configs, steady)
+
+
+def read(db: Database) -> Queue:
+    """The queue as it is now."""
+    db.platform.look_anew(db)
+    rows = db.glance(sql("queue.entries"))
+    asked = [(row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"]) for row in rows]
+    limits = {row["role"]: Limit(row["role_trainers"], row["role_configs"]) for row in rows}
+    roles = {row["role"]: Role(limits[row["role"]], float(row["role_used"] or 0.0), row["rests"]) for row in rows}
+    return Queue(rows, [Entry(*each) for each in asked], roles, _limit(_quotas(db).get(None)))
+
+
+def _quotas(db: Database) -> Mapping[str | None, Row]:
+    return {row["role"]: row for row in db.glance(sql("queue.quotas"))}
+
+
+def _limit(quota: Row | None) -> Limit:
+    return Limit(quota["trainers"], quota["configs"]) if quota else Limit()
+
+
+def refuse(db: Database, wish: Wish) -> None:
+    """Refuse a run that no quota would ever let begin, or for which there is no place in the queue."""
+    quotas = _quotas(db)
+    for role, quota in quotas.items():
+        whose = "all roles together" if role is None else f"role {role!r}"
+        if wish.configs > (quota["configs"] or wish.configs):
+            raise ConfigurationLimit(
+                f"the run would have {wish.configs} configurations, but runs of {whose} may have {quota['configs']} at"
+                " a time",
+                hint="Train fewer, one part after another; or an administrator can change configs in cerebro.quota.",
+            )
+        if wish.least > (quota["trainers"] or wish.least):
+            raise ConfigurationLimit(
+                f"the run needs {wish.least} trainers, but {whose} may have {quota['trainers']} at work at a time",
+                hint="Each segment of this server needs one. An administrator can change trainers in cerebro.quota.",
+            )
+    if any(quota["runs_waiting"] is not None for quota in quotas.values()):
+        _refuse_to_wait(db, wish, quotas)
+
+
+def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) -> None:
+    own = next((quota for role, quota in quotas.items() if role is not None), None)
+    if read(db).joined(wish, _limit(own)).shares()[-1] >= wish.least:
+        return
+    waiting = db.glance(sql("queue.waiting"))[0]
+    for role, quota in quotas.items():
+        count, most = waiting["of_all" if role is None else "of_role"], quota["runs_waiting"]
+        if most is not None and count >= most:
+            whose = "all roles together" if role is None else f"role {role!r}"
+            raise ConfigurationLimit(
+                f"the run would have to wait, and {count} runs of {whose} do, of at most {most}",
+                hint="Call again when some have ended: SELECT * FROM cerebro.queue ORDER BY position; or an"
+                " administrator can change runs_waiting in cerebro.quota.",
+            )
+
+
+@contextmanager
+def queued(db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> Iterator[Places]:
+    """The places of a run, at least as many as it can work with, when it is its turn; it gives them back at the end."""
+    places = Places(db, workplace, log, wish)
+    try:
+        places.wait()
+        yield places
+    finally:
+        with suppress(CerebroError):  # where that session is lost the run is over, too
+            places.take(0)
+
+
+class Places:
+    """Those of one run."""
+
+    def __init__(self, db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> None:
+        self._db, self._workplace, self._log = db, workplace, log
+        self.staff: Staff = workplace
+        self.steady = wish.steady
+        self.held = 0
+        self.limited = False
+        self._least, self._looked, self._told = wish.least, 0.0, False
+        workplace.control.run(sql("queue.enter"), (log.run_id, *wish))
+
+    def look(self) -> int | None:
+        """How many places the run is to have; None where it has looked a moment ago."""
+        if time.monotonic() < self.next_look:
+            return None
+        return self._share()[0]
+
+    @property
+    def next_look(self) -> float:
+        """When the run looks again, if it is limited."""
+        return self._looked + LOOK_SECONDS
+
+    def take(self, wanted: int) -> int:
+        """Take or give back places; how many the run has then."""
+        rows = self._workplace.control.run(sql("queue.take"), (self._log.run_id, wanted))
+        self.held = int(rows[0][0] or 0) if rows else 0
+        return self.held
+
+    def wait(self) -> float:
+        """Wait until the run has places; for how many seconds that was. Its log says that it is queued meanwhile."""
+        began, waits = time.monotonic(), False
+        while not self._taken():
+            if not waits:
+                waits = True
+                self._log.queued(True)
+            self._workplace.step_back()
+            self._workplace.check()
+            time.sleep(WAIT_SECONDS)
+        if waits:
+            self._log.queued(False)
+        seconds = time.monotonic() - began
+        self._workplace.queued_seconds += seconds
+        return seconds
+
+    def _taken(self) -> bool:
+        places, position = self._share()
+        if places >= self._least:
+            with suppress(*NOT_OPENED):  # there is no room even for who writes the log: later there is
+                return self.take(places) > 0
+        elif not self._told and position is not None:
+            self._told = True
+            self._db.notice(
+                f"run {self._log.run_id} is queued, at position {position}: it goes on by itself when quotas leave it a"
+                " place; see cerebro.queue"
+            )
+        return False
+
+    def _share(self) -> tuple[int, int | None]:
+        """How many places the run is to have, and its position where it is queued."""
+        self._looked, queue = time.monotonic(), read(self._db)
+        index, self.limited = queue.place_of(self._log.run_id), queue.limited
+        if index is None:  # it has lost its owner, or its name: it hears of that soon
+            return self.held, None
+        return queue.shares()[index], queue.rows[index]["position"]

@@ -1,0 +1,163 @@
+"""Many users at once on one small machine: whether all of them get on alike, whether others are answered meanwhile, and
+whether a crowd that submits at the same moment is refused anything.
+
+Each user is a role, and submits the same run. What that took from the call to its end, for each visit, is compared
+among them; and what the slowest hundredth of pgbench's transactions took beside them, with what they take alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import psycopg2
+
+from bench.examples import numeric
+from bench.place import Place, load, pack
+from bench.weights import drawn
+from bench.workloads import SMALL, Workload, grid, perceptron
+
+USERS, CROWD, CLIENTS, RATE = 8, 30, 2, 100
+"""So many users at once, so many that submit at the same moment, sessions of pgbench, and its transactions a second."""
+PERCENTILE, ALONE_SECONDS, EVERY_SECONDS = 0.99, 15, 0.5
+WORK = Workload(
+    key="S",
+    title="the same run for each of many users",
+    draw=numeric,
+    rows=10_000,
+    validation=64,
+    classes=3,
+    small_rows=10_000,
+    architectures=(perceptron(20, (200, 200), 3),),
+    configs=grid(1, ["Adam"], [1e-3, 3e-4], [64]),
+    epochs=10,
+    small_epochs=10,
+    segments=2,
+)
+PGBENCH = Path(shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench")
+RUNS = """
+    SELECT extract(epoch FROM r.ended_at - r.started_at)::float8 / count(*), r.status
+    FROM cerebro.run r JOIN cerebro.visit v USING (run_id)
+    WHERE r.run_id = ANY (%s) AND v.status = 'completed' GROUP BY r.run_id, r.started_at, r.ended_at, r.status"""
+MOST = """
+    WITH edge AS (
+        SELECT v.run_id, v.started_at AS at, 1 AS change FROM cerebro.visit v
+        UNION ALL SELECT v.run_id, v.ended_at, -1 FROM cerebro.visit v)
+    SELECT max(n.together)
+    FROM (SELECT sum(e.change) OVER (ORDER BY e.at, e.change) AS together FROM edge e WHERE e.run_id = ANY (%s)) n"""
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+class Shared(NamedTuple):
+    """What became of runs that users submitted together: their seconds by visit, how many were completed, the most
+    trainers at work at a time, and the seconds until all had ended."""
+
+    seconds: Sequence[float]
+    completed: int
+    trainers: int
+    wall: float
+
+    @property
+    def ratio(self) -> float:
+        """How much longer the slowest user waited for the same work."""
+        return max(self.seconds) / min(self.seconds)
+
+
+def measured(at: Place, say: Say) -> str:
+    """All that was seen, as text."""
+    users = _prepared(at)
+    alone, _ = _slowest(at, partial(time.sleep, ALONE_SECONDS))
+    say(f"  pgbench alone: {alone:.1f} ms")
+    lines = [
+        "| users | trainers in `cerebro.quota` | completed | trainers at once | slowest user / fastest | seconds in all"
+        " | p99 of pgbench |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for count, trainers in ((USERS, USERS), (CROWD, USERS)):
+        slowest, one = _slowest(at, partial(_shared, at, users[:count], trainers))
+        lines.append(
+            f"| {count} | {trainers} | {one.completed} | {one.trainers} | {one.ratio:.2f} | {one.wall:.0f} |"
+            f" {slowest:.1f} ms, alone {alone:.1f} ms |"
+        )
+        say(f"  {lines[-1]}")
+    return "\n".join(lines)
+
+
+def _prepared(at: Place) -> list[str]:
+    """A packed table that all may read, and roles, each with a schema of its own."""
+    job = load(at, WORK, SMALL, drawn(WORK.architectures, at.folder))
+    users = [f"user_{number}" for number in range(CROWD)]
+    with at.session() as session:
+        pack(session, job)
+    with at.session(superuser=True) as session, session.cursor() as cursor:
+        cursor.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT USAGE ON SCHEMA madlib TO PUBLIC")
+        for user in users:
+            cursor.execute(f"CREATE ROLE {user} LOGIN; CREATE SCHEMA AUTHORIZATION {user}")
+            cursor.execute("SELECT cerebro.grant_usage(%s::regrole)", (user,))
+    subprocess.run([PGBENCH, "-i", "-q", at.superuser_url], check=True, capture_output=True)
+    return users
+
+
+def _shared(at: Place, users: Sequence[str], trainers: int) -> Shared:
+    """Let all submit at the same moment, and wait until their runs have ended; others can connect all the time."""
+    at.value("DELETE FROM cerebro.quota", superuser=True)
+    at.value("INSERT INTO cerebro.quota (trainers) VALUES (%s)", trainers, superuser=True)
+    began, gate = time.perf_counter(), threading.Barrier(len(users))
+
+    def submit(user: str) -> int:
+        session = psycopg2.connect(at.url.replace("//cerebro@", f"//{user}@", 1))
+        session.autocommit = True
+        with session.cursor() as cursor:
+            gate.wait()
+            cursor.execute(
+                "SELECT cerebro.submit('public.s_packed', %s, 'public.s_configs', %s, seed => 1)",
+                (f"{user}.model_{trainers}_{len(users)}", WORK.epochs),
+            )
+            (run,) = cursor.fetchone()  # type: ignore[misc]
+        session.close()
+        return int(run)
+
+    with ThreadPoolExecutor(len(users)) as pool:
+        runs = list(pool.map(submit, users))
+    alive = "SELECT count(*) FROM cerebro.run WHERE run_id = ANY (%s) AND status IN ('running', 'queued')"
+    while at.value(alive, runs, superuser=True):
+        time.sleep(EVERY_SECONDS)
+    wall = time.perf_counter() - began
+    with at.session(superuser=True) as session, session.cursor() as cursor:
+        cursor.execute(RUNS, (runs,))
+        rows = cursor.fetchall()
+    most = int(at.value(MOST, runs, superuser=True))
+    completed = [seconds for seconds, status in rows if status == "completed"]
+    return Shared(completed, len(completed), most, wall)
+
+
+def _slowest(at: Place, meanwhile: Callable[[], T]) -> tuple[float, T]:
+    """Milliseconds that all but a hundredth of pgbench's transactions took at most, while something else goes on; and
+    what that came to."""
+    with tempfile.TemporaryDirectory() as folder, _pgbench(at, folder):
+        found = meanwhile()
+        latencies = sorted(
+            int(line.split()[2]) for file in Path(folder).iterdir() for line in file.read_text().splitlines()[:-1]
+        )
+    return latencies[int(PERCENTILE * len(latencies))] / 1000, found
+
+
+@contextmanager
+def _pgbench(at: Place, folder: str) -> Iterator[None]:
+    """It writes a line for each transaction, until the block ends."""
+    command = [str(PGBENCH), "-n", "-c", str(CLIENTS), "-R", str(RATE), "-T", "86400", "-l", at.superuser_url]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.terminate()

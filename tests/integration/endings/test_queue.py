@@ -1,0 +1,239 @@
+"""Quotas of roles and of all together, the queue of runs that find no place, and their turns: by the log, nobody ever
+has more than there is, whoever came first is served first, and nothing holds up others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually
+from roles import another_role, own_schema, refused
+from workbench import Workbench, several
+
+ROLES = ("queue_ann", "queue_bob", "queue_cid")
+STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
+MOST = """
+WITH edge AS (
+    SELECT t.run_id, t.worker_pid, t.started_at AS at, 1 AS change FROM cerebro.visit t
+    UNION ALL SELECT t.run_id, t.worker_pid, t.ended_at, -1 FROM cerebro.visit t)
+SELECT max(n.together)
+FROM (SELECT sum(e.change) OVER (ORDER BY e.at, e.change) AS together FROM edge e WHERE e.run_id > %s) n"""
+"""How many visits were under way at the same time, at most: each worker makes one."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench, shared_superuser: Workbench) -> None:
+    bench.pack("packed", 2)
+    bench.configure("two", several(2))
+    bench.configure("long", several(2), ["batch_size=1,epochs=10"], bench.model(NOISY))
+    shared_superuser.rows(
+        "GRANT SELECT ON packed, packed_summary, two, two_summary, long, long_summary, models TO PUBLIC"
+    )
+
+
+@pytest.fixture(scope="module")
+def users(bench: Workbench, shared_superuser: Workbench) -> Iterator[list[Workbench]]:
+    """Sessions of three roles that may train on these tables."""
+    with _users(bench, shared_superuser, ROLES) as found:
+        yield found
+
+
+@contextmanager
+def _users(bench: Workbench, administrator: Workbench, names: tuple[str, ...]) -> Iterator[list[Workbench]]:
+    if not names:
+        yield []
+        return
+    with another_role(bench, administrator, names[0]) as session, _users(bench, administrator, names[1:]) as others:
+        own_schema(administrator, names[0])
+        session.rows(f"SET search_path = {names[0]}, public, madlib")
+        yield [session, *others]
+
+
+@contextmanager
+def quota(administrator: Workbench, **rows: object) -> Iterator[None]:
+    """A quota in force within the block: of a role, or of all."""
+    names = ", ".join(rows)
+    administrator.rows(f"INSERT INTO cerebro.quota ({names}) VALUES ({', '.join(['%s'] * len(rows))})", *rows.values())
+    try:
+        yield
+    finally:
+        administrator.rows("DELETE FROM cerebro.quota WHERE of = %s", rows.get("role") or "")
+
+
+def submit(session: Workbench, output: str, epochs: int = 1, configs: str = "two") -> int:
+    query = "SELECT cerebro.submit('public.packed', %s, %s, %s, workers => 2)"
+    return int(session.value(query, output, f"public.{configs}", epochs))
+
+
+@contextmanager
+def working(bench: Workbench) -> Iterator[int]:
+    """A run that goes on until the block ends."""
+    run = submit(bench, "endless", 1000, "long")
+    eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
+    yield run
+    bench.rows("SELECT cerebro.cancel(%s)", run)
+    bench.rows("SELECT cerebro.wait(%s)", run)
+
+
+def test_three_roles_share_two_places(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]) -> None:
+    before = bench.newest_run()
+    with quota(shared_superuser, trainers=2):
+        runs = [(user, submit(user, f"shared_{number}")) for number in range(2) for user in users]
+        for user, run in runs:
+            assert user.value("SELECT cerebro.wait(%s)", run) == "completed", run
+    assert shared_superuser.value(MOST, before) <= 2
+    for user in users:
+        own = [run for other, run in runs if other is user]
+        began = "SELECT run_id FROM cerebro.visit WHERE run_id = ANY (%s) GROUP BY run_id ORDER BY min(started_at)"
+        assert [run for (run,) in user.rows(began, own)] == own, "in the order of their arrival"
+
+
+def test_a_queued_run_holds_nothing_and_tells_its_position(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    with quota(shared_superuser, role="queue_ann", trainers=2), working(bench):
+        ann = users[0]
+        first = submit(ann, "first", 1000, "long")
+        second = submit(ann, "second")
+        eventually(lambda: ann.value(STATUS, second) == "queued")
+        progress = "SELECT status, queue_position FROM cerebro.progress WHERE run_id = %s"
+        assert ann.row(progress, second) == ("queued", 1)
+        assert not bench.rows("SELECT FROM cerebro.run WHERE run_id = %s", second)
+        assert bench.row("SELECT owner, status FROM cerebro.queue WHERE run_id = %s", second) == (None, "queued")
+        sessions = "SELECT pid, backend_xmin FROM pg_stat_activity WHERE application_name LIKE %s"
+        eventually(lambda: len(shared_superuser.rows(sessions, f"cerebro_db run {second} %")) == 1)
+        eventually(lambda: shared_superuser.row(sessions, f"cerebro_db run {second} %")[1] is None)
+        assert ann.value("SELECT cerebro.cancel(%s)", first)
+        assert ann.value("SELECT cerebro.wait(%s)", second) == "completed"
+
+
+def test_a_queued_run_can_be_cancelled_resumed_and_dropped(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann = users[0]
+    with quota(shared_superuser, role="queue_ann", trainers=1):
+        first = submit(ann, "holding", 1000, "long")
+        eventually(lambda: ann.rows("SELECT FROM cerebro.visit WHERE run_id = %s", first))
+        second, third = submit(ann, "resumed"), submit(ann, "dropped")
+        eventually(lambda: ann.value(STATUS, third) == "queued")
+        assert ann.value("SELECT cerebro.cancel(%s)", second)
+        assert ann.value("SELECT cerebro.wait(%s)", second) == "cancelled"
+        ann.rows("SELECT cerebro.drop_run(%s)", third)
+        assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", third)
+        ann.rows("SELECT cerebro.resume(%s, background => true)", second)
+        eventually(lambda: ann.value(STATUS, second) == "queued")
+        assert ann.value("SELECT cerebro.cancel(%s)", first)
+        assert ann.value("SELECT cerebro.wait(%s)", second) == "completed"
+
+
+def test_a_call_waits_too_and_says_so(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]) -> None:
+    ann = users[0]
+    with quota(shared_superuser, role="queue_ann", trainers=1):
+        other = ann.another()
+        other.rows("SET search_path = queue_ann, public, madlib")
+        first = submit(other, "before", 1000, "long")
+        ann.messages()
+        with ann.calling(lambda: ann.fit("public.packed", "called", "public.two", 1)) as called:
+            run = eventually(lambda: other.newest_run() if other.newest_run() > first else 0)
+            eventually(lambda: other.value(STATUS, run) == "queued")
+            assert other.value("SELECT cerebro.cancel(%s)", run)
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                called.result()
+        with ann.calling(lambda: ann.fit("public.packed", "called", "public.two", 1)) as called:
+            eventually(lambda: other.rows("SELECT FROM cerebro.queue WHERE status = 'queued'"))
+            assert other.value("SELECT cerebro.cancel(%s)", first)
+            called.result()
+        assert any("is queued, at position 1" in text for text in ann.messages())
+        other.close()
+
+
+def test_what_can_never_fit_is_refused_before_anything_begins(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann, before = users[0], users[0].newest_run()
+    call = "SELECT cerebro.submit('public.packed', 'never', 'public.two', 1)"
+    with quota(shared_superuser, role="queue_ann", configs=1):
+        error = refused(ann, call, code="53400", words="2 configurations")
+        assert "cerebro.quota" in str(error.diag.message_hint)
+    with quota(shared_superuser, role="queue_ann", trainers=1, runs_waiting=0):
+        first = submit(ann, "alone", 1000, "long")
+        refused(ann, call, code="53400", words="0 runs of role 'queue_ann' do, of at most 0")
+        ann.rows("SELECT cerebro.cancel(%s)", first)
+        ann.rows("SELECT cerebro.wait(%s)", first)
+    assert ann.newest_run() == first > before and not ann.exists("never")
+
+
+def test_only_administrators_write_quotas(shared_superuser: Workbench, users: list[Workbench]) -> None:
+    ann = users[0]
+    with quota(shared_superuser, role="queue_ann", trainers=1), quota(shared_superuser, role="queue_bob", trainers=2):
+        assert ann.rows("SELECT role, trainers FROM cerebro.quota") == [("queue_ann", 1)]
+        for statement in (
+            "UPDATE cerebro.quota SET trainers = 9",
+            "DELETE FROM cerebro.quota",
+            "SELECT FROM cerebro.queue_log",
+        ):
+            refused(ann, statement)
+    with quota(shared_superuser, trainers=3):
+        assert ann.rows("SELECT role, trainers FROM cerebro.quota") == [(None, 3)]
+        refused(shared_superuser, "INSERT INTO cerebro.quota (trainers) VALUES (4)", code="23505")
+
+
+def places(session: Workbench, *runs: int) -> list[int]:
+    return [session.value("SELECT places FROM cerebro.queue WHERE run_id = %s", run) for run in runs]
+
+
+def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann, bob, _ = users
+    before = ann.newest_run()
+    with quota(shared_superuser, trainers=2):
+        first = submit(ann, "alone_first", 1000, "long")
+        eventually(lambda: places(ann, first) == [2])
+        second = submit(bob, "beside", 1000, "long")
+        eventually(lambda: places(ann, first, second) == [1, 1])
+        eventually(lambda: bob.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
+        assert bob.value("SELECT cerebro.cancel(%s)", second)
+        eventually(lambda: places(ann, first) == [2])
+        assert ann.value("SELECT cerebro.cancel(%s)", first)
+        assert ann.value("SELECT cerebro.wait(%s)", first) == "cancelled"
+    assert shared_superuser.value(MOST, before) <= 2
+
+
+def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(
+    shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann = users[0]
+    with quota(shared_superuser, role="queue_ann", trainers=1):
+        first = submit(ann, "before_it", 1000, "long")
+        second = submit(ann, "lost")
+        eventually(lambda: ann.value(STATUS, second) == "queued")
+        shared_superuser.rows("SELECT pg_terminate_backend(pid) FROM cerebro.run WHERE run_id = %s", second)
+        eventually(lambda: ann.value(STATUS, second) == "interrupted")
+        assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", second)
+        assert ann.value("SELECT cerebro.cancel(%s)", first)
+        ann.rows("SELECT cerebro.resume(%s)", second)
+        assert ann.value(STATUS, second) == "completed"
+
+
+@pytest.mark.long
+def test_roles_take_turns_where_there_are_fewer_places(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    """And what comes out are the bits of a run that repeats the visits alone."""
+    before = users[0].newest_run()
+    with quota(shared_superuser, trainers=1):
+        runs = [(user, submit(user, "turns", 20, "long")) for user in users]
+        rests = "SELECT run_id FROM cerebro.queue WHERE status = 'queued' AND role_used > 0"
+        seen = set[int]()
+        while any(user.value(STATUS, run) in ("running", "queued") for user, run in runs):
+            seen |= {run for (run,) in shared_superuser.rows(rests)}
+        assert {user.value(STATUS, run) for user, run in runs} == {"completed"}
+    assert shared_superuser.value(MOST, before) == 1
+    assert seen & {run for _, run in runs}, "somebody has rested in the midst of a run"
+    user, run = runs[0]
+    user.fit("public.packed", "alone_again", "public.long", 20, schedule="replay", replay_run=run)
+    assert user.weights("turns") == user.weights("alone_again")

@@ -1,0 +1,108 @@
+"""Laws of fair shares: nothing beyond the limits, nobody left out for ever, equal demands alike, no back and forth."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role, shares
+
+ROLES = 4
+limits = st.builds(Limit, st.none() | st.integers(1, 12), st.none() | st.integers(5, 40))
+
+
+@st.composite
+def an_entry(draw: st.DrawFn) -> Entry:
+    least = draw(st.integers(1, 3))
+    most = least + draw(st.integers(0, 4))
+    held = draw(st.sampled_from([0, least, most]))
+    return Entry(draw(st.integers(0, ROLES - 1)), least, most, draw(st.integers(1, 5)), held)
+
+
+entries = st.lists(an_entry(), max_size=12)
+standings = st.fixed_dictionaries(
+    {number: st.builds(Role, limits, st.floats(0, 1000), st.booleans()) for number in range(ROLES)}
+)
+
+
+def within(limit: Limit, found: list[Entry], taken: list[int]) -> bool:
+    """Whether these places keep to a limit."""
+    configs = sum(entry.configs for entry, places in zip(found, taken, strict=True) if places)
+    return (limit.trainers is None or sum(taken) <= limit.trainers) and (
+        limit.configs is None or configs <= limit.configs
+    )
+
+
+@given(entries, standings, limits)
+def test_nothing_is_given_beyond_the_limits(found: list[Entry], roles: dict[int, Role], server: Limit) -> None:
+    taken = shares(found, roles, server)
+    assert within(server, found, taken)
+    for number, role in roles.items():
+        own = [(entry, places) for entry, places in zip(found, taken, strict=True) if entry.role == number]
+        assert within(role.limit, [entry for entry, _ in own], [places for _, places in own])
+        assert not (role.rests and any(places for _, places in own))
+    assert all(places in (0, *range(entry.least, entry.most + 1)) for entry, places in zip(found, taken, strict=True))
+
+
+@given(entries, standings)
+def test_without_limits_everybody_has_what_is_of_use(found: list[Entry], roles: dict[int, Role]) -> None:
+    free = {number: Role(used=role.used) for number, role in roles.items()}
+    assert shares(found, free, Limit()) == [entry.most for entry in found]
+
+
+@given(st.integers(1, 8), st.integers(1, 16), st.integers(1, 6), st.lists(st.floats(0, 100), min_size=8, max_size=8))
+def test_equal_demands_get_shares_that_differ_by_one_at_most(
+    roles: int, capacity: int, most: int, used: list[float]
+) -> None:
+    found = [Entry(role, 1, most, 1) for role in range(roles)]
+    taken = shares(found, {role: Role(used=used[role]) for role in range(roles)}, Limit(capacity))
+    assert max(taken) - min(taken) <= 1
+    assert sum(taken) == min(capacity, roles * most), "nothing lies idle"
+
+
+@given(entries, standings, limits)
+def test_within_a_role_who_came_first_is_served_first(
+    found: list[Entry], roles: dict[int, Role], server: Limit
+) -> None:
+    taken = shares(found, roles, server)
+    for number in roles:
+        own = [(entry, places) for entry, places in zip(found, taken, strict=True) if entry.role == number]
+        waits = [not places for _, places in own]
+        assert waits == sorted(waits), "nobody is passed by one that came later"
+
+
+@given(entries, standings, limits)
+def test_who_cannot_give_places_back_keeps_them(found: list[Entry], roles: dict[int, Role], server: Limit) -> None:
+    steady = [entry._replace(steady=True) for entry in found]
+    taken = shares(steady, roles, server)
+    assert all(not entry.held or places == entry.held for entry, places in zip(steady, taken, strict=True))
+
+
+@given(entries, standings, limits)
+def test_what_was_divided_stays_as_it_is(found: list[Entry], roles: dict[int, Role], server: Limit) -> None:
+    """Who has a place is preferred to who is in no other way better off."""
+    level = {number: role._replace(used=0.0) for number, role in roles.items()}
+    taken = shares(found, level, server)
+    held = [entry._replace(held=places) for entry, places in zip(found, taken, strict=True)]
+    assert shares(held, level, server) == taken
+
+
+@given(st.integers(2, 9), st.integers(1, 4), st.integers(1, 3))
+def test_roles_take_turns_where_there_are_fewer_places(roles: int, capacity: int, runs: int) -> None:
+    """Simulated with steps of a second: all get the same, in slices that are longer than a step."""
+    found = [Entry(role, 1, 2, 1) for role in range(roles) for _ in range(runs)]
+    used, changes, steps = Counter[int](), 0, 600
+    held = [0] * len(found)
+    for _ in range(steps):
+        now = [entry._replace(held=places) for entry, places in zip(found, held, strict=True)]
+        taken = shares(now, {role: Role(used=used[role]) for role in range(roles)}, Limit(capacity))
+        changes += sum(1 for before, after in zip(held, taken, strict=True) if after < before)
+        held = taken
+        for entry, places in zip(found, held, strict=True):
+            used[entry.role] += places
+    assert max(used[role] for role in range(roles)) - min(used[role] for role in range(roles)) <= 2 * (
+        PATIENCE_SECONDS + capacity
+    )
+    assert changes <= steps * capacity / PATIENCE_SECONDS + roles * 2
