@@ -183,6 +183,7 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
 def stop_run(spending: Spending, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
+        spending.abandon()
         spending.workplace.stop_workers()
         status, reason = "cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled"
         log.stop(status, reason, spending.rest())

@@ -51,6 +51,11 @@ class Spending:
             with suppress(CerebroError):
                 drive(worker.session, visits.settle(worker))
 
+    def abandon(self) -> None:
+        """Workers are about to be ended, whatever they do."""
+        for worker in self.workers:
+            worker.account.abandon()
+
     def rest(self) -> Cost:
         """What belongs to no visit and no evaluation, and is in no log yet."""
         found = total((self._sessions(), *(worker.account.rest for worker in self.workers)))
