@@ -64,7 +64,7 @@ def train(
     spending = Spending(workplace, run_id)
     with logged_run(db, spending, request, run_id, interrupted, audience.logged) as log:
         if request.allowance:
-            spending.recall()
+            spending.recall(request.allowance)
         crew = start(workplace, request)
         spending.workers = crew.workers
         request, workers = choose_frameworks(workplace, request, crew, log)
