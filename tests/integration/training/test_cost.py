@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import psycopg2
 import pytest
@@ -178,6 +180,17 @@ def test_what_nobody_measured_is_unknown(bench: Workbench) -> None:
         bench.rows(f"UPDATE cerebro.{table} SET {nothing} WHERE run_id = %s", run)
     query = "SELECT trainer_seconds, backend_seconds, peak_memory_bytes, unmeasured > 0 FROM cerebro.cost"
     assert bench.rows(f"{query} WHERE run_id = %s", run) == [(None, None, None, True)] * 3
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("page", ["sql-reference.md", "operations.md"])
+def test_the_statements_of_the_page_can_be_made(bench: Workbench, page: str) -> None:
+    bench.fit("packed", f"shown_{page[:3]}", "two", 1, seed=1)
+    section = re.split(r"^##+ ", (DOCS / page).read_text().split("# What runs cost\n")[1], flags=re.MULTILINE)[0]
+    statements = re.findall(r"^    (SELECT [^;]*);", section, re.MULTILINE)
+    assert statements and all(bench.rows(statement) for statement in statements)
 
 
 PRICES = {"price_per_core_hour": 0.05, "price_per_gpu_hour": 2.0, "price_per_gb_month": 0.1}
