@@ -21,6 +21,7 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import replace
 from cerebro_plpy.trainer import wire
 from cerebro_plpy.trainer.child import Forked
+from cerebro_plpy.trainer.clock import seconds
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -94,6 +95,25 @@ def test_the_next_session_of_the_same_caller_has_it(opened: Opened) -> None:
     assert second.ask({"do": "gpus"}) == {"gpus": []}
     second.close()
     eventually(lambda: not alive({pid}))
+
+
+def test_its_clock_tells_what_it_did_for_this_session(opened: Opened) -> None:
+    """Each second once, and none of the sessions before."""
+    first = opened()
+    pid, told = first.pid, list[float]()
+    for _ in range(3):
+        began = seconds(pid) or 0.0
+        while (seconds(pid) or 0.0) < began + 0.05:
+            first.ask({"do": "gpus"})
+        told.append(first.watch.clock.taken())
+    assert sum(told) <= (before := seconds(pid) or 0.0) and min(told) >= 0.05 - 0.01
+    assert left(first) == pid
+    eventually(lambda: kept(pid))
+    second = opened()
+    assert second.pid == pid and second.ask({"do": "gpus"})
+    second.close()
+    assert 0 < second.watch.clock.taken() < before, "also when it is gone"
+    assert second.watch.clock.taken() == 0
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,12 @@ def test_the_views_show_the_runs(owner: Workbench) -> None:
     assert owner.value("SELECT count(DISTINCT epoch) FROM cerebro.learning_curve WHERE run_id = %s", COMPLETED) > 0
 
 
+def test_what_its_runs_cost_is_unknown(owner: Workbench) -> None:
+    query = "SELECT DISTINCT trainer_seconds, backend_seconds, gpu_seconds, unmeasured > 0 FROM cerebro.cost"
+    assert owner.rows(query) == [(None, None, None, True)]
+    assert owner.value("SELECT count(*) FROM cerebro.cost WHERE stored_byte_seconds > 0") > 0, "but for its states"
+
+
 def test_its_model_predicts_and_scores_as_it_did(owner: Workbench) -> None:
     """But for what another processor or framework rounds otherwise."""
     owner.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'again', mst_key => 1)")

@@ -48,6 +48,7 @@ from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 from cerebro_plpy.tables.template_configs import metric_of
+from cerebro_plpy.trainer import machine
 
 MOMENT, LEAST_SHARE = 0.1, 0.05
 """Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
@@ -223,9 +224,11 @@ def segments_of(db: Database, table: RawTable) -> int:
 
 
 def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:
-    """How long visits may begin where so many seconds of the budget are left."""
-    spent = aim.wanted.budget - seconds
-    return deadline(aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows).last_visit
+    """How long visits may begin where so many seconds of the budget are left: less where so much time of all cores is
+    more than the run may use."""
+    spent, allowed = aim.wanted.budget - seconds, aim.wanted.allowance
+    left = deadline(aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows).last_visit
+    return min(left, allowed.cpu_seconds / machine.cores()) if allowed else left
 
 
 def picks_of(aim: Aim, table: RawTable) -> int:

@@ -254,6 +254,6 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         space=aim.wanted.space,
         tried=tuple(each.name for each in templates_of(aim, table)),
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
-        max_cpu=aim.wanted.max_cpu,
-        max_cost=aim.arguments.max_cost,
+        max_cpu=aim.wanted.allowance and aim.wanted.allowance.max_cpu,
+        max_cost=aim.wanted.allowance and aim.wanted.allowance.max_cost,
     )

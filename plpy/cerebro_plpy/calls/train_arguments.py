@@ -22,6 +22,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_flat, check_positive, seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
+from cerebro_plpy.hopping.allowance import Allowance
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables import architectures
 from cerebro_plpy.trainer import settings
@@ -71,7 +72,8 @@ class TrainArguments:
 
 
 class Wanted(NamedTuple):
-    """What they come to, as far as that can be said without the table; `budget` and `max_cpu` are in seconds."""
+    """What they come to, as far as that can be said without the table; `budget` is in seconds. Without an `allowance`
+    the run may cost what it does."""
 
     target: str
     budget: float
@@ -79,7 +81,7 @@ class Wanted(NamedTuple):
     templates: tuple[Template, ...]
     space: Mapping[str, object]
     rule: SearchRule | None
-    max_cpu: float | None
+    allowance: Allowance | None
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
@@ -115,8 +117,8 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     check_space(module, templates, space)
     kinds = _kinds(module, arguments.types)
     max_cpu = seconds(db, module, "max_cpu", arguments.max_cpu)
-    allowance(module, settings.read(db), max_cpu, arguments.max_cost)
-    return Wanted(arguments.target, budget, kinds, templates, space, rule, max_cpu)
+    allowed = allowance(module, settings.read(db), max_cpu, arguments.max_cost)
+    return Wanted(arguments.target, budget, kinds, templates, space, rule, allowed)
 
 
 def _kinds(module: str, text: str | None) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 HOUR, GB_MONTH = 3600.0, 1e9 * 30 * 86400
@@ -46,6 +47,18 @@ class Allowance(NamedTuple):
     max_cpu: float | None
     max_cost: float | None
     prices: Prices = Prices()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """How many processor seconds it can use at most.
+
+        >>> Allowance(60.0, 0.5, Prices(core_hour=90.0)).cpu_seconds, Allowance(None, 0.5, Prices(0.0, 2.0)).cpu_seconds
+        (20.0, inf)
+        """
+        paid = math.inf
+        if self.max_cost is not None and self.prices.core_hour:
+            paid = self.max_cost / self.prices.core_hour * HOUR
+        return min(paid, math.inf if self.max_cpu is None else self.max_cpu)
 
     def excess(self, spent: Spent) -> Excess | None:
         """What a run that has spent so much has reached; then no visit to train begins any more.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from cerebro_plpy.trainer.clock import seconds
 
 
 class Cost(NamedTuple):
@@ -48,15 +50,29 @@ class Account:
         self.told = Cost()
         self._charged = Cost()
         self._at_start = 0
+        self._processes: tuple[int, ...] = ()  # its trainer and its backend, where they are of this machine
+        self._seen: tuple[float, ...] = ()  # by their clocks, when it was told last
 
-    def start(self, hello: Mapping[str, Any]) -> None:
-        """A trainer has started."""
+    def start(self, hello: Mapping[str, Any], processes: Sequence[int]) -> None:
+        """A trainer has started: its process, where that is of this machine, and its backend, if that is another one
+        than this."""
+        self._processes = tuple(processes)
         self._at_start = max(self._at_start, self.tell(hello).peak_memory_bytes)
+
+    def abandon(self) -> None:
+        """Nobody will hear of what is under way: what it has cost is taken from the clocks of its processes."""
+        spent = (max(0.0, now - before) for now, before in zip(self._clocks(), self._seen))
+        trainer, backend = (*spent, 0.0, 0.0)[:2]
+        self.told = total((self.told, Cost(trainer, backend)))
+        self._processes = ()
+
+    def _clocks(self) -> tuple[float, ...]:
+        return tuple(seconds(process) or 0.0 for process in self._processes)
 
     def tell(self, found: Mapping[str, Any]) -> Cost:
         """A job has ended."""
         cost = Cost.of(found)
-        self.told = total((self.told, cost))
+        self.told, self._seen = total((self.told, cost)), self._clocks()
         return cost
 
     def charge(self, cost: Cost) -> Cost:

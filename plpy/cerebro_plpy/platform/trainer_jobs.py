@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
@@ -41,7 +42,9 @@ class TrainerJobs(ABC):
             request = json.dumps({**vars(self._trainers[worker.number]), "framework": worker.framework})
             hello = job_result((yield call(worker, "visit.trainer_start", request)))
             worker.memory.start(hello, self._cache_bytes)
-            worker.account.start(hello)
+            backend = () if worker.session.pid == os.getpid() else (worker.session.pid,)
+            here = (hello["pid"], *backend) if worker.replaceable else ()
+            worker.account.start(hello, here)
 
     def settle(self, worker: Worker) -> Steps[None]:
         """Let a worker tell what it has cost since its last job."""

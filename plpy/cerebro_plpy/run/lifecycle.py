@@ -68,7 +68,7 @@ def train(
     with logged as log, queued(db, workplace, log, wish) as places:
         began = time.monotonic()
         if request.allowance:
-            spending.recall()
+            spending.recall(request.allowance)
         crew = start(workplace, request, places.held)
         request, workers = choose_frameworks(workplace, request, crew, log)
         trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
@@ -186,6 +186,7 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
 def stop_run(spending: Spending, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
+        spending.abandon()
         spending.workplace.stop_workers()
         status, reason = "cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled"
         log.stop(status, reason, spending.rest())

@@ -330,6 +330,6 @@ class RunLog:
 
     def stop(self, status: str, error: str, cost: Cost) -> None:
         """The run ended early, and has cost that since the last time; nothing in its log looks as if it went on."""
-        run, parts = self.run_id, ("stop_configs", "stop_visits", "stop_evaluations", "spent", "end")
+        run, parts = self.run_id, ("stop_configs", "abandon_visits", "abandon_evaluations", "spent", "end")
         text = "; ".join(sql(f"run.{name}") for name in parts)
         self._control.run(text, (run, error, run, error, run, *cost, run, status, error, run))

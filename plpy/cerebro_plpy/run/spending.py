@@ -9,12 +9,13 @@ from contextlib import suppress
 from cerebro_plpy.database.dispatch import drive
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.hopping.allowance import Spent
+from cerebro_plpy.hopping.allowance import Allowance, Spent
 from cerebro_plpy.platform.cost import Cost, total
 from cerebro_plpy.platform.protocol import Visits
 from cerebro_plpy.platform.workplace import Workplace
 
-LOOK_SECONDS = 1.0  # states lie somewhere, and cost, also where nothing is done
+LOOK_SECONDS, LOOK_SHARE = 1.0, 0.01
+"""States cost as long as they lie somewhere: the log is asked so often at most, and for so much of the time."""
 
 
 class Spending:
@@ -23,21 +24,28 @@ class Spending:
     def __init__(self, workplace: Workplace, run_id: int) -> None:
         self.workplace, self._run_id = workplace, run_id
         self._own = self._logged = Cost()
-        self._looked = -math.inf
-        self._before, self._stored = Spent(), 0.0
+        self._before, self._stored, self._look_again = Spent(), 0.0, math.inf
 
-    def recall(self) -> None:
-        """Take up what the log has of the run."""
-        self._before = Spent(*self.workplace.control.run(sql("run.cost"), (self._run_id,))[0])
+    def recall(self, allowance: Allowance) -> None:
+        """Take up what the log has of the run; it is asked again for its states where these are paid for."""
+        self._before = self._logged_cost()
+        self._stored = self._before.byte_seconds
+        if allowance.max_cost is not None and allowance.prices.gb_month:
+            self._look_again = 0.0
 
     def spent(self) -> Spent:
-        """All that the run has cost, before it was resumed, too; of states as of a second ago."""
-        now, moment = self.now(), time.monotonic()
-        if moment - self._looked > LOOK_SECONDS:
-            self._looked = moment
-            self._stored = self.workplace.control.run(sql("run.cost"), (self._run_id,))[0][2]
+        """All that the run has cost, before it was resumed, too; of states as of a second or more ago."""
+        began = time.monotonic()
+        if began >= self._look_again:
+            self._stored = self._logged_cost().byte_seconds
+            took = time.monotonic() - began
+            self._look_again = began + max(LOOK_SECONDS, took / LOOK_SHARE)
+        now = self.now()
         cpu = self._before.cpu_seconds + now.trainer_seconds + now.backend_seconds
         return Spent(cpu, self._before.gpu_seconds + now.gpu_seconds, self._stored)
+
+    def _logged_cost(self) -> Spent:
+        return Spent(*self.workplace.control.run(sql("run.cost"), (self._run_id,))[0])
 
     def now(self) -> Cost:
         """All of it."""
@@ -48,6 +56,11 @@ class Spending:
         for worker in self.workplace.crew:
             with suppress(CerebroError):
                 drive(worker.session, visits.settle(worker))
+
+    def abandon(self) -> None:
+        """Workers are about to be ended, whatever they do."""
+        for worker in self.workplace.crew:
+            worker.account.abandon()
 
     def rest(self) -> Cost:
         """What belongs to no visit and no evaluation, and is in no log yet."""

@@ -10,6 +10,7 @@ import re
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")  # in a second
+PAUSE_SECONDS = 0.1  # between two looks at its memory
 BOTH = 2  # of the clocks of a process that of its time in user and in kernel mode together (CPUCLOCK_SCHED)
 
 
@@ -45,6 +46,7 @@ class Clock:
         self._pid, self._ended = 0, False
         self._told = self._seen = 0.0
         self._before = 0  # the most bytes that it had when others had it
+        self._peak: tuple[float, int] | None = None
 
     def look(self, pid: int) -> None:
         """See what it has used by now; it may be gone when somebody wants to know."""
@@ -71,10 +73,13 @@ class Clock:
         return max(0.0, used)
 
     def peak(self) -> int:
-        """The most bytes that it had in this session, as far as that is known: what it has now, where it had more for
-        others."""
-        most, now = memory(self._pid) if self._pid and not self._ended else (0, 0)
-        return most if most > self._before else now
+        """The most bytes that it had in this session, as of a tenth of a second ago, and as far as that is known: what
+        it has now, where it had more for others."""
+        moment = time.monotonic()
+        if self._peak is None or moment - self._peak[0] > PAUSE_SECONDS:
+            most, now = memory(self._pid) if self._pid and not self._ended else (0, 0)
+            self._peak = moment, most if most > self._before else now
+        return self._peak[1]
 
     def stop(self) -> None:
         """It is about to end: its number may be that of another process after that."""

@@ -147,6 +147,10 @@ def test_a_fit_and_its_run_agree(
     assert {standing.mst_key: standing.value for standing in packed.leaderboard(run_id)} == newest
     assert Counter(span.kind for span in packed.timeline(run_id))["train"] == 8
 
+    costs = packed.cost(run_id)
+    assert [cost.mst_key for cost in costs] == [None, *sorted(configs)] and all(cost.trainer_seconds for cost in costs)
+    assert [(cost.run_id, cost.mst_key) for cost in packed.cost()] == [(run_id, cost.mst_key) for cost in costs]
+
     assert watch(packed.engine.url.render_as_string(hide_password=False), None) == "completed"
     told = capsys.readouterr().out
     assert f"run {run_id} completed" in told and "validation accuracy" in told

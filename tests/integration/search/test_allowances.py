@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 
 import psycopg2
 import pytest
 from models import NOISY
 from processes import eventually
-from workbench import Workbench, several
+from workbench import Workbench, setting, several
 
 from cerebro_plpy.hopping.allowance import GB_MONTH, HOUR
 
@@ -37,17 +36,6 @@ DECISIONS = "SELECT mst_key, action, visits, reason FROM cerebro.decision WHERE 
 def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
     bench.configure("three", several(3), ["batch_size=1,epochs=20"], bench.model(NOISY))
-
-
-@contextmanager
-def prices(superuser: Workbench, **chosen: float) -> Iterator[None]:
-    """An administrator has set these."""
-    for name, value in chosen.items():
-        superuser.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, str(value))
-    try:
-        yield
-    finally:
-        superuser.rows("DELETE FROM cerebro.setting WHERE name = ANY (%s)", list(chosen))
 
 
 def weights(bench: Workbench, model: str) -> dict[int, bytes]:
@@ -82,21 +70,21 @@ def test_a_run_that_has_used_its_processor_time_ends_and_is_repeated(bench: Work
     assert bench.rows(DECISIONS, again, "max_cpu") == [], "no clock decides that again"
 
 
-def test_a_run_ends_when_it_has_cost_enough(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_a_run_ends_when_it_has_cost_enough(bench: Workbench) -> None:
     asked = {**GRID, "search_params": json.dumps({"max_cost": 0.25})}
     with pytest.raises(psycopg2.Error, match=r"max_cost is .*, but nothing has a price") as error:
         bench.fit("packed", "dear", "three", EPOCHS, **asked)
     assert error.value.pgcode == "55000" and "price_per_core_hour" in str(error.value.diag.message_hint)
     assert not bench.exists("dear")
-    with prices(shared_superuser, price_per_core_hour=900.0, price_per_gpu_hour=1.0):  # a quarter of it a second
+    with setting(bench, "price_per_core_hour", "900"):  # a quarter of one a second
         run = bench.fit("packed", "dear", "three", EPOCHS, **asked)
         check_end(bench, run, "max_cost", 0.25 / 900.0 * HOUR)
         assert bench.row(SPENT, run)[1] >= 0.25
 
 
-def test_states_are_paid_for_as_well(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_states_are_paid_for_as_well(bench: Workbench) -> None:
     asked = {**GRID, "search_params": json.dumps({"max_cost": 1.0})}
-    with prices(shared_superuser, price_per_gb_month=GB_MONTH / 100):  # of 100 bytes, 1 a second
+    with setting(bench, "price_per_gb_month", f"{GB_MONTH / 100:.0f}"):  # of 100 bytes, 1 a second
         run = bench.fit("packed", "lying", "three", EPOCHS, **asked)
     assert {rule for *_, rule in bench.rows(STATES, run)} == {"max_cost"}
 
@@ -104,15 +92,13 @@ def test_states_are_paid_for_as_well(bench: Workbench, shared_superuser: Workben
 def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
     limit = 3.0
     asked = {**GRID, "search_params": json.dumps({"max_cpu": limit})}
-    other = Workbench(bench.url)
-    with other.fitting("packed", "cut", "three", 100, **asked) as fitted:
+    with closing(bench.another()) as other, other.fitting("packed", "cut", "three", 100, **asked) as fitted:
         newest = "run_id = (SELECT max(run_id) FROM cerebro.run WHERE status = 'running')"
         made = f"SELECT run_id FROM cerebro.visit WHERE status = 'completed' AND {newest}"
         run = eventually(lambda: bench.rows(made))[0][0]
         assert bench.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.Error):
             fitted.result()
-    other.connection.close()
     before = bench.row(SPENT, run)[0]
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.rows(LATE, run, limit) == [] and before < limit <= bench.row(SPENT, run)[0]
@@ -150,6 +136,14 @@ def test_a_model_by_name_is_made_of_what_its_run_could_use(bench: Workbench) -> 
     assert bench.value("SELECT ok FROM cerebro.verify('frugal') WHERE what = 'state'"), (
         "a replay comes to the same bits"
     )
+
+
+def test_less_is_planned_where_less_may_be_used(bench: Workbench) -> None:
+    plan = "SELECT (data ->> 'seconds')::float8 FROM cerebro.plan('points', 'label', seed => 1{}) WHERE name = 'time'"
+    most, less = (bench.value(plan.format(more)) for more in ("", ", max_cpu => '20 seconds'"))
+    with setting(bench, "price_per_core_hour", "3600"):
+        assert bench.value(plan.format(", max_cost => 20")) == pytest.approx(less, rel=0.5)
+    assert less < most
 
 
 @pytest.mark.parametrize(

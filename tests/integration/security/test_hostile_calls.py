@@ -350,6 +350,7 @@ def test_tables_with_holes(bench: Workbench, documented: set[str], table: str, s
 
 
 NEED_NO_TRAINER = (
+    "job_cost",
     "trainer_start",
     "trainer_rest",
     "trainer_stop",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
 
 import psycopg2
 import pytest
 from models import NOISY
 from processes import eventually, trainers
-from workbench import Row, Workbench, compile_text, several
+from workbench import Row, Workbench, compile_text, setting, several
 
 from cerebro_plpy.hopping.allowance import Prices, Spent
 
@@ -44,6 +46,7 @@ BYTE_SECONDS = "SELECT mst_key, stored_byte_seconds FROM cerebro.cost WHERE run_
 def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
     bench.configure("two", several(2))
+    bench.configure("endless", [compile_text()], ["batch_size=1,epochs=1000000"])
     bench.configure("slow", [compile_text()], ["batch_size=1,epochs=40"], bench.model(NOISY))
 
 
@@ -52,20 +55,10 @@ def spent(pids: set[int]) -> float:
     return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
-@contextmanager
-def session(bench: Workbench) -> Iterator[Workbench]:
-    """Another session of the same role, whose workers nobody had before."""
-    other = Workbench(bench.url)
-    try:
-        yield other
-    finally:
-        other.connection.close()
-
-
 @pytest.mark.postgresql("it reads the clocks of processes of this machine")
 def test_the_sums_are_what_the_processes_took(bench: Workbench) -> None:
     """Of two runs, of which the second one finds the sessions and the trainers of the first one."""
-    with session(bench) as mine:
+    with closing(bench.another()) as mine:
         before, own = bench.workers(), mine.connection.info.backend_pid
         took = spent({own})
         runs = [mine.fit("packed", f"summed_{n}", "two", EPOCHS, seed=n, metrics_compute_frequency=1) for n in (1, 2)]
@@ -110,7 +103,7 @@ def test_what_failed_has_cost_something(bench: Workbench) -> None:
 
 @pytest.mark.postgresql("it ends a trainer of this machine")
 def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench) -> None:
-    with session(bench) as mine, mine.fitting("packed", "ended", "slow", 2, seed=1, workers=1) as fitted:
+    with closing(bench.another()) as mine, mine.fitting("packed", "ended", "slow", 2, seed=1, workers=1) as fitted:
         begun = f"SELECT worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"
         ((worker,),) = eventually(lambda: bench.rows(begun))
         (trainer,) = eventually(lambda: trainers({worker}))
@@ -123,8 +116,23 @@ def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench)
     assert bench.row(SUMS, run)[2] == 0
 
 
+@pytest.mark.postgresql("it reads the clocks of processes of this machine")
+def test_what_was_under_way_when_a_run_was_cancelled_belongs_to_the_run(bench: Workbench) -> None:
+    with closing(bench.another()) as mine, mine.fitting("packed", "left", "endless", 1, seed=1, workers=1) as fitted:
+        begun = f"SELECT run_id, worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"
+        ((run, worker),) = eventually(lambda: bench.rows(begun))
+        (trainer,) = eventually(lambda: trainers({worker}))
+        before = spent({trainer})
+        eventually(lambda: spent({trainer}) > before + 1)
+        assert bench.value("SELECT cerebro.cancel(%s)", run)
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    seconds, _, unmeasured = bench.row(SUMS, run)
+    assert seconds >= 1 and unmeasured == 0
+
+
 def test_a_run_that_is_resumed_adds_up(bench: Workbench) -> None:
-    with session(bench) as mine, mine.fitting("packed", "cut", "slow", 3, seed=1) as fitted:
+    with closing(bench.another()) as mine, mine.fitting("packed", "cut", "slow", 3, seed=1) as fitted:
         made = f"SELECT run_id FROM cerebro.visit WHERE status = 'completed' AND {NEWEST}"
         run = eventually(lambda: bench.rows(made))[0][0]
         assert bench.value("SELECT cerebro.cancel(%s)", run)
@@ -174,6 +182,17 @@ def test_what_nobody_measured_is_unknown(bench: Workbench) -> None:
     assert bench.rows(f"{query} WHERE run_id = %s", run) == [(None, None, None, True)] * 3
 
 
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("page", ["sql-reference.md", "operations.md"])
+def test_the_statements_of_the_page_can_be_made(bench: Workbench, page: str) -> None:
+    bench.fit("packed", f"shown_{page[:3]}", "two", 1, seed=1)
+    section = re.split(r"^##+ ", (DOCS / page).read_text().split("# What runs cost\n")[1], flags=re.MULTILINE)[0]
+    statements = re.findall(r"^    (SELECT [^;]*);", section, re.MULTILINE)
+    assert statements and all(bench.rows(statement) for statement in statements)
+
+
 PRICES = {"price_per_core_hour": 0.05, "price_per_gpu_hour": 2.0, "price_per_gb_month": 0.1}
 WATTS = {"watts_per_core": 7.5, "watts_per_gpu": 300.0}
 RATED = """
@@ -182,17 +201,13 @@ FROM cerebro.cost WHERE run_id = %s AND status <> 'running'"""
 
 
 @pytest.mark.parametrize("chosen", [{}, PRICES, {"price_per_gpu_hour": 3.0}, WATTS, {**PRICES, **WATTS}])
-def test_prices_and_watts_make_money_and_energy(
-    bench: Workbench, shared_superuser: Workbench, chosen: Mapping[str, float]
-) -> None:
+def test_prices_and_watts_make_money_and_energy(bench: Workbench, chosen: Mapping[str, float]) -> None:
     run = bench.fit("packed", f"rated_{len(chosen)}_{'_'.join(sorted(chosen))}"[:40], "two", 1, seed=1)
     bench.rows("UPDATE cerebro.visit SET gpu_seconds = 1800 WHERE run_id = %s AND mst_key = 1 AND visit_no = 1", run)
-    for name, value in chosen.items():
-        shared_superuser.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, str(value))
-    try:
+    with ExitStack() as settings:
+        for name, value in chosen.items():
+            settings.enter_context(setting(bench, name, str(value)))
         rows = bench.rows(RATED, run)
-    finally:
-        shared_superuser.rows("DELETE FROM cerebro.setting WHERE name = ANY (%s)", list(chosen))
     core, gpu, disk = (chosen.get(name, 0.0) for name in PRICES)
     for cores, gpus, stored, money, kwh in rows:
         expected = Prices(core, gpu, disk).of(Spent(cores, gpus, stored))
@@ -202,13 +217,9 @@ def test_prices_and_watts_make_money_and_energy(
 
 
 @pytest.mark.parametrize("wrong", ["dear", "-1", "1e3", "", "NaN"])
-def test_a_price_that_is_no_number_is_refused(bench: Workbench, shared_superuser: Workbench, wrong: str) -> None:
-    shared_superuser.rows("INSERT INTO cerebro.setting VALUES ('price_per_core_hour', %s)", wrong)
-    try:
+def test_a_price_that_is_no_number_is_refused(bench: Workbench, wrong: str) -> None:
+    with setting(bench, "price_per_core_hour", wrong):
         with pytest.raises(psycopg2.Error, match="setting price_per_core_hour is"):
             bench.fit("packed", "refused", "two", 1)
-        assert bench.rows("SELECT FROM cerebro.cost") and not bench.rows(
-            "SELECT FROM cerebro.cost WHERE money IS NOT NULL"
-        )
-    finally:
-        shared_superuser.rows("DELETE FROM cerebro.setting WHERE name = 'price_per_core_hour'")
+        costs = bench.rows("SELECT money FROM cerebro.cost")
+    assert costs and not any(money for (money,) in costs)

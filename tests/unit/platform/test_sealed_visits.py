@@ -24,6 +24,7 @@ TABLE = SimpleNamespace(
 )
 HELLO = {
     "machine": "m",
+    "pid": 0,
     "framework": "f",
     "framework_version": "1",
     "keras_version": "1",
@@ -35,7 +36,7 @@ ANSWER = {**HELLO, "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "
 
 @pytest.mark.parametrize("segments", [1, 3])
 def test_rows_come_after_the_owner_s_function(segments: int) -> None:
-    worker = Worker(0, cast(Any, SimpleNamespace(platform=Postgres())))
+    worker = Worker(0, cast(Any, SimpleNamespace(platform=Postgres(), pid=0)))
     visits = PostgresVisits([TrainerOptions()], 1, print)
     said: list[str] = []
     for segment in range(segments):

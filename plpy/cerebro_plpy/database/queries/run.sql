@@ -266,6 +266,17 @@ WHERE v.run_id = %s::bigint AND v.status = 'running'
 UPDATE cerebro.evaluation e SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
 WHERE e.run_id = %s::bigint AND e.status = 'running'
 
+-- name: abandon_visits
+-- What they have cost is in the row of the run.
+UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text,
+    trainer_seconds = 0, backend_seconds = 0, gpu_seconds = 0, read_bytes = 0
+WHERE v.run_id = %s::bigint AND v.status = 'running'
+
+-- name: abandon_evaluations
+UPDATE cerebro.evaluation e SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text,
+    trainer_seconds = 0, backend_seconds = 0, gpu_seconds = 0, read_bytes = 0
+WHERE e.run_id = %s::bigint AND e.status = 'running'
+
 -- name: own
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.epochs, r.segments
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
