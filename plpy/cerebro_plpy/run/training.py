@@ -259,9 +259,9 @@ class ConfigTraining:
         key, told = self.config.mst_key, trained.evaluated
         found = [each for visit, result in told for each in evaluations(key, visit.epoch, result["metrics"], 0.0)]
         best = kept_epoch(self.config, self.request, [*self.evaluations, *found])
-        segment = trained.trained[-1][0].dataset.segment_id  # they are stored where the last one is
+        segments = [visit.dataset.segment_id for visit, _ in trained.trained if best and visit.epoch <= best]
         states = [visit.state for visit, _ in trained.evaluated if visit.epoch == best]
-        return self._best_state(best, states[0], segment) if best is not None and states else None
+        return self._best_state(best, states[0], segments[-1]) if best is not None and states else None
 
     def _best_state(self, epoch: int, state: StateSource, segment_id: int | None) -> BestState:
         key, replaced = self.config.mst_key, self.best.stored.table if self.best else None
