@@ -187,6 +187,7 @@ class Places:
             if not waits:
                 waits = True
                 self._log.queued(True)
+                self._tell()
             self._workplace.step_back()
             self._workplace.check()
             time.sleep(WAIT_SECONDS)
@@ -197,17 +198,21 @@ class Places:
         return seconds
 
     def _taken(self) -> bool:
-        places, position = self._share()
+        places, _ = self._share()
         if places >= self._least:
             with suppress(*NOT_OPENED):  # there is no room even for who writes the log: later there is
                 return self.take(places) > 0
-        elif not self._told and position is not None:
-            self._told = True
+        return False
+
+    def _tell(self) -> None:
+        """Tell the caller once, and not whenever it is another role's turn."""
+        _, position = self._share()
+        if not self._told and position is not None:
             self._db.notice(
                 f"run {self._log.run_id} is queued, at position {position}: it goes on by itself when quotas leave it a"
                 " place; see cerebro.queue"
             )
-        return False
+        self._told = True
 
     def _share(self) -> tuple[int, int | None]:
         """How many places the run is to have, and its position where it is queued."""

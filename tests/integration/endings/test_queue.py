@@ -64,7 +64,7 @@ def quota(administrator: Workbench, **rows: object) -> Iterator[None]:
 
 
 def submit(session: Workbench, output: str, epochs: int = 1, configs: str = "two") -> int:
-    query = "SELECT cerebro.submit('public.packed', %s, %s, %s, workers => 2)"
+    query = "SELECT cerebro.submit('public.packed', %s, %s, %s, workers => 2, backend => 'jax')"
     return int(session.value(query, output, f"public.{configs}", epochs))
 
 
@@ -182,7 +182,8 @@ def test_only_administrators_write_quotas(shared_superuser: Workbench, users: li
 
 
 def places(session: Workbench, *runs: int) -> list[int]:
-    return [session.value("SELECT places FROM cerebro.queue WHERE run_id = %s", run) for run in runs]
+    """How many each has; none before it stands in the queue."""
+    return [session.value("SELECT coalesce(sum(places), 0) FROM cerebro.queue WHERE run_id = %s", run) for run in runs]
 
 
 def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
