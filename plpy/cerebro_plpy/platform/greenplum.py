@@ -78,6 +78,7 @@ class Greenplum:
     # A transaction that has written on a segment is lost with it, and must not be asked anything any more: see
     # `check_interrupts`.
     works_beside = False
+    stores_features = False
 
     @property
     def name(self) -> str:

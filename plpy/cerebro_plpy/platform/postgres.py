@@ -37,6 +37,7 @@ class Postgres:
     name = "PostgreSQL"
     clauses: Mapping[str, str] = CLAUSES
     works_beside = True
+    stores_features = True
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session."""

@@ -28,6 +28,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "state_get": ("key", "chunk_bytes", "aside"),
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
+    "features": ("layer", "buffer_id", "arrays"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "permute": (
         "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",
