@@ -178,7 +178,7 @@ def _same_in_training(layer: Any) -> bool:
         return False
     if isinstance(layer, keras.layers.BatchNormalization):
         return not layer.trainable
-    # It changes a weight in training whether it is frozen or not. Others that know of training draw numbers, or do nothing.
+    # That one changes a weight, frozen or not. Others that know of training draw numbers for it, or do nothing.
     return not isinstance(layer, keras.layers.SpectralNormalization)
 
 

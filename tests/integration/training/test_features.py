@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import psycopg2
 import pytest
 from models import dense, layer, sequential
+from processes import eventually
 from workbench import Workbench, several
 
+pytestmark = pytest.mark.postgresql("on Greenplum nothing is stored")
 FROZEN = {"trainable": False}
 WIDTH = 256
 FRONT = (
@@ -23,6 +26,7 @@ HEAD_FLOATS = (7 * 3, 7 * 5 + 6 * 3)
 BUDGET = 1
 PLAIN = 0
 ITERATIONS = 3
+LEFT = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ '_f[0-9]+_'"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,5 +75,86 @@ def test_the_same_models_come_out(bench: Workbench) -> None:
     np.testing.assert_allclose(metrics(bench, plain), metrics(bench, stored), rtol=1e-5, atol=1e-6)
     orders = "SELECT mst_key, epoch, segment_id, rows FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2, 3"
     assert bench.rows(orders, plain) == bench.rows(orders, stored)
-    left = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ '_f[0-9]+_'"
-    assert bench.value(left) == 0
+    assert bench.value(LEFT) == 0
+
+
+def test_a_replay_gives_the_same_bits(bench: Workbench) -> None:
+    """It stores what the run had stored, whatever it is told to store."""
+    run = fit(bench, "once", feature_budget=BUDGET)
+    again = fit(bench, "again", schedule="replay", replay_run=run, feature_budget=PLAIN, seed=None)
+    assert cuts(bench, again) == cuts(bench, run) == ["second"] * 4
+    assert bench.weights("again") == bench.weights("once")
+    plain = fit(bench, "without", feature_budget=PLAIN)
+    fit(bench, "without_again", schedule="replay", replay_run=plain, feature_budget=BUDGET, seed=None)
+    assert bench.weights("without_again") == bench.weights("without")
+
+
+def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> None:
+    named = {"schedule": "rotation", "seed": 5, "workers": 1, "feature_budget": BUDGET}
+    bench.configure("long", several(2), ["batch_size=1,epochs=8"], 3)
+    bench.fit("packed", "whole", "long", ITERATIONS, **named)
+    before, other = bench.newest_run(), bench.another()
+    with bench.fitting("packed", "halted", "long", ITERATIONS, **named) as fitted:
+        done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+        eventually(lambda: other.value(done, before) >= 3)
+        other.rows("SELECT pg_cancel_backend(%s)", bench.pid())
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    run = bench.newest_run()
+    assert cuts(bench, run) == ["second"] * 2
+    assert other.value(LEFT) > 0
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.weights("halted") == bench.weights("whole")
+    assert other.value(LEFT) == 0
+    other.close()
+
+
+def test_models_are_used_as_others(bench: Workbench) -> None:
+    """They evaluate, predict, and are trained on, with and without what is stored."""
+    fit(bench, "used", feature_budget=BUDGET)
+    bench.rows("SELECT madlib_evaluate('used', 'packed_val', 'score', mst_key => 3)")
+    (loss,) = bench.row("SELECT loss FROM score")
+    final = bench.value("SELECT validation_loss_final FROM used_info WHERE mst_key = 3")
+    assert loss == pytest.approx(final, rel=1e-5)
+    bench.rows("SELECT madlib_predict('used', 'points', 'id', 'x', 'told', mst_key => 3)")
+    assert bench.value("SELECT count(DISTINCT id) FROM told") == 96
+    bench.rows("CREATE TABLE plain_used AS TABLE used")
+    run = fit(bench, "used", feature_budget=BUDGET, warm_start=True)
+    assert cuts(bench, run) == ["second"] * 4
+    before, after = bench.weights("plain_used"), weights(bench, "used")
+    for key, value in before.items():
+        assert after[key][:FRONT_FLOATS].tobytes() == value[: 4 * FRONT_FLOATS] and after[key].tobytes() != value
+
+
+def test_different_fronts_are_told_apart(bench: Workbench) -> None:
+    """Fresh weights differ from one configuration to the next, and so does what their layers give."""
+    model = bench.model(HEADS[0])
+    bench.configure("fresh", several(2), ["batch_size=8,epochs=9"], model)
+    run = bench.fit("packed", "drawn", "fresh", ITERATIONS, seed=3, feature_budget=BUDGET)
+    plain = bench.fit("packed", "drawn_plain", "fresh", ITERATIONS, seed=3, feature_budget=PLAIN)
+    assert cuts(bench, run) == ["second"] * 2 and cuts(bench, plain) == [None] * 2
+    one, other = weights(bench, "drawn"), weights(bench, "drawn_plain")
+    assert (one[1][:FRONT_FLOATS] != one[2][:FRONT_FLOATS]).any()
+    for key in one:
+        np.testing.assert_allclose(one[key], other[key], rtol=1e-4, atol=1e-5)
+
+
+def test_a_small_run_stores_nothing_by_itself(bench: Workbench) -> None:
+    assert cuts(bench, fit(bench, "small")) == [None] * 4
+
+
+def test_uncommitted_rows_are_trained_on_themselves(bench: Workbench) -> None:
+    """In the caller's own session nothing is stored."""
+    bench.rows("BEGIN")
+    try:
+        bench.pack("uncommitted", 1)
+        run = bench.fit("uncommitted", "local", "mst", 1, feature_budget=BUDGET, workers=None)
+    finally:
+        bench.rows("ROLLBACK")
+    assert cuts(bench, run) == [None] * 4
+
+
+def test_a_budget_is_not_negative(bench: Workbench) -> None:
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="feature_budget is -1") as caught:
+        fit(bench, "refused", feature_budget=-1)
+    assert caught.value.diag.message_hint
