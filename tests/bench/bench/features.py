@@ -105,6 +105,6 @@ def report(plain: dict[int, float], stored: dict[int, float], furthest: float, e
     layers, rows = len([*front()]), f"{WORKLOAD.rows_at(scale):,}"
     return (
         f"{len(HEADS)} heads on {layers} frozen layers, {epochs} epochs over {rows} rows: {spans[0]} s where the layers"
-        f" are computed in each epoch, {spans[1]} s where that is done once: {faster.text(1)} times as fast. The metrics"
-        f" of all epochs differ by at most {furthest:.1g}."
+        f" are computed in each epoch, {spans[1]} s where that is done once: {faster.text(1)} times as fast. The"
+        f" metrics of all epochs differ by at most {furthest:.1g}."
     )
