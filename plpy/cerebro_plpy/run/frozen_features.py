@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.dispatch import Dispatcher, Steps, drive
+from cerebro_plpy.database.dispatch import Dispatcher, Steps
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import KEY
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import ConfigFailure, ObjectNotReady
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ObjectNotReady
 from cerebro_plpy.hopping.cuts import Cut, Means, Wish, choose
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Filling, Job, StateSource
@@ -35,8 +35,10 @@ from cerebro_plpy.run.timings import digest
 from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.workers import Crew
 
+T = TypeVar("T")
 FROZEN = re.compile(r'"trainable"\s*:\s*false')
 MEGABYTE = 1 << 20
+DISK_FULL = "53100"
 LARGEST_VALUE = 256 << 20
 """Bytes of a buffer's features: a value of the table, which a backend holds several times."""
 
@@ -60,27 +62,43 @@ class Candidate(NamedTuple):
 def with_features(site: Site, request: FitRequest, past: Mapping[int, Past]) -> FitRequest:
     """The request where configurations train on features, which are stored by now."""
     repeated = request.repeat.cuts
-    wanted = [each for each in _candidates(site, request, past) if repeated is None or each.config.mst_key in repeated]
-    if not wanted or (repeated is None and request.spec.arguments.feature_budget == 0):
+    if repeated is None and request.spec.arguments.feature_budget == 0:
         return request
-    if site.workplace.local or not site.workplace.platform.stores_features:
-        if repeated is None:
-            return request
-        raise ObjectNotReady(
-            f"configurations {sorted(repeated)} were trained on stored features, which this call cannot store",
-            hint="COMMIT before the call: it works in the caller's own session, for its tables are seen only there.",
-        )
+    wanted = [each for each in _candidates(site, request, past) if repeated is None or each.config.mst_key in repeated]
+    found, why = [], _obstacle(site, wanted)
     try:
-        found = [*_cut(site, request, wanted)]
-        chosen = _chosen(request, found) if repeated is None else _repeated(found, repeated)
-        return _stored(site, request, found, chosen) if chosen else request
-    except PASSING as error:
-        if repeated is not None:
+        found = [] if why else _cut(site, request, wanted)
+        chosen = _chosen(request, found) if repeated is None else _repeated(found, wanted, repeated, why)
+        if chosen:
+            return _stored(site, request, found, chosen)
+    except CerebroError as error:
+        if repeated is not None or not (isinstance(error, (*PASSING, ConfigFailure)) or error.sqlstate == DISK_FULL):
             raise
         for worker in site.crew.workers:
             worker.memory.forget()
-        site.workplace.db.notice(f"features of frozen layers are computed again in each iteration: {error.message}")
+        site.workplace.db.notice(f"what frozen layers give is computed again in each iteration: {error.message}")
         return request
+    if request.spec.arguments.feature_budget is not None and repeated is None:
+        site.workplace.db.notice(f"feature_budget is not used: {why or _reason(found)}.")
+    return request
+
+
+def _obstacle(site: Site, wanted: Sequence[Candidate]) -> str:
+    """Why nothing can be stored; empty where something may be."""
+    if not wanted:
+        return "no configuration has layers that are not trained"
+    if site.workplace.local:
+        return "the tables are seen only by the caller's own session"
+    if not site.workplace.platform.stores_features:
+        return f"{site.workplace.platform.name} stores nothing that a trainer gives"
+    return ""
+
+
+def _reason(found: Sequence[Candidate]) -> str:
+    """Why nothing was chosen."""
+    if any(each.cuts for each in found):
+        return "the run would take no less time by what fits into it"
+    return "no network can be cut behind layers that are not trained, nor random"
 
 
 def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> Iterator[Candidate]:
@@ -94,26 +112,64 @@ def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> It
             yield Candidate(config, training.state)
 
 
-def _cut(site: Site, request: FitRequest, wanted: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The candidates with their cuts, of each state and network those that a trainer tells."""
-    known: dict[object, tuple[Cut, ...]] = {}
-    for each in wanted:
-        state, program = each.state, visits.whole_program(request, each.config)
-        seed = state.seed if state.source == "new" else None
-        key = digest(program), state.source, state.sql, state.values, state.stored, seed
-        if key not in known:
-            worker, job = _worker(site, request, each), Job("cuts", program, state.key)
-            try:
-                told = drive(worker.session, site.crew.visits.cuts(worker, state, job))
-            except ConfigFailure:
-                told = []  # its first visit says why
-            known[key] = tuple(Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)
-        yield each._replace(cuts=known[key])
+def _cut(site: Site, request: FitRequest, wanted: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates with their cuts; trainers tell them, of each state and network once."""
+    keys = [_key(request, each) for each in wanted]
+    first = dict(reversed([*zip(keys, wanted)]))
+    asked: dict[Worker, list[tuple[object, Candidate]]] = {worker: [] for worker in site.crew.workers}
+    for number, (key, each) in enumerate(sorted(first.items(), key=lambda item: item[1].config.mst_key)):
+        able = _able(site, request, each)
+        asked[able[number % len(able)]].append((key, each))
+    told = _side_by_side(site, {worker: _told(site, request, worker, some) for worker, some in asked.items()})
+    known = {key: cuts for some in told for key, cuts in some}
+    return [each._replace(cuts=known[key]) for key, each in zip(keys, wanted)]
 
 
-def _worker(site: Site, request: FitRequest, candidate: Candidate) -> Worker:
+def _key(request: FitRequest, candidate: Candidate) -> object:
+    """What decides where a network can be cut, and what its layers give."""
+    state = candidate.state
+    seed = state.seed if state.source == "new" else None
+    program = digest(visits.whole_program(request, candidate.config))
+    return program, state.source, state.sql, state.values, state.stored, seed
+
+
+def _told(
+    site: Site, request: FitRequest, worker: Worker, asked: Sequence[tuple[object, Candidate]]
+) -> Steps[list[tuple[object, tuple[Cut, ...]]]]:
+    """What a worker tells of networks."""
+    found = []
+    for key, each in asked:
+        job = Job("cuts", visits.whole_program(request, each.config), each.state.key)
+        try:
+            told = yield from site.crew.visits.cuts(worker, each.state, job)
+        except ConfigFailure:
+            told = []  # its first visit says why
+        cuts = (Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)
+        found.append((key, tuple(cuts)))
+    return found
+
+
+def _able(site: Site, request: FitRequest, candidate: Candidate) -> list[Worker]:
+    """The workers that have the framework of a configuration."""
     framework = request.backends[candidate.config.mst_key]
-    return next(worker for worker in site.crew.workers if worker.framework == framework)
+    return [worker for worker in site.crew.workers if worker.framework == framework]
+
+
+def _side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
+    """What the steps of workers come to; where one fails the others come to their ends before that is raised."""
+    dispatcher: Dispatcher[T] = Dispatcher(site.workplace.check)
+    for number, (worker, its) in enumerate(steps.items()):
+        dispatcher.begin(number, worker.session, its)
+    found, errors = list[T](), []
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            if outcome.error is None:
+                found.append(cast(T, outcome.value))
+            else:
+                errors.append(outcome.error)
+    if errors:
+        raise errors[0]
+    return found
 
 
 def _chosen(request: FitRequest, found: Sequence[Candidate]) -> dict[int, Cut]:
@@ -134,14 +190,17 @@ def _chosen(request: FitRequest, found: Sequence[Candidate]) -> dict[int, Cut]:
     return choose(wishes, means)
 
 
-def _repeated(found: Sequence[Candidate], repeated: Mapping[int, str]) -> dict[int, Cut]:
+def _repeated(
+    found: Sequence[Candidate], wanted: Sequence[Candidate], repeated: Mapping[int, str], why: str
+) -> dict[int, Cut]:
     """The cuts at the layers that the log names."""
     cuts = {each.config.mst_key: {cut.layer: cut for cut in each.cuts} for each in found}
-    missing = sorted(key for key in cuts if repeated[key] not in cuts[key])
+    missing = sorted(key for key in (each.config.mst_key for each in wanted) if repeated[key] not in cuts.get(key, {}))
     if missing:
         raise ObjectNotReady(
-            f"configurations {missing} were trained on what frozen layers give that they do not have any more",
-            hint="The architectures are not what they were. Train anew.",
+            f"configurations {missing} were trained on what frozen layers give, which cannot be stored now:"
+            f" {why or 'their networks cannot be cut there'}",
+            hint="COMMIT what the tables were made by, or train anew.",
         )
     return {key: cuts[key][repeated[key]] for key in cuts}
 
@@ -169,7 +228,7 @@ def _stored(site: Site, request: FitRequest, found: Sequence[Candidate], chosen:
             f"run {site.log.run_id}: what layer {cut.layer} gives is computed once for {users[name]} configurations"
             f" ({megabytes(size)} MB)"
         )
-    _fill(site, request, work)
+    _side_by_side(site, {worker: _fill(site, request, work, worker) for worker in site.crew.workers})
     for features in made.values():
         for stored in (features.source, *([features.validation] if features.validation else [])):
             site.workplace.control.run(sql("pack.index", output=stored.relation.quoted))
@@ -199,26 +258,12 @@ def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
     return replace(table, relation=relation, independent=table.independent[:1], input_shapes=(cut.shape,), key=key)
 
 
-def _fill(site: Site, request: FitRequest, work: Sequence[tuple[Candidate, Sequence[Filling]]]) -> None:
-    """Let workers fill the tables, each some of the partitions."""
-    dispatcher: Dispatcher[None] = Dispatcher(site.workplace.check)
-    for index, worker in enumerate(site.crew.workers):
-        steps = _share(site, request, work, worker)
-        dispatcher.begin(index, worker.session, steps)
-    while dispatcher.busy():
-        for outcome in dispatcher.wait():
-            if outcome.error is not None:
-                raise outcome.error
-
-
-def _share(
+def _fill(
     site: Site, request: FitRequest, work: Sequence[tuple[Candidate, Sequence[Filling]]], worker: Worker
 ) -> Steps[None]:
-    """What one worker fills."""
+    """Let a worker fill the tables with some of the partitions."""
     for each, fillings in work:
-        if request.backends[each.config.mst_key] != worker.framework:
-            continue
-        able = [other for other in site.crew.workers if other.framework == worker.framework]
+        able = _able(site, request, each)
         own = [filling for number, filling in enumerate(fillings) if able[number % len(able)] is worker]
         if own:
             job = Job("predict", visits.whole_program(request, each.config), each.state.key)

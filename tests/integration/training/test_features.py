@@ -139,8 +139,36 @@ def test_different_fronts_are_told_apart(bench: Workbench) -> None:
         np.testing.assert_allclose(one[key], other[key], rtol=1e-4, atol=1e-5)
 
 
+def test_what_cannot_be_computed_fails_its_configuration_alone(bench: Workbench) -> None:
+    """These rows hold no tokens; what others would have stored they compute again."""
+    tokens = layer("Embedding", "tokens", input_dim=9, output_dim=300, **FROZEN)
+    wide = dense(3, "wide", **FROZEN)
+    model = bench.model(sequential([4], tokens, layer("Flatten", "flat"), wide, dense(3, "output", "softmax")))
+    compiled = several(1)
+    bench.rows(
+        "SELECT load_model_selection_table('models', 'mixed', %s, %s, ARRAY['batch_size=8,epochs=9'])",
+        [2, model],
+        compiled,
+    )
+    run = bench.fit("packed", "mixed_model", "mixed", 2, feature_budget=BUDGET)
+    reasons = [
+        reason for (reason,) in bench.rows("SELECT reason FROM cerebro.config WHERE run_id = %s ORDER BY 1", run)
+    ]
+    assert "stands for a token" in reasons[0] and reasons[1] is None
+    assert cuts(bench, run) == [None, None]
+    assert any("computed again" in message for message in bench.messages())
+
+
 def test_a_small_run_stores_nothing_by_itself(bench: Workbench) -> None:
+    bench.messages()
     assert cuts(bench, fit(bench, "small")) == [None] * 4
+    assert not any("NOTICE" in message for message in bench.messages())
+
+
+def test_who_gives_a_budget_in_vain_is_told(bench: Workbench) -> None:
+    bench.configure("trained", several(1))
+    assert cuts(bench, bench.fit("packed", "all_trained", "trained", 1, feature_budget=BUDGET)) == [None]
+    assert any("feature_budget is not used: no configuration" in message for message in bench.messages())
 
 
 def test_uncommitted_rows_are_trained_on_themselves(bench: Workbench) -> None:
@@ -152,6 +180,7 @@ def test_uncommitted_rows_are_trained_on_themselves(bench: Workbench) -> None:
     finally:
         bench.rows("ROLLBACK")
     assert cuts(bench, run) == [None] * 4
+    assert any("feature_budget is not used: the tables are seen only" in message for message in bench.messages())
 
 
 def test_a_budget_is_not_negative(bench: Workbench) -> None:
