@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from models import tensor
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import Json, buffers, dense, layer, program, sequential, tensors
+from trainer_programs import Json, buffers, dense, layer, program, sequential, tensors, weights
 
 FROZEN = {"trainable": False}
 NEW = {"source": "new", "seed": 3}
@@ -86,6 +86,25 @@ def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
     assert sorted({cut["flops"] for cut in ones}) == [cut["flops"] for cut in ones]
     assert [cut["digest"] for cut in ones] == [cut["digest"] for cut in others]
     assert not {cut["digest"] for cut in ones} & {cut["digest"] for cut in cuts(trainer, WHOLE, {**NEW, "seed": 4})}
+
+
+def test_what_leads_to_a_layer_is_a_network_of_its_own(trainer: Peer) -> None:
+    """With its part of the weights it gives what the layers give."""
+    frozen = sequential([4], *FRONT, dense(3, "out", "softmax", **FROZEN))
+    state = trainer.initial(program(frozen))
+    trainer.begin("fronts", program(frozen), state, (), layers=["positive", "second"])
+    found = trainer.ask({"do": "finish"})["fronts"]
+    assert [(front["layer"], front["shape"]) for front in found] == [("positive", [8]), ("second", [5])]
+    flat = np.concatenate([array.reshape(-1) for array in weights(state)])
+    (_, x), _ = buffers(9)[0]
+    for front, before in zip(found, ("normal", "positive"), strict=True):
+        part = np.concatenate([flat[begin : begin + count] for begin, count in front["weights"]])
+        alone = program(front["architecture"], targets=[{"kind": "float"}], loss="mse", metrics=None)
+        trainer.begin("predict", alone, {"source": "weights", "seed": 1}, ())
+        trainer.send_state(part.tobytes())
+        given = features(trainer, before, x)
+        trainer.begin("predict", program(frozen), state, ())
+        assert given.tobytes() == features(trainer, before, x).tobytes()
 
 
 def called(inner: Json, *before: str) -> Json:

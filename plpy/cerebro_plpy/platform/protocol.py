@@ -259,8 +259,8 @@ class Visits(Protocol):
         """Whether all of a state fits the program of a job; ConfigFailure where not even its weights do."""
         ...
 
-    def cuts(self, worker: Worker, state: StateSource, job: Job) -> Steps[list[dict[str, Any]]]:
-        """Where the network of a state can be cut: `layer`, `shape`, `flops` and `digest` of each."""
+    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        """What a trainer says of the network of a state, by a job that sees no rows; nothing is logged or kept."""
         ...
 
     def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:

@@ -250,12 +250,11 @@ class SharedVisits(TrainerJobs):
         done = yield from self._job(worker, job, (), state)
         return bool(done["whole"])
 
-    def cuts(self, worker: Worker, state: StateSource, job: Job) -> Steps[list[dict[str, Any]]]:
-        """Where the network of a state can be cut: `layer`, `shape`, `flops` and `digest` of each."""
+    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        """What a trainer says of the network of a state."""
         yield from self._prepare(worker, ())
         worker.memory.lost_state()
-        done = yield from self._job(worker, job, (), state)
-        return list(done["cuts"])
+        return (yield from self._job(worker, job, (), state))
 
     def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
         """Fill tables with what layers give for partitions, in one transaction."""

@@ -141,7 +141,7 @@ def _told(
     for key, each in asked:
         job = Job("cuts", visits.whole_program(request, each.config), each.state.key)
         try:
-            told = yield from site.crew.visits.cuts(worker, each.state, job)
+            told = (yield from site.crew.visits.told(worker, each.state, job))["cuts"]
         except ConfigFailure:
             told = []  # its first visit says why
         cuts = (Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
 from cerebro_trainer.commands.held_states import Held, Snapshot, not_held
-from cerebro_trainer.commands.jobs import PLAIN, AverageJob, EvaluateJob, Fit, Job, RestoreJob, TimeJob, TrainJob
+from cerebro_trainer.commands.jobs import AverageJob, Fit, Job, RestoreJob, TimeJob, TrainJob
+from cerebro_trainer.commands.network_jobs import OTHERS
 from cerebro_trainer.commands.predictions import Want, tabulate
 from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.commands.workshop import Workshop
@@ -28,7 +29,7 @@ from cerebro_trainer.wire.frames import Bytes, Message, Messages
 from cerebro_trainer.wire.streams import Reading
 
 Header: TypeAlias = Mapping[str, Any]
-KINDS = ("train", "time", "average", "evaluate", *PLAIN)
+KINDS = ("train", "time", "average", *OTHERS)
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
 
 
@@ -322,9 +323,7 @@ class Work:
             return TrainJob(program, keys, fit, forms, threads)
         if kind == "average":
             return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
-        if kind == "evaluate":
-            return EvaluateJob.asked(program, keys, header)
-        return PLAIN[kind](program, keys)
+        return OTHERS[kind](program, keys, header)
 
     @contextmanager
     def _boundary(self) -> Iterator[None]:

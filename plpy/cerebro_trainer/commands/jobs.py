@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -253,16 +253,6 @@ class RestoreJob(Job):
         return {"whole": self.whole}
 
 
-class CutsJob(Job):
-    """Where the network of the state can be cut, and that is all."""
-
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        raise RequestError("a job that tells cuts takes no buffers")
-
-    def result(self) -> dict[str, object]:
-        return {"cuts": self.program.cuts()}
-
-
 class EvaluateJob(Job):
     """Loss and metrics of a config over datasets, as sums that add up over segments; final ones of those whose `total`
     is all there is."""
@@ -325,11 +315,3 @@ class PredictJob(Job):
 
     def result(self) -> dict[str, object]:
         return {}
-
-
-PLAIN: Mapping[str, Callable[[Program, tuple[str, ...]], Job]] = {
-    "restore": RestoreJob,
-    "cuts": CutsJob,
-    "predict": PredictJob,
-}
-"""Kinds of jobs that need nothing but a program and datasets."""

@@ -7,6 +7,7 @@ whose one output all goes, where nothing in front is trained, drawn at random, o
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models.keras_model import guarded
 
 Node = Any
 """A call of a layer, or of an operation, in a Keras graph."""
@@ -81,6 +83,16 @@ def rest(model: keras.Model, cut: Cut) -> keras.Model:
     behind = keras.Model(cut.tensor, model.outputs[0] if len(model.outputs) == 1 else list(model.outputs))
     behind._inputs_struct = behind.inputs[0]  # else Keras, which has made a list of it, warns of each tensor
     return behind
+
+
+def described(model: keras.Model, cut: Cut) -> dict[str, object]:
+    """What leads to a cut, as a network of its own, and which runs of the model's flat weights are its weights."""
+    sizes = [math.prod(weight.shape) for weight in model.weights]
+    begins = dict(zip(map(id, model.weights), itertools.accumulate(sizes, initial=0), strict=False))
+    leading = guarded(lambda: front(model, cut))
+    places = [[begins[id(weight)], math.prod(weight.shape)] for weight in leading.weights]
+    architecture = json.loads(leading.to_json())
+    return {"layer": cut.layer, "shape": cut.shape, "architecture": architecture, "weights": places}
 
 
 def digest(cut: Cut, value: Callable[[Any], npt.NDArray[Any]]) -> str:

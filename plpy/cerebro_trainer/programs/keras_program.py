@@ -209,6 +209,9 @@ class KerasProgram(Program):
             for cut in fronts.cuts(self.whole)
         ]
 
+    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
+        return [fronts.described(self.whole, fronts.cut_at(self.whole, layer)) for layer in layers]
+
     def features(self, layer: str, inputs: Sequence[Array]) -> Array:
         fitted = self.interface.fit_inputs(inputs)
         if layer not in self._fronts:

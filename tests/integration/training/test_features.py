@@ -187,3 +187,45 @@ def test_a_budget_is_not_negative(bench: Workbench) -> None:
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="feature_budget is -1") as caught:
         fit(bench, "refused", feature_budget=-1)
     assert caught.value.diag.message_hint
+
+
+def test_layers_are_explored_as_one_run(bench: Workbench) -> None:
+    """Each has the network's weights, under the same head; nothing in front of that is trained."""
+    rows = bench.rows(
+        "SELECT * FROM cerebro.explore_layers('models', 3, ARRAY['first', 'second', 'hidden'], 'explored', 3,"
+        " hidden => ARRAY[4])"
+    )
+    assert rows == [(1, "first", WIDTH), (2, "second", 6), (3, "hidden", 5)]
+    whole = np.frombuffer(bench.value("SELECT model_weights FROM models WHERE model_id = 3"), "<f4")
+    made = {key: np.frombuffer(w, "<f4") for key, w in bench.rows("SELECT model_id, model_weights FROM explored")}
+    fronts = {1: 5 * WIDTH, 2: FRONT_FLOATS, 3: FRONT_FLOATS + 7 * 5}
+    for (key, _, width), front in zip(rows, fronts.values(), strict=True):
+        assert made[key][:front].tobytes() == whole[:front].tobytes()
+        assert len(made[key]) == front + (width + 1) * 4 + 5 * 3
+    bench.rows(
+        "SELECT load_model_selection_table('explored', 'heads', ARRAY[1, 2, 3], %s, ARRAY['batch_size=8,epochs=9'])",
+        several(1),
+    )
+    run = bench.fit("packed", "best_layer", "heads", ITERATIONS, feature_budget=BUDGET)
+    assert cuts(bench, run) == [None, "until_second", "until_hidden"], "the first gives more than it takes to compute"
+    for key, value in weights(bench, "best_layer").items():
+        assert value[: fronts[key]].tobytes() == whole[: fronts[key]].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sqlstate", "words"),
+    [
+        ("'models', 3, ARRAY['drop', 'none'], 'refused', 3", "22023", "nothing can be put on layers none"),
+        ("'models', 3, ARRAY['first', NULL], 'refused', 3", "22004", "layers is NULL"),
+        ("'models', 3, ARRAY['first', 'first'], 'refused', 3", "22023", "twice"),
+        ("'models', 3, ARRAY['first'], 'refused', 0", "22023", "outputs"),
+        ("'models', 1, ARRAY['hidden'], 'refused', 3", "22004", "should not be NULL"),
+        ("'models', 99, ARRAY['hidden'], 'refused', 3", "42704", "no model arch found"),
+        ("'models', 3, ARRAY['first'], 'models', 3", "42P07", "models"),
+    ],
+)
+def test_layers_that_cannot_be_explored(bench: Workbench, arguments: str, sqlstate: str, words: str) -> None:
+    with pytest.raises(psycopg2.Error, match=words) as caught:
+        bench.rows(f"SELECT cerebro.explore_layers({arguments})")
+    assert caught.value.pgcode == sqlstate
+    assert not bench.exists("refused")

@@ -385,7 +385,7 @@ class Unreliable:
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         raise NotImplementedError("what runs go on from is looked at before there is an epoch loop")
 
-    def cuts(self, worker: Worker, state: StateSource, job: Job) -> Steps[list[dict[str, Any]]]:
+    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError
 
     def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
