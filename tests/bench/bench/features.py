@@ -1,7 +1,8 @@
 """Transfer learning with what frozen layers give computed once, beside the same run that computes it in each epoch.
 
 Eight heads on a frozen network of convolutions, for ten epochs. Both runs have the same seed and as many workers, and
-take turns; what they come to is compared, too.
+take turns; what they come to is compared, too. And a head on each of five layers of that network as one run, beside a
+run for each, one after the other, that stores nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from bench.workloads import Config, Workload
 
 SHAPE, FILTERS, CLASSES, EPOCHS, WEIGHT_SEED = [32, 32, 3], (16, 16, 32, 32, 64, 64), 10, 10, 8
 HEADS = tuple((units, rate) for units in (16, 32, 64, 128) for rate in (0.0, 0.3))
+LAYERS = ("pool_1", "normal_2", "pool_3", "normal_4", "average")
 PLAIN, STORED = 0, None
 FIT = """
     SELECT madlib_fit_multiple_model(%s, %s, %s, %s, validation_table => %s, metrics_compute_frequency => 1, seed => 1,
                                      workers => 2, feature_budget => %s)"""
 METRICS = "SELECT value FROM cerebro.metric WHERE run_id = %s ORDER BY mst_key, epoch, dataset, name"
+EXPLORE = "SELECT count(*) FROM cerebro.explore_layers('t_models', 1, %s, %s, %s, hidden => ARRAY[32])"
+COMBINE = "SELECT load_model_selection_table(%s, %s, %s, ARRAY[%s], ARRAY['batch_size=32'])"
 LAST = "SELECT max(run_id) FROM cerebro.run"
 Say = Callable[[str], None]
 
@@ -75,6 +79,40 @@ WORKLOAD = Workload(
 
 
 def measured(at: Place, scale: str, repeats: int, say: Say) -> str:
+    """What both comparisons have come to."""
+    return f"{heads(at, scale, repeats, say)}\n\n{explored(at, repeats, say)}"
+
+
+def explored(at: Place, repeats: int, say: Say) -> str:
+    """One run over heads on several layers, beside a run for each, over the tables of the other comparison."""
+    one, each = dict[int, float](), dict[int, float]()
+    with at.session() as session, session.cursor() as cursor:
+        cursor.execute(EXPLORE, ([*LAYERS], "t_layers", CLASSES))
+        some = {"t_explored": [*range(1, len(LAYERS) + 1)], **{f"t_layer_{n}": [n + 1] for n in range(len(LAYERS))}}
+        for name, models in some.items():
+            cursor.execute(COMBINE, ("t_layers", name, models, WORKLOAD.configs[0].compile_params))
+
+        def seconds(name: str, budget: int | None) -> float:
+            cursor.execute(f"DROP TABLE IF EXISTS {name}_m, {name}_m_info, {name}_m_summary")
+            began = time.perf_counter()
+            cursor.execute(FIT, ("t_packed", f"{name}_m", name, EPOCHS, "t_packed_valid", budget))
+            return time.perf_counter() - began
+
+        whole, *alone = some
+        for number in range(repeats):
+            one[number] = seconds(whole, STORED)
+            each[number] = sum(seconds(name, PLAIN) for name in alone)
+            say(f"  one run over {len(LAYERS)} layers: {one[number]:.1f} s, a run for each: {each[number]:.1f} s")
+    spans = [Span.of(list(found.values())).text(1) for found in (one, each)]
+    faster = ratios(each, one)
+    assert faster is not None
+    return (
+        f"The same head on {len(LAYERS)} of these layers, {EPOCHS} epochs: one run took {spans[0]} s, a run for each,"
+        f" one after the other and with nothing stored, {spans[1]} s in all: {faster.text(1)} times as long."
+    )
+
+
+def heads(at: Place, scale: str, repeats: int, say: Say) -> str:
     """What both ways took, and how far apart their metrics are."""
     job = place.load(at, WORKLOAD, scale, [weights(units) for units, _ in HEADS])
     seconds: dict[int | None, dict[int, float]] = {PLAIN: {}, STORED: {}}

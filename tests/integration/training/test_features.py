@@ -109,6 +109,29 @@ def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> 
     other.close()
 
 
+def test_a_run_in_the_background_leaves_nothing_either(bench: Workbench) -> None:
+    run = bench.value(
+        "SELECT cerebro.submit('packed', 'behind', 'mst', %s, seed => 3, workers => 2, feature_budget => %s)",
+        ITERATIONS,
+        BUDGET,
+    )
+    assert bench.value("SELECT cerebro.wait(%s)", run) == "completed"
+    assert cuts(bench, run) == ["second"] * 4 and set(bench.weights("behind")) == {1, 2, 3, 4}
+    eventually(lambda: bench.value(LEFT) == 0)
+
+
+@pytest.mark.long
+def test_another_framework_stores_it_too(bench: Workbench) -> None:
+    plain, stored = (
+        fit(bench, f"jax_{budget}", backend="jax", feature_budget=budget, validation_table=None)
+        for budget in (PLAIN, BUDGET)
+    )
+    assert cuts(bench, plain) == [None] * 4 and cuts(bench, stored) == ["second"] * 4
+    one, other = weights(bench, "jax_0"), weights(bench, f"jax_{BUDGET}")
+    for key in one:
+        np.testing.assert_allclose(one[key], other[key], rtol=1e-4, atol=1e-5)
+
+
 def test_models_are_used_as_others(bench: Workbench) -> None:
     """They evaluate, predict, and are trained on, with and without what is stored."""
     fit(bench, "used", feature_budget=BUDGET)
