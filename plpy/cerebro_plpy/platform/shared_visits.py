@@ -261,7 +261,8 @@ class SharedVisits(TrainerJobs):
         yield from self._prepare(worker, ())
         worker.memory.lost_state()
         begin = self._begin(worker, job, (), state)
-        yield join([*begin, *map(fill, fillings), call(worker, "visit.job_finish")])
+        parts = [*begin, *map(fill, fillings), call(worker, "visit.job_finish")]
+        worker.account.tell(job_result((yield join(parts))))
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
         """Make a state of the weights of several, in a table of its own."""

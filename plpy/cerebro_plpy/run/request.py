@@ -155,8 +155,8 @@ class FitRequest:
     has these. `decided` is what was decided before it was resumed; by then it may have more `epochs` than its call has
     said. A search by `patience` stops those that do not say themselves when they stop. Where buffers hold one group
     each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
-    together. It may cost no more than its `allowance`, if there is one. Configurations of which there are `features`, by
-    mst_key, train on these instead of the rows.
+    together. It may cost no more than its `allowance`, if there is one. Configurations of which there are `features`,
+    by mst_key, train on these instead of the rows.
     """
 
     spec: Spec
