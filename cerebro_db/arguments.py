@@ -152,6 +152,7 @@ class FitOptions(TrainingOptions, total=False):
     replay_run: int
     search: str
     search_params: Mapping[str, int]
+    feature_budget: int
 
 
 class FitOneOptions(TrainingOptions, total=False):

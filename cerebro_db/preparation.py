@@ -27,11 +27,15 @@ from cerebro_db.errors import InvalidParameter
 from cerebro_db.frames import write_frame
 from cerebro_db.model_sources import Source, read_source, read_weights
 from cerebro_db.options import options_of
+from cerebro_db.record_list import Records
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from cerebro_db.frames import Frame
+
+
+EXPLORED = ("model_id", "layer", "features")
 
 
 class Preparation:
@@ -86,6 +90,35 @@ class Preparation:
             name=name,
             description=description,
         )
+
+    def explore_layers(
+        self,
+        model_arch_table: str,
+        explored_model: int,
+        layers: Sequence[str],
+        output_table: str,
+        outputs: int,
+        *,
+        hidden: Sequence[int] = (),
+        activation: str = "softmax",
+        seed: int = 1,
+    ) -> Records[dict[str, Any]]:
+        """Makes an architecture for each layer of a network with weights, with the same head: cerebro.explore_layers.
+
+        All in front of the head is frozen: trained as one run, they say which layer gives the best features.
+        """
+        rows = self._calls.rows_of_cerebro(
+            "explore_layers",
+            model_arch_table=model_arch_table,
+            explored_model=explored_model,
+            layers=list(layers),
+            output_table=output_table,
+            outputs=outputs,
+            hidden=list(hidden),
+            activation=activation,
+            seed=seed,
+        )
+        return Records([dict(zip(EXPLORED, row, strict=True)) for row in rows], list(EXPLORED))
 
     def delete_model(self, table: str, model_id: int) -> None:
         """Deletes an architecture, and with the last one its table: delete_keras_model."""

@@ -37,6 +37,8 @@ ALTER TABLE cerebro.config_log ADD COLUMN segments integer[];
 COMMENT ON COLUMN cerebro.config_log.group_value IS 'the group whose rows alone it sees; NULL where it sees those of all';
 COMMENT ON COLUMN cerebro.config_log.segments IS 'the segments that it visits in an epoch; NULL for all of its run';
 ALTER TABLE cerebro.config_log ADD COLUMN warm_started_visits integer;
+ALTER TABLE cerebro.config_log ADD COLUMN cut text;
+COMMENT ON COLUMN cerebro.config_log.cut IS 'the layer whose outputs for all rows were computed once, and it was trained on; NULL where it was trained on the rows themselves';
 COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
 COMMENT ON COLUMN cerebro.config_log.released IS 'whether its state was dropped while the run went on, for which live_states left no room';
 COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
@@ -89,7 +91,7 @@ BEGIN
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs,'
                                   ' trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits) ON cerebro.config_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds, stored_at, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.evaluation TO %s', role);

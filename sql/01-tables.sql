@@ -99,6 +99,7 @@ CREATE TABLE cerebro.config_log (
     group_value    text,
     segments       integer[],
     warm_started_visits integer,
+    cut            text,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -114,6 +115,7 @@ COMMENT ON COLUMN cerebro.config_log.segments IS 'the segments that it visits in
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 COMMENT ON COLUMN cerebro.config_log.warm_started_visits IS 'after how many visits of that one its state was copied';
+COMMENT ON COLUMN cerebro.config_log.cut IS 'the layer whose outputs for all rows were computed once, and it was trained on; NULL where it was trained on the rows themselves';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 
 CREATE TABLE cerebro.visit (

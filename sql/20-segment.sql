@@ -107,6 +107,13 @@ return segment.metric_results(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
 
+CREATE OR REPLACE FUNCTION cerebro.buffer_features(spec json, inputs bytea[]) RETURNS bytea
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.buffer_features(plpy, GD, spec, inputs)
+$$;
+COMMENT ON FUNCTION cerebro.buffer_features(json, bytea[]) IS 'Internal: what a layer gives for the rows of a buffer with these inputs, under the state of the job that job_begin began';
+
 CREATE OR REPLACE FUNCTION cerebro.predict_begin(spec json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
@@ -136,8 +143,8 @@ $$SELECT EXISTS (
     SELECT FROM pg_class c
     WHERE c.relnamespace = 'cerebro_state'::regnamespace AND c.relkind = 'r' AND c.relname = split_part(name, '"', 2)::name
       AND c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user)
-      AND name = 'cerebro_state."' || c.relname || '"' AND c.relname ~ ('^r' || run_id || '_c-?[0-9]+_[0-9ab_]+$'))$$;
-COMMENT ON FUNCTION cerebro.is_state(bigint, text) IS 'Internal: whether this is the quoted name of a table of the current user that holds a state of the run';
+      AND name = 'cerebro_state."' || c.relname || '"' AND c.relname ~ ('^r' || run_id || '_(c-?[0-9]+_[0-9ab_]+|f[0-9]+_(training|validation))$'))$$;
+COMMENT ON FUNCTION cerebro.is_state(bigint, text) IS 'Internal: whether this is the quoted name of a table of the current user that holds a state of the run, or what frozen layers give for its rows';
 
 -- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
 -- declared for another type of the same make. Arrays then cross to the packer without a call for each element.

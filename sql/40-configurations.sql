@@ -58,3 +58,13 @@ return configurations.generate_model_configs(plpy, GD, model_arch_table, model_s
 $$;
 COMMENT ON FUNCTION generate_model_configs(varchar, varchar, integer[], varchar, varchar, varchar, integer, integer, varchar)
 IS 'Make or extend a model selection table by grid or random search over dictionaries of lists';
+
+CREATE OR REPLACE FUNCTION cerebro.explore_layers(
+    model_arch_table varchar, explored_model integer, layers text[], output_table varchar, outputs integer, hidden integer[] DEFAULT '{}',
+    activation text DEFAULT 'softmax', seed bigint DEFAULT 1) RETURNS TABLE (model_id integer, layer text, features integer)
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import configurations
+return configurations.explore_layers(plpy, GD, model_arch_table, explored_model, layers, output_table, outputs, hidden, activation, seed)
+$$;
+COMMENT ON FUNCTION cerebro.explore_layers(varchar, integer, text[], varchar, integer, integer[], text, bigint)
+IS 'Make an architecture table with the same head on what each of these layers of a network with weights gives, all in front of it frozen; trained as one run they say which layer gives the best features';

@@ -7,6 +7,7 @@ from typing import Any
 from cerebro_plpy.api.entry import Globals, call
 from cerebro_plpy.configs import grid
 from cerebro_plpy.configs.custom_functions import Functions
+from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.tables import architectures, selection
 
@@ -83,3 +84,11 @@ def generate_model_configs(
             Catalog(db, "generate_model_configs"), model_arch_table, table, model_ids, rows, object_table
         ),
     )
+
+
+def explore_layers(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
+    """Make an architecture table of the same head on several layers; the arguments are those of `Exploration`."""
+    from cerebro_plpy.calls.explore_layers import Exploration
+    from cerebro_plpy.calls.explore_layers import explore_layers as explore
+
+    return call(plpy, gd, lambda db: explore(db, gd, Exploration(*arguments)))

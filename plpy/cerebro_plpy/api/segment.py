@@ -224,6 +224,16 @@ def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     return raise_to_sql(plpy, results)
 
 
+def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes] | None) -> Buffer:
+    """What a layer gives for the rows of a buffer; `spec` names both, and has the shapes of the inputs."""
+
+    def computed() -> Buffer:
+        arrays = [fields.kind("an input", part, bytes) for part in fields.require("inputs", inputs)]
+        return segment.features(segment.trainer(gd), fields.record("spec", spec), arrays)
+
+    return raise_to_sql(plpy, computed)
+
+
 def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
     raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment.trainer(gd), spec))

@@ -105,6 +105,11 @@ def check_arguments(arguments: FitArguments) -> Course:
         raise InvalidParameter(f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
     check_positive(module, "workers", arguments.workers)
     check_positive(module, "max_attempts", arguments.max_attempts)
+    if arguments.feature_budget is not None and arguments.feature_budget < 0:
+        raise InvalidParameter(
+            f"{module} error: feature_budget is {arguments.feature_budget}; expected MB, or 0 to store nothing.",
+            hint="Leave it out: what frozen layers give may then take as much as the packed rows.",
+        )
     if arguments.replay_run is not None and schedule != "replay":
         raise InvalidParameter(
             f"{module} error: replay_run is {arguments.replay_run}, but schedule is {schedule!r}.",

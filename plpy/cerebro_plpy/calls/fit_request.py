@@ -332,7 +332,8 @@ def repeat_of(
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
     joined = {each.mst_key: each.source for each in recorded.joined if each.mst_key in mst_keys}
     starts = {key: start for key, start in recorded.starts.items() if key in mst_keys}
-    kept = recorded.patience, recorded.evaluated, recorded.whole
+    cuts = {key: layer for key, layer in recorded.cuts.items() if key in mst_keys}
+    kept = recorded.patience, recorded.evaluated, recorded.whole, cuts
     return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts, *kept)
 
 

@@ -61,13 +61,13 @@ def predict_byom(
     asked = question(catalog, relations[1], columns, pred_type)
     output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, relations, None) as workplace:
-        architecture = _architecture(workplace, relations[0], arguments.model_id)
+        architecture = weighted_architecture(MODULE, workplace, relations[0], arguments.model_id)
         summary = check_architecture(architecture)
         predictor = Predictor(
             title=f"model_id {arguments.model_id}",
             architecture=summary,
-            program=_program(architecture, summary),
-            state=_state(relations[0], arguments.model_id),
+            program=program_of(architecture, summary),
+            state=weights_of(relations[0], arguments.model_id),
             outputs=outputs(arguments, summary),
             normalizing_const=constant,
             backend=backend,
@@ -85,30 +85,33 @@ def _check_arguments(arguments: ByomArguments) -> tuple[float, str]:
     return check_constant(MODULE, arguments.normalizing_const), backend
 
 
-def _architecture(workplace: Workplace, table: Relation, model_id: int | None) -> object:
+def weighted_architecture(module: str, workplace: Workplace, table: Relation, model_id: int | None) -> object:
+    """A network that was loaded with its weights."""
     rows = workplace.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))
     if not rows:
         raise UndefinedObject(
-            f"{MODULE} error: no model arch found in table {table.spelling} with id"
+            f"{module} error: no model arch found in table {table.spelling} with id"
             f" {'NULL' if model_id is None else model_id}",
             hint=f"SELECT model_id, name FROM {table.quoted};",
         )
     _, text, has_weights = rows[0]
     if text is None or not has_weights:
         raise NullNotAllowed(
-            f"{MODULE}: Model weights and architecture should not be NULL.",
+            f"{module}: Model weights and architecture should not be NULL.",
             detail=f"Those of model_id {model_id} in table {table.spelling} are.",
             hint="load_keras_model() takes both.",
         )
     return read_architecture(text)
 
 
-def _program(architecture: object, summary: Architecture) -> dict[str, Any]:
+def program_of(architecture: object, summary: Architecture) -> dict[str, Any]:
+    """A program that does no more than to give the outputs of a network."""
     targets = [{"kind": "float"} for _ in summary.output_units]
     return {"architecture": architecture, "compile": COMPILE, "targets": targets, "dtype_policy": None}
 
 
-def _state(table: Relation, model_id: int | None) -> StateSource:
+def weights_of(table: Relation, model_id: int | None) -> StateSource:
+    """Those of an architecture table."""
     text = sql("visit.weights_source", table=table.quoted)
     return StateSource("weights", f"{table.oid}/{model_id}", 0, text, (model_id,))
 

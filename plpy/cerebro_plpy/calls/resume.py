@@ -130,7 +130,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     log = catalog.db.glance(sql("run.logged_configs"), row["run_id"])
     models = logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
-    repeat = Repeat(threads=threads)
+    repeat = Repeat(threads=threads, cuts={each["mst_key"]: each["cut"] for each in log if each["cut"] is not None})
     if spec.schedule == "replay":
         recorded = read_record(workplace.control, catalog.module, spec.arguments.replay_run)
         check_functions(catalog.module, recorded, spec.functions)

@@ -56,6 +56,7 @@ class FitArguments:
     keep_states: bool | None
     search: str | None = None
     search_params: str | None = None
+    feature_budget: int | None = None
     single: SingleModel | None = None
 
     def to_json(self) -> dict[str, Any]:

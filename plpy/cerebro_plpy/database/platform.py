@@ -147,6 +147,11 @@ class Platform(Protocol):
         must not see."""
         ...
 
+    @property
+    def stores_features(self) -> bool:
+        """Whether a statement that writes a table can ask a worker's trainer for what it writes."""
+        ...
+
     # Sessions
 
     @property

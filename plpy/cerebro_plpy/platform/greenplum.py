@@ -79,6 +79,7 @@ class Greenplum:
     # `check_interrupts`.
     works_beside = False
     alive_by_lock = False
+    stores_features = False
 
     @property
     def name(self) -> str:

@@ -13,7 +13,8 @@ from cerebro_plpy.records import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """One job: `train`, `average`, `restore`, `evaluate`, `predict`, or `time` the forms of a program.
+    """One job: `train`, `average`, `restore`, `cuts`, `fronts` of some `layers`, `evaluate`, `predict`, or `time` the
+    forms of a program.
 
     `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
     `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
@@ -34,6 +35,7 @@ class Job:
     compilation: str | None = None
     block_rows: int | None = None
     total: Mapping[str, Sequence[str]] | None = None
+    layers: Sequence[str] | None = None
 
     @property
     def passes(self) -> int:
@@ -59,6 +61,7 @@ class Job:
             "callbacks": self.callbacks,
             "block_rows": self.block_rows,
             "total": self.total,
+            "layers": self.layers,
         }
         return {name: value for name, value in told.items() if value is not None}
 
@@ -98,6 +101,16 @@ class Dataset:
     def key(self) -> str:
         """A name for this partition that no other partition of the same run has."""
         return f"{self.table.relation.oid}/{self.segment_id}"
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What a layer gives for a partition, on its way into a table that is as the partition's, but for its inputs."""
+
+    source: Dataset
+    layer: str
+    shape: tuple[int, ...]
+    table: str
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Postgres:
     clauses: Mapping[str, str] = CLAUSES
     works_beside = True
     alive_by_lock = True
+    stores_features = True
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cerebro_plpy.database.dispatch import Session, Statement, Steps
-    from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+    from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
     from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 
@@ -257,6 +257,14 @@ class Visits(Protocol):
 
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         """Whether all of a state fits the program of a job; ConfigFailure where not even its weights do."""
+        ...
+
+    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        """What a trainer says of the network of a state, by a job that sees no rows; nothing is logged or kept."""
+        ...
+
+    def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
+        """Fill tables with what layers give for partitions, under a state, or leave all of them as they were."""
         ...
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:

@@ -18,7 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
 from cerebro_plpy.platform import log_rows, state_tables
 from cerebro_plpy.platform.cost import Cost, total
-from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.protocol import (
     BestState,
     EvaluateVisit,
@@ -30,7 +30,7 @@ from cerebro_plpy.platform.protocol import (
     Worker,
 )
 from cerebro_plpy.platform.state_tables import StoredState, dropped
-from cerebro_plpy.platform.statements import call, job_result, join, metrics
+from cerebro_plpy.platform.statements import call, fill, job_result, join, metrics
 from cerebro_plpy.platform.trainer_jobs import TrainerJobs, passes
 
 T = TypeVar("T")
@@ -249,6 +249,20 @@ class SharedVisits(TrainerJobs):
         worker.memory.lost_state()
         done = yield from self._job(worker, job, (), state)
         return bool(done["whole"])
+
+    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        """What a trainer says of the network of a state."""
+        yield from self._prepare(worker, ())
+        worker.memory.lost_state()
+        return (yield from self._job(worker, job, (), state))
+
+    def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
+        """Fill tables with what layers give for partitions, in one transaction."""
+        yield from self._prepare(worker, ())
+        worker.memory.lost_state()
+        begin = self._begin(worker, job, (), state)
+        parts = [*begin, *map(fill, fillings), call(worker, "visit.job_finish")]
+        worker.account.tell(job_result((yield join(parts))))
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
         """Make a state of the weights of several, in a table of its own."""

@@ -82,6 +82,11 @@ def data_table(run_id: int, side: str) -> str:
     return _state_table(f"r{run_id}_{side}")
 
 
+def features_table(run_id: int, number: int, side: str) -> str:
+    """The table with what frozen layers give for the rows of a side, one of SIDES: the run has several; quoted."""
+    return _state_table(f"r{run_id}_f{number}_{side}")
+
+
 def gate_table(name: str) -> str:
     """The empty table with that name of its own by which predictions with a model are granted, quoted."""
     return _state_table(name)

@@ -14,7 +14,7 @@ from cerebro_plpy.database import strict_json
 from cerebro_plpy.database.dispatch import Rows, Statement
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.platform.job import Dataset, StateSource
+from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.protocol import Worker
 
 PART_BYTES = 128 << 10  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
@@ -94,6 +94,30 @@ def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
         part=str(PART_BYTES),
     )
     return {"parts": parts, "part": str(PART_BYTES)}
+
+
+def fill(filling: Filling) -> Statement:
+    """What stores what a layer gives for a partition; targets and weights are copied."""
+    table = filling.source.table
+    first, beside = table.independent[0], (*table.dependent, *((table.weight,) if table.weight else ()))
+    named = [(f"c{i}", f"s{i}", name) for i, name in enumerate((*table.independent, *beside), 1)]
+    inputs, others = named[: len(table.independent)], named[len(table.independent) :]
+    text = sql(
+        "visit.features_store",
+        features=filling.table,
+        names=", ".join(quote_identifier(name + end) for name in (first, *beside) for end in ("", "_shape")),
+        shapes=", ".join(f"b.{shape}" for _, shape, _ in inputs),
+        inputs=", ".join(f"b.{data}" for data, _, _ in inputs),
+        others="".join(f", b.{data}, b.{shape}" for data, shape, _ in others),
+        columns=", ".join(
+            f"t.{quote_identifier(name)} AS {data}, t.{quote_identifier(name + '_shape')} AS {shape}"
+            for data, shape, name in named
+        ),
+        table=table.relation.quoted,
+        key=table.key,
+    )
+    segment = filling.source.segment_id
+    return Statement(text, (segment, filling.layer, list(filling.shape), segment))
 
 
 def megabytes(size: int) -> str:

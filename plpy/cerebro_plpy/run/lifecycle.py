@@ -18,6 +18,7 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
+from cerebro_plpy.run.frozen_features import Site, with_features
 from cerebro_plpy.run.log import DecisionRow, RunLog
 from cerebro_plpy.run.places import queued, refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
@@ -75,6 +76,7 @@ def train(
         log.software({"cerebro_db": request.spec.version, **trainers})
         if not interrupted:
             warm_states.check(workplace, request, replace(crew, workers=workers))
+        request = with_features(Site(workplace, replace(crew, workers=workers), log), request, past)
         if request.deadline:  # workers take their time to start
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
         with suggestions(workplace, request) as suggest:

@@ -130,6 +130,10 @@ class RunLog:
         """Frameworks were chosen, by mst_key."""
         self._control.run(sql("run.backends"), (json.dumps(chosen), self.run_id))
 
+    def cuts(self, chosen: Mapping[int, str]) -> None:
+        """On what layers give configurations are trained, by mst_key."""
+        self._control.run(sql("run.cuts"), (json.dumps(chosen), self.run_id))
+
     def software(self, versions: Mapping[str, str]) -> None:
         """With these versions it is trained from now on."""
         self._control.run(sql("run.software"), (json.dumps(versions), self.run_id))

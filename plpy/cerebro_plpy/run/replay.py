@@ -24,7 +24,8 @@ Forms = dict[tuple[int, int, int], str]
 
 class Recorded(NamedTuple):
     """A configuration as the log has it: by what it was trained, from whose state it began if it did, where it comes
-    from, what it is, how many visits had left that state, which older versions did not log, and what became of it."""
+    from, what it is, how many visits had left that state, which older versions did not log, what became of it, and the
+    layer on whose outputs it was trained, if it was."""
 
     mst_key: int
     backend: str
@@ -35,6 +36,7 @@ class Recorded(NamedTuple):
     fit_params: str
     warm_started_visits: int | None
     status: str
+    cut: str | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class RunRecord:
         """How many epochs those trained that were completed, of which something was decided."""
         completed = {each.mst_key for each in self.configs if each.status == "completed"}
         return {key: self.limits[key] for key in completed & self.limits.keys()}
+
+    @property
+    def cuts(self) -> Mapping[int, str]:
+        """The layers on whose outputs configurations were trained."""
+        return {each.mst_key: each.cut for each in self.configs if each.cut is not None}
 
     def repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
         """Those of these configurations that so many epochs can repeat: no clones of states that do not come."""

@@ -82,7 +82,8 @@ class Repeat:
     from that the call did not name, and `starts` from which states the warm clones among all begin.
     Where a search by `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
     `whole` has how many epochs those trained, by mst_key, that were completed: of a clone they may be fewer than those
-    of the run.
+    of the run. `cuts` are the layers on whose outputs configurations were trained, by mst_key: with None it is still
+    to be chosen which are.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -95,6 +96,15 @@ class Repeat:
     patience: EarlyStopping | None = None
     evaluated: tuple[int, ...] = ()
     whole: Mapping[int, int] = field(default_factory=dict)
+    cuts: Mapping[int, str] | None = None
+
+
+class Features(NamedTuple):
+    """What a frozen layer gives for all rows, as packed tables of its own."""
+
+    layer: str
+    source: PackedTable
+    validation: PackedTable | None
 
 
 Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
@@ -145,7 +155,8 @@ class FitRequest:
     has these. `decided` is what was decided before it was resumed; by then it may have more `epochs` than its call has
     said. A search by `patience` stops those that do not say themselves when they stop. Where buffers hold one group
     each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
-    together. It may cost no more than its `allowance`, if there is one.
+    together. It may cost no more than its `allowance`, if there is one. Configurations of which there are `features`,
+    by mst_key, train on these instead of the rows.
     """
 
     spec: Spec
@@ -171,6 +182,7 @@ class FitRequest:
     block_rows: int | None = None
     epochs: int | None = None
     allowance: Allowance | None = None
+    features: Mapping[int, Features] = field(default_factory=dict)
 
     def segments_of(self, group: str | None) -> tuple[int, ...]:
         """The segments that configurations of a group visit; all where they are of none."""
@@ -181,6 +193,18 @@ class FitRequest:
         """Those of configurations that are of a group, by mst_key."""
         grouped = [config for config in self.configs if config.group is not None]
         return {config.mst_key: frozenset(self.segments_of(config.group)) for config in grouped}
+
+    def packed(self, mst_key: int) -> tuple[PackedTable, PackedTable | None]:
+        """What a configuration is trained on, and what it is validated on, if there is that."""
+        features = self.features.get(mst_key)
+        return (self.source, self.validation) if features is None else (features.source, features.validation)
+
+    @property
+    def tables(self) -> tuple[PackedTable, ...]:
+        """All that its configurations see, and those that may join."""
+        pairs = [(self.source, self.validation)] if len(self.features) < len(self.configs) or self.search else []
+        pairs += [self.packed(key) for key in self.features]
+        return tuple(dict.fromkeys(table for pair in pairs for table in pair if table))
 
     @property
     def last_epoch(self) -> int:

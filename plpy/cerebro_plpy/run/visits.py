@@ -48,6 +48,12 @@ def config_seed(seed: int, mst_key: int) -> int:
 
 def program(request: FitRequest, config: Config) -> dict[str, Any]:
     """The program that a configuration runs, as the trainer wants it described."""
+    features = request.features.get(config.mst_key)
+    return {**whole_program(request, config), **({"cut": features.layer} if features else {})}
+
+
+def whole_program(request: FitRequest, config: Config) -> dict[str, Any]:
+    """The same where it is trained on the rows themselves."""
     return {
         "architecture": _architecture(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
@@ -97,19 +103,20 @@ def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
 def training_rows(request: FitRequest, config: Config, segment_id: int) -> Dataset:
     """What a configuration is trained on of a segment."""
     buffers = None if config.group is None else request.groups[config.group].training[segment_id]
-    return Dataset(request.source, segment_id, buffers)
+    return Dataset(request.packed(config.mst_key)[0], segment_id, buffers)
 
 
 def evaluated_rows(request: FitRequest, config: Config, segment_id: int) -> Iterator[tuple[str, Dataset]]:
     """What a configuration is evaluated on of a segment, with what messages call it."""
     if request.spec.training_metrics:
         yield "training", training_rows(request, config, segment_id)
-    if request.validation is None:
+    _, validation = request.packed(config.mst_key)
+    if validation is None:
         return
     if config.group is None:
-        yield "validation", Dataset(request.validation, segment_id)
+        yield "validation", Dataset(validation, segment_id)
     elif segment_id in (placed := request.groups[config.group].validation):
-        yield "validation", Dataset(request.validation, segment_id, placed[segment_id])
+        yield "validation", Dataset(validation, segment_id, placed[segment_id])
 
 
 def train_visit(

@@ -132,9 +132,8 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
 def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]) -> Residence | None:
     """How configurations stay with workers, where each of these can serve all segments, and has room for all of their
     rows; None where they hop. `programs` are what is compiled for each."""
-    tables = [table for table in (request.source, request.validation) if table]
     room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
-    if request.spec.schedule not in (FOREMOST, LONGEST) or sum(table.decoded_bytes for table in tables) > room:
+    if request.spec.schedule not in (FOREMOST, LONGEST) or sum(table.decoded_bytes for table in request.tables) > room:
         return None
     if request.spec.schedule == FOREMOST:
         return Residence()

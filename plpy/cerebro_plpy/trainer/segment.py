@@ -212,6 +212,14 @@ def spent(gd: Globals) -> dict[str, Any]:
     return cost.of(gd).told(link)
 
 
+def features(link: Link, asked: Mapping[str, Any], inputs: list[bytes]) -> Buffer:
+    """What a layer gives for the rows of a buffer, as float32, under the state of the open job."""
+    sizes = [len(part) for part in inputs]
+    arrays, _ = _arrays({"shapes": asked.get("shapes"), "sizes": sizes, "inputs": len(inputs)})
+    link.post(wire.request("features", asked, arrays=arrays), *inputs)
+    return link.reply()[1]
+
+
 def begin(gd: Globals, link: Link, asked: Mapping[str, Any]) -> wire.Header:
     """Begin a job that the session asks for; what is compiled for it is there for its later calls, too."""
     cost.of(gd).job()

@@ -21,13 +21,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
         "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
-        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "total",
+        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "layers", "total",
     ),
     "state": ("sealed",),
     "finish": (),
     "state_get": ("key", "chunk_bytes", "aside"),
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
+    "features": ("layer", "buffer_id", "arrays"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "permute": (
         "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",

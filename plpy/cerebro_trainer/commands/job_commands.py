@@ -8,27 +8,28 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
 from cerebro_trainer.commands.held_states import Held, Snapshot, not_held
-from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, RestoreJob, TimeJob, TrainJob
+from cerebro_trainer.commands.jobs import AverageJob, Fit, Job, RestoreJob, TimeJob, TrainJob
+from cerebro_trainer.commands.network_jobs import OTHERS
 from cerebro_trainer.commands.predictions import Want, tabulate
 from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import literal
-from cerebro_trainer.data.buffers import Buffer, Dataset
+from cerebro_trainer.data.buffers import Buffer, Dataset, from_frame
 from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.errors import ConfigError, RequestError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.protocol import Array, Program
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, joining, serialization
-from cerebro_trainer.state.serialization import Origin
+from cerebro_trainer.state.serialization import Origin, bytes_of
 from cerebro_trainer.wire import streams
 from cerebro_trainer.wire.fields import integer, integers, record, text, texts, typed
 from cerebro_trainer.wire.frames import Bytes, Message, Messages
 from cerebro_trainer.wire.streams import Reading
 
 Header: TypeAlias = Mapping[str, Any]
-KINDS = ("train", "time", "average", "restore", "evaluate", "predict")
+KINDS = ("train", "time", "average", *OTHERS)
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
 
 
@@ -160,6 +161,16 @@ class Work:
         with self._boundary():
             found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
         return (Message({"ok": found.as_header()}),)
+
+    def features(self, header: Header, payload: Bytes) -> Messages:
+        """What a layer gives for the rows of a buffer, under the open job's state."""
+        job = self._open_job()
+        if self._sealed:
+            raise RequestError("the state of this job is sealed: what its layers give would tell it", sqlstate="42501")
+        buffer = from_frame(header, payload)
+        with self._boundary():
+            found = job.program.features(text(header, "layer"), buffer.inputs)
+        return (Message({"ok": {"shape": list(found.shape)}}, bytes_of(found)),)
 
     def tell(self, header: Header, payload: Bytes) -> Messages:
         """For each of the raw rows the class or the number that the open job's state gives, ready for SQL."""
@@ -312,9 +323,7 @@ class Work:
             return TrainJob(program, keys, fit, forms, threads)
         if kind == "average":
             return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
-        if kind == "restore":
-            return RestoreJob(program, keys)
-        return EvaluateJob.asked(program, keys, header) if kind == "evaluate" else PredictJob(program, keys)
+        return OTHERS[kind](program, keys, header)
 
     @contextmanager
     def _boundary(self) -> Iterator[None]:

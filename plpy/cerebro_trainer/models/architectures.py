@@ -78,6 +78,8 @@ def _sequential(config: Node, depth: int) -> Node:
                 {"batch_shape": _batch_shape(shape), "dtype": "float32", "name": name},
             ),
         )
+    for number, layer in enumerate(layers):  # else Keras would count them, and all others of the process
+        layer["config"].setdefault("name", f"unnamed_{number}")
     return layer_arguments.node(
         "keras", "Sequential", {"name": _name(config.get("name", "sequential")), "layers": layers}
     )

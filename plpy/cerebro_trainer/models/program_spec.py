@@ -28,7 +28,8 @@ class ProgramSpec:
     """An architecture as the user stored it, its compile parameters, and its targets by position.
 
     `dtype_policy` replaces that of all layers; None leaves what the architecture says. `sources` are those of the
-    custom functions that `compile` names.
+    custom functions that `compile` names. Where there is a `cut`, rows are what that layer gives, and what
+    lies behind it is run.
     """
 
     architecture: dict[str, Any]
@@ -36,6 +37,7 @@ class ProgramSpec:
     targets: tuple[Target, ...]
     dtype_policy: str | None = None
     sources: dict[str, str] = field(default_factory=dict)
+    cut: str | None = None
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
@@ -48,6 +50,7 @@ class ProgramSpec:
             tuple(_target(entry) for entry in items(program, "targets")),
             None if program.get("dtype_policy") is None else text(program, "dtype_policy"),
             {name: text(sources, name) for name in sources},
+            None if program.get("cut") is None else text(program, "cut"),
         )
 
     @cached_property
@@ -65,7 +68,7 @@ class ProgramSpec:
         """Equal for all specs that differ in nothing but such numbers."""
         arguments = self.compile | self.split.optimizer
         classes = [target.classes for target in self.targets]
-        return _digest([self.split.architecture, arguments, classes, self.dtype_policy, self.sources])
+        return _digest([self.split.architecture, arguments, classes, self.dtype_policy, self.sources, self.cut])
 
 
 def _target(entry: Mapping[str, Any]) -> Target:

@@ -103,7 +103,7 @@ class JaxProgram(KerasProgram):
         first = ("jit_step", "scan") if keras_model.convolves(self.model) else ("scan", "jit_step")
         self.forms = (*first, "scan_block")
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
-        self._trainable = [positions[id(variable)] for variable in self.model.trainable_variables]
+        self._trainable = [positions[id(variable)] for variable in self.trained]
         kept = partial(KeptFunction, self._code)
         self._train = {
             "jit_step": kept("step", self._step, 2, donate_argnums=1),
@@ -190,6 +190,21 @@ class JaxProgram(KerasProgram):
 
         return computed
 
+    def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+        def outputs(values: Values, inputs: list[Any]) -> Any:
+            with self._scope(values):
+                return model(packed(inputs), training=False).astype(jnp.float32)
+
+        compiled = jax.jit(outputs)
+
+        def computed(arrays: list[Array]) -> Array:
+            values = _on_device(self.variables)
+            with _out_of_memory():
+                parts = [compiled(values, cut((arrays, []), *part)[0]) for part in self._parts(arrays)]
+                return np.concatenate([np.asarray(part) for part in parts])
+
+        return computed
+
     def _run(
         self, values: Values, columns: Columns, order: npt.NDArray[np.int32], batch_size: int, form: str
     ) -> tuple[Values, list[Any]]:
@@ -221,13 +236,13 @@ class JaxProgram(KerasProgram):
 
     def _step(self, numbers: Values, values: Values, columns: Columns) -> tuple[Values, Any]:
         """One optimizer step on one batch: the new values, and the loss before it."""
-        count = len(self.model.variables)
+        count = len(self.whole.variables)
 
         def forward(weights: Values) -> tuple[Any, tuple[Any, Values]]:
             x, y, row_weights = self.arguments(*columns)
             with self._scope(_replaced(values, self._trainable, weights)) as scope:
                 loss = self.model.compute_loss(x, y, self.model(x, training=True), row_weights, training=True)
-                after = [scope.get_current_value(variable) for variable in self.model.variables]
+                after = [scope.get_current_value(variable) for variable in self.whole.variables]
                 return self.optimizer.scale_loss(loss), (loss, after)
 
         weights = [values[position] for position in self._trainable]

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.models import keras_model
+from cerebro_trainer.models import fronts, keras_model
 from cerebro_trainer.models.differentiable import differentiable
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
@@ -39,8 +39,11 @@ class KerasProgram(Program):
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
         self._node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
-        self.model = keras_model.build(self._node)
-        parts = compiled(spec, keras_model.output_names(self.model))
+        self.whole = keras_model.build(self._node)
+        """The network; `model` is what of it is run: what lies behind the cut, if there is one."""
+        at = None if spec.cut is None else fronts.cut_at(self.whole, spec.cut)
+        self.model = self.whole if at is None else keras_model.guarded(lambda: fronts.rest(self.whole, at))
+        parts = compiled(spec, keras_model.output_names(self.whole))
         outputs = tuple(
             Output(tuple(output.shape[1:]), target.classes, indices)
             for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
@@ -48,13 +51,15 @@ class KerasProgram(Program):
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
         self.interface = Interface(shapes, outputs, keras_model.vocabularies(self.model))
         self._compile(parts)
-        self.trainable = bool(self.model.trainable_variables)
+        self.trained: list[Any] = list(self.whole.trainable_variables)
+        """Those that the optimizer changes, in its order, which is that of the whole network."""
+        self.trainable = bool(self.trained)
         self.optimizer: Any = self.model.optimizer
-        self.optimizer.build(self.model.trainable_variables)
-        self.variables: list[Any] = [*self.model.variables, *self.optimizer.variables]
+        self.optimizer.build(self.trained)
+        self.variables: list[Any] = [*self.whole.variables, *self.optimizer.variables]
         """All variables that make up a state, in its order."""
         self._regularizers = [_number(value) for value in spec.split.regularizers]
-        attach(self._regularizers, self.model.variables)
+        attach(self._regularizers, self.whole.variables)
         self._hyperparameters = self._lifted(spec.split.hyperparameters)
         self._set: list[float] = []
         self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
@@ -64,6 +69,7 @@ class KerasProgram(Program):
         self._widest = keras_model.widest(self.model)
         self._renewed: tuple[int, dict[int, Array]] | None = None
         self._explained: tuple[keras.Model, Way] | None = None
+        self._fronts: dict[str, Callable[[list[Array]], Array]] = {}
 
     def _compile(self, parts: Compiled) -> None:
         optimizer = parts.optimizer
@@ -106,7 +112,7 @@ class KerasProgram(Program):
         return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def renew(self, seed: int) -> None:
-        count, weights = len(self.model.variables), set(self.layout.weights)
+        count, weights = len(self.whole.variables), set(self.layout.weights)
         # A model is built for a state once: that takes a tenth of a second, and there are few such seeds.
         if weights != set(range(count)) and (self._renewed is None or self._renewed[0] != seed):
             fresh = self.initial(seed)
@@ -197,6 +203,26 @@ class KerasProgram(Program):
         """Rows per batch of prediction; depends on the shapes of a row alone."""
         return max(self.evaluation_batch(inputs), min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest))
 
+    def cuts(self) -> list[dict[str, object]]:
+        return [
+            {"layer": cut.layer, "shape": cut.shape, "flops": cut.flops, "digest": fronts.digest(cut, self.value)}
+            for cut in fronts.cuts(self.whole)
+        ]
+
+    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
+        return [fronts.described(self.whole, fronts.cut_at(self.whole, layer)) for layer in layers]
+
+    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
+        fitted = self.interface.fit_inputs(inputs)
+        if layer not in self._fronts:
+            cut = fronts.cut_at(self.whole, layer)
+            self._fronts[layer] = self.forward(keras_model.guarded(lambda: fronts.front(self.whole, cut)))
+        return self._fronts[layer](fitted)
+
+    @abstractmethod
+    def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+        """What computes the one output of a model that has some of the layers of this one, as float32."""
+
     def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
         fitted = self.interface.fit_inputs(inputs)
         rows, size = len(fitted[0]), self.evaluation_batch(fitted)
@@ -232,7 +258,7 @@ class KerasProgram(Program):
             way = Way(head, self.gradient(found.tail), found.whole, found.other, found.beside)
             self._explained = found.model, way
         model, way = self._explained
-        for variable, value in zip(model.variables, self.model.variables, strict=True):
+        for variable, value in zip(model.variables, self.whole.variables, strict=True):
             variable.assign(value)
         return way
 
@@ -267,9 +293,9 @@ class KerasProgram(Program):
         return Layout(
             shapes=tuple(tuple(variable.shape) for variable in self.variables),
             dtypes=tuple(np.asarray(variable).dtype.name for variable in self.variables),
-            weights=tuple(positions[id(weight)] for weight in self.model.weights),
-            trainable=tuple(positions[id(weight)] for weight in self.model.trainable_weights),
-            paths=tuple(weight.path for weight in self.model.weights),
+            weights=tuple(positions[id(weight)] for weight in self.whole.weights),
+            trainable=tuple(positions[id(weight)] for weight in self.whole.trainable_weights),
+            paths=tuple(weight.path for weight in self.whole.weights),
             architecture=self.spec.architecture_hash,
             optimizer=type(self.optimizer).__name__,
             framework=framework,

@@ -147,6 +147,18 @@ class Program(ABC):
         Of several units that of each row which is the largest. A patch is covered by zeros.
         """
 
+    @abstractmethod
+    def cuts(self) -> list[dict[str, object]]:
+        """Where the network can be cut: `layer`, `shape` of what it gives, `flops` to come there, and a `digest`."""
+
+    @abstractmethod
+    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
+        """What leads to each of these layers: its `architecture`, and where its `weights` are among the flat ones."""
+
+    @abstractmethod
+    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
+        """What the layer of a cut gives for input arrays of shape (rows, ...), as float32."""
+
     def board(self, folder: str) -> Board:
         """What writes there for TensorBoard; ConfigError where the framework has nothing that does."""
         raise ConfigError(

@@ -154,6 +154,21 @@ class TensorflowProgram(KerasProgram):
         graph = tf.function(computed, autograph=False, reduce_retracing=True)
         return lambda *given: [array.numpy() for array in graph(*given)]
 
+    def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
+        graph = tf.function(
+            lambda arrays: tf.cast(model(packed(arrays), training=False), tf.float32),
+            autograph=False,
+            input_signature=[inputs],
+        )
+
+        def computed(arrays: list[Array]) -> Array:
+            batch = self.evaluation_batch(arrays)
+            starts = range(0, len(arrays[0]), batch)
+            return np.concatenate([graph([array[at : at + batch] for array in arrays]).numpy() for at in starts])
+
+        return computed
+
     def board(self, folder: str) -> EventFiles:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
@@ -192,10 +207,9 @@ class TensorflowProgram(KerasProgram):
         with tf.GradientTape() as tape:
             loss = self.model.compute_loss(x, y, self.model(x, training=True), weights, training=True)
             scaled = self.optimizer.scale_loss(loss)
-        variables = self.model.trainable_variables
-        gradients = tape.gradient(scaled, variables)
+        gradients = tape.gradient(scaled, self.trained)
         with self.one_rate():
-            self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            self.optimizer.apply_gradients(zip(gradients, self.trained, strict=True))
         return loss
 
     def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> Any:

@@ -107,7 +107,7 @@ def dump(values: Sequence[Array], layout: Layout, progress: Progress, chunk_byte
     """
     chunk: list[memoryview] = []
     room = chunk_bytes
-    for piece in (memoryview(_header(layout, progress)), *(_bytes_of(values[position]) for position in layout.order)):
+    for piece in (memoryview(_header(layout, progress)), *(bytes_of(values[position]) for position in layout.order)):
         while piece:
             chunk.append(piece[:room])
             piece = piece[room:]
@@ -217,7 +217,7 @@ def _read_tensors(
         position = wanted[entry.name]
         _check(position, entry, layout)
         array = np.empty(layout.shapes[position], layout.dtypes[position])
-        yield from stream.fill(_bytes_of(array))
+        yield from stream.fill(bytes_of(array))
         assign(position, array)
 
 
@@ -235,7 +235,7 @@ def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
     try:
         for position in layout.weights:
             array = np.empty(layout.shapes[position], "<f4")
-            yield from stream.fill(_bytes_of(array))
+            yield from stream.fill(bytes_of(array))
             assign(position, array.astype(layout.dtypes[position], copy=False))
         yield from stream.rest()
     except EOFError:
@@ -336,7 +336,8 @@ def _check(position: int, entry: Entry, layout: Layout) -> None:
         raise damaged(f"tensor {entry.name} has {entry.end - entry.begin} bytes, expected {layout.sizes[position]}")
 
 
-def _bytes_of(array: Array) -> memoryview:
+def bytes_of(array: Array) -> memoryview:
+    """The values of an array, one after another, without a copy where they lie so."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 

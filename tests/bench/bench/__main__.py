@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, groups, must, place, quality, search_job, searching, sharing, tables
+from bench import document, features, groups, must, place, quality, search_job, searching, sharing, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -15,9 +15,9 @@ from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
-MUST, QUALITY, SEARCHES, JOB, GROUPS = "must", "quality", "searches", "search-job", "groups"
+MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
 SHARING = "sharing"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, SHARING)
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING)
 
 
 def main() -> None:
@@ -50,6 +50,8 @@ def main() -> None:
             tell(asked.scale, GROUPS, groups.measured(at, say))
         if SHARING in asked.only:
             tell(asked.scale, SHARING, sharing.measured(at, say))
+        if FEATURES in asked.only:
+            tell(asked.scale, FEATURES, features.measured(at, asked.scale, asked.repeats, say))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:

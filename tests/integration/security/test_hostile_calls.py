@@ -373,6 +373,9 @@ NEED_NO_TRAINER = (
     "attribution_blocks",
     "version_importance",
     "owns_run",
+    "enter_queue",
+    "take_places",
+    "used_places",
     "may_act",
 )
 

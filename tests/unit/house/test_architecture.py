@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cerebro_plpy.calls.automl_arguments import AutomlArguments
+from cerebro_plpy.calls.explore_layers import Exploration
 from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.configs.spec import FitArguments
@@ -27,7 +28,7 @@ FIT = [each.name for each in fields(FitArguments)]
 TRAIN = [each.name for each in fields(TrainArguments)]
 TAKEN = {
     "automl": [each.name for each in fields(AutomlArguments)], "fit_one_model": [*signature(single_model).parameters],
-    "train": TRAIN, "plan_train": TRAIN,
+    "train": TRAIN, "plan_train": TRAIN, "explore_layers": [each.name for each in fields(Exploration)],
 }  # fmt: skip
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",

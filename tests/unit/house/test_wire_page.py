@@ -111,7 +111,7 @@ def has_type(value: Any, kind: str) -> bool:
     if kind.startswith("`"):
         described = OBJECTS[kind.strip("`")]
         return value.keys() == described.keys() and all(has_type(value[name], f.type) for name, f in described.items())
-    types: dict[str, Any] = {"text": str, "integer": int, "number": (int, float), "boolean": bool}
+    types: dict[str, Any] = {"text": str, "integer": int, "number": (int, float), "boolean": bool, "json": dict}
     return isinstance(value, types[kind])
 
 
@@ -162,6 +162,15 @@ class Still(Program):
     def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
         rows = len(inputs[0])
         return Attributions(np.zeros((rows, len(columns))), np.zeros(rows), np.zeros((rows, len(patches))))
+
+    def cuts(self) -> list[dict[str, object]]:
+        return [{"layer": "hidden", "shape": (2,), "flops": 1, "digest": "d"}]
+
+    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
+        return [{"layer": layer, "shape": (2,), "architecture": {}, "weights": [[0, 2]]} for layer in layers]
+
+    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
+        return np.zeros((len(inputs[0]), 2), np.float32)
 
     def board(self, folder: str) -> Any:
         return Board()
@@ -226,6 +235,7 @@ def header_of(header: Header, seen: dict[str, set[str]] | None) -> Header:
 PROGRAM = {
     "architecture": {"class_name": "Sequential"}, "compile": {"optimizer": {"class_name": "sgd"}},
     "targets": [{"kind": "onehot", "classes": 2}, {"kind": "float"}], "dtype_policy": "float32", "sources": {"f": ""},
+    "cut": "hidden",
 }  # fmt: skip
 BARE: Header = {"architecture": {}, "compile": {}, "targets": []}
 ARRAYS = [{"role": "x", "dtype": "float32", "shape": [2, 1]}, {"role": "y", "dtype": "int16", "shape": [2, 1]}]
@@ -315,6 +325,9 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("predict"), predicted({"kind": "prob"}, lengths=[48]), predicted({"kind": "top", "n": 1}),
         predicted({"kind": "threshold", "threshold": 0.5}), FINISH,
     ],
+    "cuts": [begun("cuts", datasets=[]), FINISH],
+    "fronts": [begun("fronts", datasets=[], layers=["hidden"]), FINISH],
+    "features": [begun("predict"), ask("features", bytes(8), layer="hidden", buffer_id=0, arrays=ARRAYS[:1])],
     "tell": [
         begun("predict"),
         ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"], lengths=[48]),
@@ -462,7 +475,7 @@ def test_a_trainer_looks_at_the_fields_of_the_page() -> None:
     asked = {name: named - {"do"} for name, named in seen.items()}
     inside = {name: set(described) for name, described in {**REQUESTS, **OBJECTS}.items() if name in asked}
     assert asked == inside
-    assert set(OBJECTS) - set(asked) == {"evaluation", "loss_and_metrics"}, "those of answers"
+    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics"}, "those of answers"
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)

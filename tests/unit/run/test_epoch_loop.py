@@ -36,7 +36,7 @@ from cerebro_plpy.hopping.patience import Patience
 from cerebro_plpy.hopping.rules import Asha, Decision, Median, Room, Rule, Stepwise
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
 from cerebro_plpy.platform.protocol import (
     BestState,
@@ -385,6 +385,12 @@ class Unreliable:
 
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         raise NotImplementedError("what runs go on from is looked at before there is an epoch loop")
+
+    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        raise NotImplementedError
+
+    def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
+        raise NotImplementedError
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
         raise NotImplementedError("ensembles are made of what an epoch loop has come to")

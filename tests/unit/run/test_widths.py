@@ -28,6 +28,7 @@ def request(**more: Any) -> Any:
             "validation": SimpleNamespace(decoded_bytes=20),
             "configs": [config(1, 9), config(2, 1)],
             "architectures": {1: SimpleNamespace(json="[]")},
+            "features": {},
             "workers": 2,
             "gpus": (),
             "backends": {1: "tensorflow", 2: "tensorflow"},

@@ -23,7 +23,7 @@ FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND 
 
 -- name: recorded_configs
 SELECT c.mst_key, c.backend, c.warm_started_from, c.source, c.model_id, c.compile_params, c.fit_params, c.warm_started_visits,
-       c.status
+       c.status, c.cut
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: recorded_endings
@@ -63,6 +63,16 @@ UPDATE cerebro.run_log r SET software = r.software || %s::jsonb WHERE r.run_id =
 -- name: backends
 UPDATE cerebro.config_log c SET backend = b.value FROM pg_catalog.json_each_text(%s::json) b
 WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
+
+-- name: cuts
+UPDATE cerebro.config_log c SET cut = b.value FROM pg_catalog.json_each_text(%s::json) b
+WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
+
+-- name: features_table
+-- One that is there already is of an earlier attempt.
+DROP TABLE IF EXISTS {features};
+{table};
+SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 
 -- name: state_table
 -- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.
@@ -308,7 +318,7 @@ SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
-       c.warm_started_from, c.warm_started_visits, c.source, c.point::text AS point, c.template, c.params::text AS params, c.group_value,
+       c.warm_started_from, c.warm_started_visits, c.source, c.point::text AS point, c.template, c.params::text AS params, c.group_value, c.cut,
        EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 

@@ -32,6 +32,15 @@ ORDER BY p.buffer_id, p.number, p.start OFFSET 0
 -- name: some_buffers
  AND t.buffer_id = ANY (%s::integer[])
 
+-- name: features_store
+-- What a layer gives for the rows of a partition, buffer by buffer, with their targets and weights as they are.
+INSERT INTO {features} (__dist_key__, buffer_id, {names})
+SELECT %s::integer, b.buffer_id,
+       cerebro.buffer_features(pg_catalog.json_build_object('layer', %s::text, 'buffer_id', b.buffer_id,
+                                                            'shapes', pg_catalog.json_build_array({shapes})), ARRAY[{inputs}]),
+       b.s1[1] || %s::integer[]{others}
+FROM (SELECT t.buffer_id, {columns} FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) b
+
 -- name: visit_begin
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind)
 VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running', %s::integer, %s::text)
