@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, groups, must, place, quality, search_job, searching, tables
+from bench import document, estimates, groups, must, place, quality, search_job, searching, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -15,8 +15,10 @@ from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
-MUST, QUALITY, SEARCHES, JOB, GROUPS = "must", "quality", "searches", "search-job", "groups"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS)
+MUST, QUALITY, SEARCHES, JOB, GROUPS, ESTIMATES = "must", "quality", "searches", "search-job", "groups", "estimates"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, ESTIMATES)
+PLANNED = 5
+"""Estimates of each workload."""
 
 
 def main() -> None:
@@ -47,6 +49,9 @@ def main() -> None:
             tell(asked.scale, JOB, search_job.report(found, asked.scale))
         if GROUPS in asked.only:
             tell(asked.scale, GROUPS, groups.measured(at, say))
+        if ESTIMATES in asked.only:
+            planned = estimates.measured(at, [*WORKLOADS.values()], asked.scale, PLANNED, say)
+            tell(asked.scale, ESTIMATES, estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:

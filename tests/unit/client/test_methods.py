@@ -83,6 +83,8 @@ def call_everything(session: cerebro_db.Session) -> None:
         session.fit_one("a", "b", "c", 1, {}, {}, 1, progress=False, **options(arguments.FitOneOptions))
     session.automl("a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions))
     session.hyperband_schedule("a", 9, **options(arguments.ScheduleOptions))
+    session.plan_fit("a", "b", 1, format="json", **options(arguments.PlanFitOptions))
+    session.plan_of(1, "json")
     session.submit("a", "b", "c", 1, **options(arguments.FitOptions))
     session.submit_call("a", {"b": 1})
     session.wait(1)
