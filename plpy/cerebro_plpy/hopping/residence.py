@@ -17,14 +17,14 @@ from cerebro_plpy.hopping.tours import NOBODY, Policy, Reaches, tour_from
 NOTHING: Mapping[int, Collection[object]] = {}
 
 
-class Prices(NamedTuple):
+class Durations(NamedTuple):
     """Seconds of a visit by mst_key, and of compilation by program, as far as they are known."""
 
     visits: Mapping[int, float] = {}
     compilations: Mapping[object, float] = {}
 
 
-UNKNOWN = Prices()
+UNKNOWN = Durations()
 
 
 class Residence:
@@ -41,10 +41,10 @@ class Residence:
         self,
         programs: Mapping[int, object] | None = None,
         compiled: Mapping[int, Collection[object]] = NOTHING,
-        prices: Prices = UNKNOWN,
+        durations: Durations = UNKNOWN,
     ) -> None:
         """`compiled` are programs that workers have from earlier runs."""
-        self._programs, self._prices = programs, prices
+        self._programs, self._durations = programs, durations
         self._homes: dict[int, int] = {}
         self._compiled: dict[object, set[int]] = {}  # the workers that have a program
         for worker, found in compiled.items():
@@ -100,10 +100,10 @@ class Residence:
 
     def _left(self, plan: Plan, configs: Mapping[int, ConfigProgress], busy: int) -> float:
         """What each of so many workers has still to do, in seconds, if they share it evenly."""
-        if not self._prices.compilations:
+        if not self._durations.compilations:
             return 0.0
         visits = ((remaining_visits(plan, each).train, key) for key, each in configs.items())
-        return sum(count * self._prices.visits.get(key, 0.0) for count, key in visits) / max(1, busy)
+        return sum(count * self._durations.visits.get(key, 0.0) for count, key in visits) / max(1, busy)
 
     def _pays(self, worker: int, mst_key: int, left: float) -> bool:
         """Whether a worker may begin with a config where so much is left: it may lack what others have compiled."""
@@ -111,7 +111,7 @@ class Residence:
             return True
         program = self._programs[mst_key]
         having = self._compiled.get(program, ())
-        return not having or worker in having or self._prices.compilations.get(program, 0.0) <= left
+        return not having or worker in having or self._durations.compilations.get(program, 0.0) <= left
 
     def _settle(self, mst_key: int, worker: int) -> None:
         self._homes[mst_key] = worker
@@ -138,7 +138,7 @@ class Residence:
 
 
 def of_schedule(
-    schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]], prices: Prices
+    schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]], durations: Durations
 ) -> Residence:
     """How configs stay by a schedule of that name, where these programs are for them and workers have compiled some."""
-    return Residence() if schedule == FOREMOST else Residence(programs, compiled, prices)
+    return Residence() if schedule == FOREMOST else Residence(programs, compiled, durations)

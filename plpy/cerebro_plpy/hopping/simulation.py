@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.hopping import residence, schedule, tours
 from cerebro_plpy.hopping.policies import FOREMOST, LONGEST, front, policy_of
-from cerebro_plpy.hopping.residence import Prices
+from cerebro_plpy.hopping.residence import Durations
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.hopping.tours import Reach
 from cerebro_plpy.records import dataclass, field, replace
@@ -58,10 +58,10 @@ class Case:
         return len({*self.plan.workers.values()})
 
     @property
-    def prices(self) -> Prices:
+    def durations(self) -> Durations:
         """What decides whether a worker compiles what others have."""
         costs = self.costs.items()
-        return Prices({key: each.train for key, each in costs}, {each.program: each.compile for _, each in costs})
+        return Durations({key: each.train for key, each in costs}, {each.program: each.compile for _, each in costs})
 
     @property
     def visits(self) -> int:
@@ -160,7 +160,7 @@ class _Run:
         programs = {key: cost.program for key, cost in case.costs.items()}
         self._programs = programs
         self._residence = (
-            residence.of_schedule(case.schedule, programs, case.compiled, case.prices) if case.stays else None
+            residence.of_schedule(case.schedule, programs, case.compiled, case.durations) if case.stays else None
         )
         self._progress = {key: schedule.start(case.plan, key) for key in case.costs}
         self._idle = {*case.plan.workers.values()}

@@ -131,8 +131,8 @@ def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[
     they hop. `programs` are what is compiled for each."""
     if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
         return None
-    prices = request.plan.prices if request.plan else UNKNOWN
-    return of_schedule(request.spec.schedule, programs, compiled(workers), prices)
+    durations = request.plan.durations if request.plan else UNKNOWN
+    return of_schedule(request.spec.schedule, programs, compiled(workers), durations)
 
 
 def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
