@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
+from statistics import median, median_low
 from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.configs.config import Config
@@ -271,15 +271,14 @@ def at_width(programs: Sequence[Program], threads: int, elsewhere: Elsewhere) ->
 
 def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
     """The plan with what runs of the same work took beside what is known of their visits, and how far their times lie
-    apart; of these runs, those whose trainers had compiled most nearly as much before."""
+    apart. Of two the lower: what is odd takes longer."""
     if plan.chosen.seconds is None:
         return plan
     alike = [each for each in earlier if each.plan.work == plan.work and each.plan.chosen.name == plan.chosen.name]
-    nearest = min((abs(ready(each.plan) - ready(plan)) for each in alike), default=0)
-    rests = [rest(plan, each) for each in alike if abs(ready(each.plan) - ready(plan)) == nearest]
+    rests = [rest(plan, each) for each in alike]
     if not rests:
         return plan
-    plan = replace(plan, beside=median(rests))
+    plan = replace(plan, beside=median_low(rests))
     apart = [abs(each - plan.beside) / max(plan.seconds or 0.0, SHORTEST) for each in rests]
     known = [each.spread for each in plan.programs if each.spread is not None]
     return replace(plan, error=median(apart) if len(apart) > 2 else max([*known, *apart]))
