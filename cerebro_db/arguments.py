@@ -155,6 +155,24 @@ class FitOptions(TrainingOptions, total=False):
     feature_budget: int
 
 
+class PlanFitOptions(TypedDict, total=False):
+    """Of cerebro.plan_fit: those of madlib_fit_multiple_model that decide how it is executed."""
+
+    use_gpus: bool
+    validation_table: str
+    metrics_compute_frequency: int
+    seed: int
+    schedule: str
+    workers: int
+    replay_run: int
+    training_metrics: bool
+    dtype_policy: str
+    backend: str
+    max_runtime: timedelta
+    search: str
+    search_params: Mapping[str, int]
+
+
 class FitOneOptions(TrainingOptions, total=False):
     """Of madlib_fit."""
 

@@ -34,6 +34,7 @@ from cerebro_db.driver import Notice, engine_for, log
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
 from cerebro_db.options import options_of
+from cerebro_db.plans import Plans
 from cerebro_db.preparation import Preparation
 from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
@@ -58,7 +59,7 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
 
 
-class Session(Preparation, NamedModels, Administration, Exports, Steering):
+class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
     time in one database session, and each commits; what is read comes through the engine.
 

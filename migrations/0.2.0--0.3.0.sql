@@ -56,6 +56,8 @@ ALTER TABLE cerebro.run_log ADD COLUMN trainer_seconds double precision,
     ADD COLUMN gpu_seconds double precision,
     ADD COLUMN read_bytes bigint,
     ADD COLUMN peak_memory_bytes bigint;
+ALTER TABLE cerebro.run_log ADD COLUMN plan jsonb;
+COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its trainers had started: see cerebro.plan_of; NULL where nobody asked';
 COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
 ALTER TABLE cerebro.visit ADD COLUMN trainer_seconds double precision,
@@ -89,7 +91,7 @@ BEGIN
         WHERE c.oid = 'cerebro.run_log'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs,'
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs, plan,'
                                   ' trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'

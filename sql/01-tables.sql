@@ -45,7 +45,8 @@ CREATE TABLE cerebro.run_log (
     backend_seconds double precision,
     gpu_seconds double precision,
     read_bytes bigint,
-    peak_memory_bytes bigint
+    peak_memory_bytes bigint,
+    plan       jsonb
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
@@ -56,6 +57,7 @@ COMMENT ON COLUMN cerebro.run_log.rank_metric IS 'the metric by which they are r
 COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is better';
 COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
+COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its trainers had started: see cerebro.plan_of; NULL where nobody asked';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 -- Written by functions of the extension alone: nobody takes more than there is.

@@ -45,12 +45,12 @@ UNGROUPED: Mapping[str, GroupPlace] = {}
 
 class Call(NamedTuple):
     """A fit call: its arguments, what was checked of them, and the tables that it names; the output is still to be, and
-    for a call of AutoML (`search`) the model selection table, too."""
+    for a call of AutoML (`search`) the model selection table, too. One that is only planned has no output."""
 
     arguments: FitArguments
     course: Course
     inputs: Inputs
-    output: Relation
+    output: Relation | None
     version: str
     search: SearchSpec | None = None
 
@@ -101,7 +101,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         ranking=messages.ranking_of(whole, data.validation is not None, loss=bool(call.search)),
         version=call.version,
         functions=functions_of(whole),
-        tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items()},
+        tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items() if r},
         epochs_before=basis.epochs_before,
         search=call.search,
         earlier_trials=models.drawing.earlier if models.drawing else (),

@@ -23,6 +23,7 @@ from cerebro_plpy.calls.aim import (
     workload,
 )
 from cerebro_plpy.calls.grouping import entries
+from cerebro_plpy.calls.guessed_plan import STATE_BYTES, guessed
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
@@ -48,11 +49,12 @@ from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import FLOAT_BYTES
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict
+from cerebro_plpy.run import plan_tree
 
 MODULE = "plan"
-STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
 MISSING = {True: "; where it is missing is an input of its own", False: ""}
 MOST_SHOWN = 10  # of the values of a category, or of classes
 UNSHOWN = ("column", "reason", "rarity")
@@ -76,6 +78,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
         *_columns(table),
         *_configurations(templates_of(aim, table), tried),
         *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
+        *_execution(guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])),
     )
     return [{**row, "data": json.dumps(row["data"])} for row in rows]
 
@@ -192,6 +195,14 @@ def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
     yield _row("effort", "time", f"about {effort.seconds:.0f} s of training", where, {"seconds": effort.seconds})
     said = f"about {disk / 1e6:.0f} MB"
     yield _row("effort", "disk", said, "packed rows, and states of all configurations", {"bytes": disk})
+
+
+def _execution(plan: RunPlan) -> Iterator[Row]:
+    """The plan of the run, one line a row, the whole of it with the first."""
+    tree = plan_tree.tree(plan, {})
+    (whole,) = plan_tree.written(tree, plan_tree.JSON)
+    for number, line in enumerate(plan_tree.written(tree, plan_tree.TEXT), 1):
+        yield _row("execution", str(number), line, data=json.loads(whole)[0] if number == 1 else None)
 
 
 def _disk(tried: Sequence[Proposal], load: Workload, table: RawTable) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
@@ -196,6 +196,20 @@ def fixed_order(
         return replay(recorded)
     named = {"rotation": rotation, FOREMOST: foremost}.get(schedule)
     return named(mst_keys, segments) if named else None
+
+
+def policy_of(
+    schedule: str,
+    mst_keys: Iterable[int],
+    segments: Sequence[int],
+    recorded: Mapping[tuple[int, int], Sequence[int]],
+    seconds: Mapping[int, float],
+    programs: Mapping[int, object],
+) -> Policy:
+    """The policy of a schedule by its name, where a visit of each config takes so many seconds, as far as that is
+    known, and these programs are compiled for them."""
+    fixed = fixed_order(schedule, list(mst_keys), segments, recorded)
+    return fixed or Longest.of_training(seconds, programs)
 
 
 def _ring(segments: Sequence[int], index: int) -> tuple[int, ...]:

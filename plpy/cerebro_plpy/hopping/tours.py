@@ -5,11 +5,16 @@ Configs that failed or were stopped are left out of the mapping given to `choose
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional, Protocol
 
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit, begin, next_stage
 from cerebro_plpy.records import replace
+
+HOPS = 4.0
+"""Visits that are shorter than a hop train together for as long as so many."""
+SHORTEST = 1e-6
 
 
 class Reach(NamedTuple):
@@ -86,6 +91,18 @@ def choose(
         if not segments:
             break
     return tuple(chosen)
+
+
+def together(visit: float, evaluation: float | None, hop: float, wait: float) -> Reach:
+    """How far tours are to go, where a visit and an evaluation take so long, what is around a tour takes a `hop`,
+    and what is trained may `wait` so long until it is stored. An evaluation belongs to them where they are several.
+
+    >>> together(1.0, None, 0.1, 0.0), together(0.01, None, 0.1, 0.0), together(1.0, 1.5, 0.1, 5.0)
+    (Reach(visits=1, evaluations=0), Reach(visits=40, evaluations=1), Reach(visits=2, evaluations=2))
+    """
+    hops = HOPS * hop if visit < hop else 0.0
+    visits = math.floor(max(wait, hops) / max(visit + (evaluation or 0.0), SHORTEST))
+    return Reach(1) if visits <= 1 else Reach(visits, 1 if evaluation is None else visits)
 
 
 def _near(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list[int]:

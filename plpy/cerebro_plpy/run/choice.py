@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.hopping import tours
-from cerebro_plpy.hopping.policies import FOREMOST, Longest, Prioritised, fixed_order, front
+from cerebro_plpy.hopping.policies import FOREMOST, Prioritised, front, policy_of
 from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.hopping.tours import Policy, Reach
@@ -103,8 +103,7 @@ class Choice:
 
     def _policy(self, plan: Plan) -> Policy:
         name, recorded = self._request.spec.schedule, self._request.repeat.orders
-        if fixed := fixed_order(name, list(self._training), plan.segments, recorded):
-            return fixed
         programs = {key: each.compilation for key, each in self._training.items()}
-        seconds = {key: each.seconds / each.visits for key, each in self._training.items() if each.visits}
-        return Longest.of_training(seconds, programs)
+        measured = {key: each.seconds / each.visits for key, each in self._training.items() if each.visits}
+        seconds = {**(self._request.plan.visit_seconds if self._request.plan else {}), **measured}
+        return policy_of(name, self._training, plan.segments, recorded, seconds, programs)

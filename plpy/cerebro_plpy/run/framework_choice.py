@@ -7,8 +7,8 @@ trainer of each framework that is installed. What was measured serves the run, t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import drive
@@ -65,20 +65,26 @@ class Probe(NamedTuple):
     worker: Worker
     log: RunLog
 
+    def timed(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
+        """What a trainer says of a configuration that would train so many rows; None where it cannot train it."""
+        worker, log = self.worker, self.log
+        segment = request.source.segments[0]
+        visit = Visit(1, config.mst_key, segment, "train")
+        attempt = visits.Attempt(1, 1, rows, {}, 1)
+        first = visits.initial_state(request, config, log.run_id)
+        job = replace(visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time")
+        try:
+            done = drive(worker.session, self.visits.probe(worker, Dataset(request.source, segment), first, job))
+        except ConfigFailure:
+            return None  # the run says why, if no framework can
+        program, trainer = digest(visits.program(request, config)), worker.memory
+        log.add_timings(Situation(trainer.machine, program, config.fit.batch_size, trainer.threads), done["timings"])
+        return done
+
 
 def _seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> float:
     """What so many rows would take on the framework of a worker; infinite where it cannot train the configuration."""
-    worker, log = probe.worker, probe.log
-    segment = request.source.segments[0]
-    visit = Visit(1, config.mst_key, segment, "train")
-    attempt = visits.Attempt(1, 1, rows, {}, 1)
-    first = visits.initial_state(request, config, log.run_id)
-    job = replace(visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time")
-    try:
-        done = drive(worker.session, probe.visits.probe(worker, Dataset(request.source, segment), first, job))
-    except ConfigFailure:
-        return math.inf  # the run says why, if no framework can
-    program, trainer = digest(visits.program(request, config)), worker.memory
-    log.add_timings(Situation(trainer.machine, program, config.fit.batch_size, trainer.threads), done["timings"])
-    per_row = done["seconds_per_row"]
-    return math.inf if per_row is None else per_row * rows + done["compile_seconds"]
+    done = probe.timed(request, config, rows)
+    if done is None or done["seconds_per_row"] is None:
+        return math.inf
+    return float(done["seconds_per_row"] * rows + done["compile_seconds"])

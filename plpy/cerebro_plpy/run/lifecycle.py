@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
+from cerebro_plpy.hopping.plans import RunPlan
+from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import messages, warm_states
+from cerebro_plpy.run import foresight, messages, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.frozen_features import Site, with_features
@@ -73,7 +75,8 @@ def train(
         crew = start(workplace, request, places.held)
         request, workers = choose_frameworks(workplace, request, crew, log)
         trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
-        log.software({"cerebro_db": request.spec.version, **trainers})
+        request = replace(request, plan=foreseen(workplace, request, workers, time.monotonic() - began))
+        log.software({"cerebro_db": request.spec.version, **trainers}, request.plan)
         if not interrupted:
             warm_states.check(workplace, request, replace(crew, workers=workers))
         request = with_features(Site(workplace, replace(crew, workers=workers), log), request, past)
@@ -97,6 +100,12 @@ def train(
     if not (workplace.local or db.in_procedure or request.spec.train):
         log.drop_states(keep=[stored.table for stored in orchestrator.states.values()])
     return log.run_id
+
+
+def foreseen(workplace: Workplace, request: FitRequest, workers: Sequence[Worker], begun: float) -> RunPlan | None:
+    """How the run is to go, and what that is expected to take."""
+    trainers = foresight.trainers_of(workplace, request, workers)
+    return foresight.foresee(workplace.control, request, trainers, begun)
 
 
 @contextmanager

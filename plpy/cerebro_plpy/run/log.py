@@ -16,6 +16,7 @@ from cerebro_plpy.configs.points import Point
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure, QueryCanceled, ServerGone
+from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables, statements
@@ -134,9 +135,10 @@ class RunLog:
         """On what layers give configurations are trained, by mst_key."""
         self._control.run(sql("run.cuts"), (json.dumps(chosen), self.run_id))
 
-    def software(self, versions: Mapping[str, str]) -> None:
-        """With these versions it is trained from now on."""
-        self._control.run(sql("run.software"), (json.dumps(versions), self.run_id))
+    def software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
+        """With these versions it is trained from now on, and so it is expected to go."""
+        planned = json.dumps(plan.to_json()) if plan else None
+        self._control.run(sql("run.software"), (json.dumps(versions), planned, self.run_id))
 
     def config_running(self, mst_key: int) -> None:
         """A configuration makes its first visit."""

@@ -10,16 +10,13 @@ import math
 import time
 from collections.abc import Callable, Collection
 
-from cerebro_plpy.hopping.tours import Reach
+from cerebro_plpy.hopping.tours import Reach, together
 from cerebro_plpy.platform.protocol import Trained, Worker
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.tasks import Storing
 from cerebro_plpy.run.timings import Known
 from cerebro_plpy.run.training import ConfigTraining
 
-HOPS = 4.0
-"""Visits that are shorter than a hop train together for as long as so many."""
-SHORTEST = 1e-6
 HELD_BYTES = 64 << 20
 """What the states of a tour may take that its trainer holds because one of them may be the best."""
 
@@ -48,12 +45,8 @@ class Measurements:
         which the same is compiled take as long. An evaluation belongs to them where they are several."""
         if training.compilation not in self._visits or self._hop == math.inf:
             return Reach(1)
-        visit, evaluation = self._visits[training.compilation], self._evaluations.get(training.compilation)
-        hops = HOPS * self._hop if visit < self._hop else 0.0
-        visits = math.floor(max(self._commit_seconds, hops) / max(visit + (evaluation or 0.0), SHORTEST))
-        if visits <= 1:
-            return Reach(1)
-        return Reach(visits, 1 if evaluation is None else visits)
+        known = self._visits[training.compilation], self._evaluations.get(training.compilation)
+        return together(*known, self._hop, self._commit_seconds)
 
     def held(self, training: ConfigTraining) -> int:
         """How many states of a configuration its trainer may hold beside the newest."""

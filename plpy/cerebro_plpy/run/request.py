@@ -14,6 +14,7 @@ from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.hopping.allowance import Allowance
 from cerebro_plpy.hopping.course import Heard
+from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.hopping.rules import Rule
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass, field, replace
@@ -155,8 +156,8 @@ class FitRequest:
     has these. `decided` is what was decided before it was resumed; by then it may have more `epochs` than its call has
     said. A search by `patience` stops those that do not say themselves when they stop. Where buffers hold one group
     each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
-    together. It may cost no more than its `allowance`, if there is one. Configurations of which there are `features`,
-    by mst_key, train on these instead of the rows.
+    together. It may cost no more than its `allowance`, if there is one. Its `plan` is made when its trainers have
+    started. Configurations of which there are `features`, by mst_key, train on these instead of the rows.
     """
 
     spec: Spec
@@ -180,6 +181,7 @@ class FitRequest:
     patience: EarlyStopping | None = None
     groups: Mapping[str, GroupPlace] = field(default_factory=dict)
     block_rows: int | None = None
+    plan: RunPlan | None = None
     epochs: int | None = None
     allowance: Allowance | None = None
     features: Mapping[int, Features] = field(default_factory=dict)

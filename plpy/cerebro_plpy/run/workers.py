@@ -13,7 +13,7 @@ from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.database.dispatch import Dispatcher, Steps
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.hopping.policies import FOREMOST, LONGEST
-from cerebro_plpy.hopping.residence import Residence
+from cerebro_plpy.hopping.residence import UNKNOWN, Residence, of_schedule
 from cerebro_plpy.platform.protocol import Visits, Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import dataclass, replace
@@ -130,11 +130,20 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
 
 
 def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]) -> Residence | None:
-    """How configurations stay with workers, where each of these can serve all segments, and has room for all of their
-    rows; None where they hop. `programs` are what is compiled for each."""
-    room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
-    if request.spec.schedule not in (FOREMOST, LONGEST) or sum(table.decoded_bytes for table in request.tables) > room:
+    """How configurations stay with workers, where they may and the plan of the run does not say otherwise; None where
+    they hop. `programs` are what is compiled for each."""
+    if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
         return None
-    if request.spec.schedule == FOREMOST:
-        return Residence()
-    return Residence(programs, {worker.number: worker.memory.compilations for worker in workers})
+    durations = request.plan.durations if request.plan else UNKNOWN
+    return of_schedule(request.spec.schedule, programs, compiled(workers), durations)
+
+
+def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
+    """Whether each of these workers can serve all segments, and has room for all of their rows."""
+    room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
+    return request.spec.schedule in (FOREMOST, LONGEST) and sum(table.decoded_bytes for table in request.tables) <= room
+
+
+def compiled(workers: Sequence[Worker]) -> dict[int, frozenset[str]]:
+    """What the trainer of each worker has compiled before this run."""
+    return {worker.number: worker.memory.compilations for worker in workers}

@@ -208,6 +208,7 @@ class TimeJob(Job):
             "form": form,
             "timings": {name: timing.as_header() for name, timing in self._forms.measured().items()},
             **self._forms.timing(form).as_header(),
+            "state_bytes": self.program.layout.nbytes,
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, features, groups, must, place, quality, search_job, searching, sharing, tables
+from bench import document, estimates, features, groups, must, place, quality, search_job, searching, sharing, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -16,8 +16,10 @@ from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
 MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
-SHARING = "sharing"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING)
+SHARING, ESTIMATES = "sharing", "estimates"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING, ESTIMATES)
+PLANNED = 5
+"""Estimates of each workload."""
 
 
 def main() -> None:
@@ -52,6 +54,9 @@ def main() -> None:
             tell(asked.scale, SHARING, sharing.measured(at, say))
         if FEATURES in asked.only:
             tell(asked.scale, FEATURES, features.measured(at, asked.scale, asked.repeats, say))
+        if ESTIMATES in asked.only:
+            planned = estimates.measured(at, [*WORKLOADS.values()], asked.scale, PLANNED, say)
+            tell(asked.scale, ESTIMATES, estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:

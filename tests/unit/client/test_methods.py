@@ -84,6 +84,8 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.automl("a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions))
     session.hyperband_schedule("a", 9, **options(arguments.ScheduleOptions))
     session.explore_layers("a", 1, ["b"], "c", 2, hidden=[3], activation="d", seed=4)
+    session.plan_fit("a", "b", 1, format="json", **options(arguments.PlanFitOptions))
+    session.plan_of(1, "json")
     session.submit("a", "b", "c", 1, **options(arguments.FitOptions))
     session.submit_call("a", {"b": 1})
     session.wait(1)

@@ -53,8 +53,8 @@ ORDER = {
     ),
     "cerebro_db": (
         "errors", "libraries", "driver", "records", "record_list", "run_reader", "frames", "arguments", "options",
-        "show", "calls", "export", "model_sources", "preparation", "named_models", "steering", "administration",
-        "session", "server", "check", "console", "dashboard", "demo", "commands", "cli",
+        "show", "calls", "export", "model_sources", "preparation", "named_models", "steering", "plans",
+        "administration", "session", "server", "check", "console", "dashboard", "demo", "commands", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.schedule import Visit
-from cerebro_plpy.hopping.tours import Reach
+from cerebro_plpy.hopping.tours import HOPS, Reach
 from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit
-from cerebro_plpy.run.measurements import HELD_BYTES, HOPS, Measurements
+from cerebro_plpy.run.measurements import HELD_BYTES, Measurements
 from cerebro_plpy.run.tasks import Storing, Visiting
 from cerebro_plpy.run.timings import Timings
 

@@ -58,7 +58,7 @@ FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::te
      AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend, template, params, group_value, segments)
 
 -- name: software
-UPDATE cerebro.run_log r SET software = r.software || %s::jsonb WHERE r.run_id = %s::bigint
+UPDATE cerebro.run_log r SET software = r.software || %s::jsonb, plan = coalesce(r.plan, %s::jsonb) WHERE r.run_id = %s::bigint
 
 -- name: backends
 UPDATE cerebro.config_log c SET backend = b.value FROM pg_catalog.json_each_text(%s::json) b

@@ -1,0 +1,44 @@
+"""Plans of runs, as text in the form of EXPLAIN. One method per SQL function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cerebro_db.arguments import PlanFitOptions, json_options
+from cerebro_db.calls import Calls
+from cerebro_db.options import options_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+
+class Plans:
+    """Methods that tell how a run would go, and how it has gone. With the format 'json' the text is one document."""
+
+    _calls: Calls
+
+    @options_of(PlanFitOptions)
+    def plan_fit(
+        self,
+        source_table: str,
+        model_selection_table: str,
+        num_iterations: int,
+        *,
+        format: str = "text",
+        **options: Unpack[PlanFitOptions],
+    ) -> str:
+        """How `fit` would be executed, and how long that is expected to take: cerebro.plan_fit."""
+        lines = self._calls.rows_of_cerebro(
+            "plan_fit",
+            source_table=source_table,
+            model_selection_table=model_selection_table,
+            num_iterations=num_iterations,
+            format=format,
+            **json_options(options),
+        )
+        return "\n".join(line for (line,) in lines)
+
+    def plan_of(self, run_id: int, format: str = "text") -> str:
+        """The plan of a run beside what happened: cerebro.plan_of."""
+        lines = self._calls.rows_of_cerebro("plan_of", run_id=run_id, format=format)
+        return "\n".join(line for (line,) in lines)

@@ -1,0 +1,42 @@
+"""The functions of sql/58-plans.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call, package_version
+
+
+def plan_fit(
+    plpy: Any,
+    gd: Globals,
+    source_table: str | None,
+    model_selection_table: str | None,
+    num_iterations: int | None,
+    use_gpus: bool | None,
+    validation_table: str | None,
+    metrics_compute_frequency: int | None,
+    seed: int | None,
+    schedule: str | None,
+    workers: int | None,
+    replay_run: int | None,
+    training_metrics: bool | None,
+    dtype_policy: str | None,
+    backend: str | None,
+    max_runtime: str | None,
+    search: str | None,
+    search_params: str | None,
+    format: str | None,
+) -> list[str]:
+    """What a fit call would do."""
+    given = locals()
+    from cerebro_plpy.calls import plan_fit
+
+    return call(plpy, gd, lambda db: plan_fit.plan_fit(db, gd, plan_fit.asked(given), package_version(), format))
+
+
+def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> list[str]:
+    """The plan of a run beside what happened."""
+    from cerebro_plpy.calls import plan_of
+
+    return call(plpy, gd, lambda db: plan_of.plan_of(db, run_id, format))

@@ -1,0 +1,53 @@
+-- name: like_runs
+-- Completed runs with any of these programs, the newest first, as they were planned and with the seconds that they took.
+SELECT r.run_id, r.plan::text, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds
+FROM cerebro.run_log r
+WHERE r.owner = current_user AND r.status = 'completed'
+  AND pg_catalog.jsonb_path_exists(r.plan, '$.programs[*] ? (@.name == $names[*])', pg_catalog.jsonb_build_object('names', %s::text[]))
+ORDER BY r.run_id DESC LIMIT 5
+
+-- name: planned
+SELECT r.run_id, r.status, r.plan::text AS plan, r.epochs, r.segments, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds
+FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+
+-- name: visits
+-- What visits of a run came to, by what is compiled for their configurations: up to so many of each configuration. What
+-- is around training is told apart: where a worker has the program for the first time it compiles; else it reads the
+-- state, unless the visit before was of the same configuration.
+SELECT n.program, count(*) AS visits, sum(n.rows)::double precision AS rows, sum(n.training_seconds) AS training,
+       coalesce(pg_catalog.stddev_samp(n.training_seconds / n.rows) / nullif(avg(n.training_seconds / n.rows), 0), 0) AS spread,
+       max(n.form) AS form, max(n.threads) AS threads, max(n.state_bytes) AS state_bytes,
+       count(*) FILTER (WHERE n.turn > 1) AS later, coalesce(sum(n.around) FILTER (WHERE n.turn > 1), 0) AS around,
+       count(*) FILTER (WHERE n.turn > 1 AND n.moved) AS moves, coalesce(sum(n.around) FILTER (WHERE n.turn > 1 AND n.moved), 0) AS moving,
+       count(*) FILTER (WHERE n.turn = 1) AS firsts, coalesce(sum(n.around) FILTER (WHERE n.turn = 1), 0) AS beginning,
+       count(n.state_bytes) AS stores, coalesce(sum(n.storing) FILTER (WHERE n.state_bytes IS NOT NULL), 0) AS storing,
+       coalesce(sum(n.state_bytes), 0)::double precision AS stored_bytes
+FROM (SELECT m.*, row_number() OVER (PARTITION BY m.worker_pid, m.program ORDER BY m.started_at) AS turn,
+             lag(m.mst_key) OVER (PARTITION BY m.worker_pid ORDER BY m.started_at) IS DISTINCT FROM m.mst_key AS moved
+      FROM (SELECT p.value AS program, v.mst_key, v.worker_pid, v.started_at, v.rows, v.training_seconds, v.form, v.threads, v.state_bytes,
+                   greatest(0, extract(epoch FROM v.ended_at - v.started_at)::double precision - v.training_seconds) AS around,
+                   greatest(0, extract(epoch FROM v.stored_at - v.ended_at)::double precision) AS storing
+            FROM cerebro.visit v JOIN pg_catalog.json_each_text(%s::json) p ON p.key::integer = v.mst_key
+            WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' AND v.visit_no <= %s::integer AND v.rows > 0) m) n
+GROUP BY n.program
+
+-- name: evaluations
+SELECT p.value AS program, count(*) AS visits, coalesce(sum(e.rows), 0)::double precision AS rows,
+       coalesce(sum(extract(epoch FROM e.ended_at - e.started_at)), 0)::double precision AS seconds
+FROM cerebro.evaluation e JOIN pg_catalog.json_each_text(%s::json) p ON p.key::integer = e.mst_key
+WHERE e.run_id = %s::bigint AND e.status = 'completed' GROUP BY p.value
+
+-- name: course
+-- How long the workers of a run were at work, from its first visit to its last.
+SELECT count(DISTINCT w.worker_pid) AS workers, coalesce(sum(w.seconds), 0)::double precision AS work,
+       coalesce(extract(epoch FROM max(w.ended_at) - min(w.started_at)), 0)::double precision AS span
+FROM (SELECT v.worker_pid, v.started_at, greatest(v.ended_at, v.stored_at) AS ended_at,
+             extract(epoch FROM v.ended_at - v.started_at) AS seconds
+      FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed'
+      UNION ALL
+      SELECT NULL, e.started_at, e.ended_at, extract(epoch FROM e.ended_at - e.started_at)
+      FROM cerebro.evaluation e WHERE e.run_id = %s::bigint AND e.status = 'completed') w
+
+-- name: configs
+-- What is known of the configurations of a run that has no plan.
+SELECT c.mst_key, c.model_id, c.backend, c.fit_params, c.compile_params FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key

@@ -1,0 +1,144 @@
+"""Simulated runs obey the laws of real ones, and small ones are compared with the best of all schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.hopping.placement import share_segments
+from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Program, Settled, Strategy, Work, cheapest, priced
+from cerebro_plpy.hopping.schedule import Plan
+from cerebro_plpy.hopping.simulation import Case, Cost, foreseen, least, simulate
+
+UNITS = (2, 1, 1, 1, 2)
+"""Of the five models of figure 5 of the paper on Cerebro, whose epochs take 6, 3, 3, 3 and 6 on three workers."""
+SECONDS = st.integers(1, 9).map(float)
+
+
+def optimum(units: Sequence[int], workers: int) -> int:
+    """The least makespan of one epoch, where each worker has a segment: by looking at all schedules."""
+    seen: set[tuple[tuple[int, ...], ...]] = set()
+
+    def possible(left: tuple[int, ...], workers_at: tuple[int, ...], configs_at: tuple[int, ...], limit: int) -> bool:
+        """Whether the visits that are left, segments by bits, can be over by then."""
+        if not any(left):
+            return True
+        works = [
+            sum(unit for unit, each in zip(units, left, strict=True) if each >> worker & 1) for worker in range(workers)
+        ]
+        own = [unit * each.bit_count() for unit, each in zip(units, left, strict=True)]
+        if (
+            max(map(sum, zip((*workers_at, *configs_at), (*works, *own), strict=True))) > limit
+            or (left, workers_at, configs_at) in seen
+        ):
+            return False
+        seen.add((left, workers_at, configs_at))
+        return any(
+            possible(
+                (*left[:config], segments & ~(1 << worker), *left[config + 1 :]),
+                (*workers_at[:worker], end, *workers_at[worker + 1 :]),
+                (*configs_at[:config], end, *configs_at[config + 1 :]),
+                limit,
+            )
+            for config, segments in enumerate(left)
+            for worker in range(workers)
+            if segments >> worker & 1
+            for end in [max(workers_at[worker], configs_at[config]) + units[config]]
+        )
+
+    whole, nobody = tuple([(1 << workers) - 1] * len(units)), ((0,) * workers, (0,) * len(units))
+    for limit in count(max(sum(units), workers * max(units))):
+        seen.clear()
+        if possible(whole, *nobody, limit):
+            return limit
+    raise AssertionError("some schedule is over at last")
+
+
+def epoch(units: Sequence[int], workers: int) -> Case:
+    """One epoch of configs that take so long on each segment, of which each worker has one."""
+    segments = tuple(range(workers))
+    costs = {key: Cost(key, float(each)) for key, each in enumerate(units, 1)}
+    return Case(Plan(1, segments, {segment: segment for segment in segments}), costs)
+
+
+def test_the_toy_case_of_the_paper_is_solved() -> None:
+    rows = dict(enumerate(UNITS, 1))
+    work = Work(1, (), (0, 1, 2), rows, 0.0, "longest")
+    programs = [Program(str(key), (key,), "jax", 1, UNKNOWN, row=1.0) for key in rows]
+    mop, task = (priced(Settled(work), programs, Strategy(name, 3, 1)) for name in (MOP, TASK))
+    assert (optimum(UNITS, 3), mop.seconds, task.seconds) == (7, 7.0, 9.0)
+    assert cheapest(task, [mop]) is mop
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(1, 3))
+def test_no_small_run_takes_twice_the_least(units: list[int], workers: int) -> None:
+    """As the schedule lets no worker wait that could serve a config."""
+    best, case = optimum(units, workers), epoch(units, workers)
+    assert least(case) <= best <= simulate(case).seconds < 2 * best
+
+
+COSTS = st.dictionaries(
+    st.integers(1, 6),
+    st.builds(Cost, st.sampled_from("ab"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS),
+    min_size=1,
+)
+
+
+def case_of(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], schedule: str, *, stays: bool) -> Case:
+    """A run over so many segments with so many workers that is evaluated in the end."""
+    segments, workers = shape
+    numbers = tuple(range(segments))
+    plan = Plan(epochs, numbers, share_segments(numbers, range(workers)), frozenset({epochs}))
+    return Case(plan, costs, schedule, stays)
+
+
+SHAPES = st.integers(1, 4).flatmap(lambda segments: st.tuples(st.just(segments), st.integers(1, segments)))
+SCHEDULES = st.sampled_from(["longest", "rotation", "foremost"])
+
+
+@given(COSTS, st.integers(1, 4), SHAPES, SCHEDULES, st.booleans())
+def test_everything_is_done_once_and_no_sooner_than_it_can_be(
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], schedule: str, stays: bool
+) -> None:
+    case = case_of(costs, epochs, shape, schedule, stays=stays and schedule != "rotation")
+    found = simulate(case)
+    segments, workers = shape
+    assert found.visits == epochs * segments * len(costs)
+    assert found.seconds >= least(case) * (1 - 1e-9)
+    assert found.stores <= found.visits
+    assert found.compilations <= workers * len({cost.program for cost in costs.values()})
+    assert 0 <= found.idle < 1
+    done = sum(segments * (epochs * cost.train + cost.evaluate) for cost in costs.values())
+    assert sum(found.work.values()) >= done * (1 - 1e-9)
+
+
+@given(COSTS, st.integers(1, 4), SHAPES)
+def test_nobody_compiles_what_others_have_for_the_little_that_is_left(
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]
+) -> None:
+    slow = {key: cost._replace(compile=1e6) for key, cost in costs.items()}
+    found = simulate(case_of(slow, epochs, shape, "longest", stays=True))
+    assert found.compilations == len({cost.program for cost in costs.values()})
+    assert found.visits == epochs * shape[0] * len(costs)
+
+
+@given(COSTS, st.integers(1, 4), st.integers(1, 4))
+def test_a_single_worker_does_all_one_after_another(costs: Mapping[int, Cost], epochs: int, segments: int) -> None:
+    free = {key: Cost(cost.program, cost.train, cost.evaluate) for key, cost in costs.items()}
+    case = case_of(free, epochs, (segments, 1), "longest", stays=False)
+    done = sum(segments * (epochs * cost.train + cost.evaluate) for cost in free.values())
+    assert math.isclose(simulate(case).seconds, done)
+
+
+@given(COSTS, st.integers(3, 40), st.integers(1, 3))
+def test_of_a_long_run_the_first_epochs_tell_the_rest(costs: Mapping[int, Cost], epochs: int, segments: int) -> None:
+    free = {key: Cost(cost.program, cost.train, cost.evaluate, compile=cost.compile) for key, cost in costs.items()}
+    case = case_of(free, epochs, (segments, 1), "rotation", stays=False)
+    short, long = foreseen(case, 1), simulate(case)
+    assert math.isclose(short.seconds, long.seconds)
+    assert short.visits == long.visits
+    assert foreseen(case, 10**6) == long
