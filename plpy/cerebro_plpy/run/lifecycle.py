@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
-from cerebro_plpy.hopping.plans import RunPlan
-from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import foresight, messages, warm_states
@@ -28,7 +26,7 @@ from cerebro_plpy.run.sampler import Sampler, Suggest, nothing
 from cerebro_plpy.run.spending import Spending
 from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
 from cerebro_plpy.run.training import Past
-from cerebro_plpy.run.workers import choose_frameworks, start
+from cerebro_plpy.run.workers import Crew, choose_frameworks, start
 
 Logged = Callable[[int], None]
 
@@ -72,20 +70,13 @@ def train(
         began = time.monotonic()
         if request.allowance:
             spending.recall(request.allowance)
-        crew = start(workplace, request, places.held)
-        request, workers = choose_frameworks(workplace, request, crew, log)
-        trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
-        request = replace(request, plan=foreseen(workplace, request, workers, time.monotonic() - began))
-        log.software({"cerebro_db": request.spec.version, **trainers}, request.plan)
-        if not interrupted:
-            warm_states.check(workplace, request, replace(crew, workers=workers))
-        request = with_features(Site(workplace, replace(crew, workers=workers), log), request, past)
+        request, crew = staffed(workplace, request, log, places.held, interrupted)
         if request.deadline:  # workers take their time to start
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
         with suggestions(workplace, request) as suggest:
             around = surroundings(db, workplace, request)
             around = replace(around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent)
-            orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
+            orchestrator = Orchestrator(crew.visits, request, crew.workers, log, around, past)
             orchestrator.run()
         spending.settle(crew.visits)
         log.spent(spending.rest())
@@ -102,10 +93,21 @@ def train(
     return log.run_id
 
 
-def foreseen(workplace: Workplace, request: FitRequest, workers: Sequence[Worker], begun: float) -> RunPlan | None:
-    """How the run is to go, and what that is expected to take."""
+def staffed(
+    workplace: Workplace, request: FitRequest, log: RunLog, places: int, interrupted: InterruptedRun | None
+) -> tuple[FitRequest, Crew]:
+    """The request with all that is decided when its trainers have started, and workers in so many places."""
+    began, crew = time.monotonic(), start(workplace, request, places)
+    request, workers = choose_frameworks(workplace, request, crew, log)
+    seconds, crew = time.monotonic() - began, replace(crew, workers=workers)
+    software = ChainMap(*(dict(worker.memory.software) for worker in workers))
+    if not interrupted:
+        warm_states.check(workplace, request, crew)
+    request = with_features(Site(workplace, crew, log), request, interrupted.past if interrupted else {})
     trainers = foresight.trainers_of(workplace, request, workers)
-    return foresight.foresee(workplace.control, request, trainers, begun)
+    request = replace(request, plan=foresight.foresee(workplace.control, request, trainers, seconds))
+    log.software({"cerebro_db": request.spec.version, **software}, request.plan)
+    return request, crew
 
 
 @contextmanager
