@@ -507,6 +507,10 @@ def test_a_plan_says_what_train_then_does(bench: Workbench, spare: str) -> None:
         told = planned["column", column]
         assert told["kind"] == kind and (kind == "category" or {**told, **constants} == told)
     assert planned["effort", "configurations"] == {"configs": 2, "epochs": 2}
+    execution = planned["execution", "1"]["Plan"]
+    assert (execution["Configs"], execution["Epochs"]) == (2, 2)
+    assert execution["At most"] >= execution["Lower Bound"] > 0
+    assert sum(part.get("Configs", 0) for part in execution["Plans"]) == 2
 
 
 def test_what_was_packed_goes_with_the_states(bench: Workbench, spare: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -57,6 +58,12 @@ def test_a_model_is_evaluated_and_predicted_by_its_framework(bench: Workbench) -
 @pytest.mark.long
 def test_the_faster_framework_is_found(bench: Workbench) -> None:
     """Which one it is, is a matter of the machine; that every config has one, and keeps it, is not."""
+    before = bench.newest_run()
+    call = "SELECT cerebro.plan_fit('halves', 'one', 1, backend => 'auto', format => 'json')"
+    (planned,) = json.loads(bench.value(call))
+    programs = [part for part in planned["Plan"]["Plans"] if part["Node Type"] == "Program"]
+    assert {each["Backend"] for each in programs} <= {"tensorflow", "jax"}
+    assert bench.newest_run() == before
     run = bench.fit("halves", "on_either", "one", 1, backend="auto")
     for mst_key, backend, form in visits(bench, run):
         assert form in (JAX_FORMS if backend == "jax" else TENSORFLOW_FORMS), mst_key
