@@ -225,16 +225,21 @@ def test_roles_take_turns_where_there_are_fewer_places(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 ) -> None:
     """And what comes out are the bits of a run that repeats the visits alone."""
-    before = users[0].newest_run()
+    before, seen = users[0].newest_run(), set[int]()
+    rests = "SELECT run_id FROM cerebro.queue WHERE status = 'queued' AND role_used > 0"
     with quota(shared_superuser, trainers=1):
-        runs = [(user, submit(user, "turns", 20, "long")) for user in users]
-        rests = "SELECT run_id FROM cerebro.queue WHERE status = 'queued' AND role_used > 0"
-        seen = set[int]()
-        while any(user.value(STATUS, run) in ("running", "queued") for user, run in runs):
-            seen |= {run for (run,) in shared_superuser.rows(rests)}
-        assert {user.value(STATUS, run) for user, run in runs} == {"completed"}
+        runs = [(user, submit(user, "turns", 100_000, "long")) for user in users]
+
+        def all_have_rested() -> bool:
+            seen.update(run for (run,) in shared_superuser.rows(rests))
+            return seen >= {run for _, run in runs}
+
+        eventually(all_have_rested)
+        for user, run in runs:
+            user.rows("SELECT cerebro.set_epochs(%s, 1)", run)
+        assert {user.value("SELECT cerebro.wait(%s)", run) for user, run in runs} == {"completed"}
     assert shared_superuser.value(MOST, before) == 1
-    assert seen & {run for _, run in runs}, "somebody has rested in the midst of a run"
     user, run = runs[0]
-    user.fit("public.packed", "alone_again", "public.long", 20, schedule="replay", replay_run=run)
-    assert user.weights("turns") == user.weights("alone_again")
+    epochs = user.value("SELECT max(epoch) FROM cerebro.visit WHERE run_id = %s", run)
+    user.fit("public.packed", "repeated", "public.long", epochs, schedule="replay", replay_run=run)
+    assert user.weights("turns") == user.weights("repeated")
