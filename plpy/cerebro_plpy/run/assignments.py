@@ -49,6 +49,10 @@ class Assignments:
         """Others are there, who can be given work as soon as their numbers are among these."""
         self._workers.update({(worker.number, worker.framework): worker for worker in workers})
 
+    def settle(self, worker: Worker) -> None:
+        """Hear what an idle worker has cost, before it goes."""
+        drive(worker.session, self._visits.settle(worker))
+
     @property
     def over(self) -> bool:
         """Whether there is nothing to wait for."""

@@ -124,6 +124,10 @@ class Rota:
         self._add(number)
 
     def _dismiss(self, number: int) -> None:
+        for worker in self._staff[number]:
+            if worker.memory.started:  # else there is nobody to ask
+                with suppress(CerebroError):
+                    self._assignments.settle(worker)
         if self._places:
             self._places.staff.dismiss(self._staff[number])
         for worker in self._staff[number]:
