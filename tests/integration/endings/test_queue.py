@@ -224,7 +224,6 @@ def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(
 def test_roles_take_turns_where_there_are_fewer_places(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 ) -> None:
-    """And what comes out are the bits of a run that repeats the visits alone."""
     before, seen = users[0].newest_run(), set[int]()
     rests = "SELECT run_id FROM cerebro.queue WHERE status = 'queued' AND role_used > 0"
     with quota(shared_superuser, trainers=1):
@@ -239,7 +238,3 @@ def test_roles_take_turns_where_there_are_fewer_places(
             user.rows("SELECT cerebro.set_epochs(%s, 1)", run)
         assert {user.value("SELECT cerebro.wait(%s)", run) for user, run in runs} == {"completed"}
     assert shared_superuser.value(MOST, before) == 1
-    user, run = runs[0]
-    epochs = user.value("SELECT max(epoch) FROM cerebro.visit WHERE run_id = %s", run)
-    user.fit("public.packed", "repeated", "public.long", epochs, schedule="replay", replay_run=run)
-    assert user.weights("turns") == user.weights("repeated")
