@@ -6,6 +6,7 @@ does to a configuration is a decision like those of a search, committed with the
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection
 from typing import NamedTuple
@@ -137,9 +138,10 @@ class Steering:
 
     def _epochs(self, act: Act, progress: ConfigProgress) -> int:
         """As many epochs as are asked for, or those that a configuration has begun already."""
-        asked = self._asked(act)
-        begun = progress.kind == "evaluate" or progress.running or begun_with_epoch(self._positions.plan, progress)
-        return max(asked, progress.epoch if begun else progress.epoch - 1)
+        asked, plan = self._asked(act), self._positions.plan
+        begun = progress.kind == "evaluate" or progress.running or begun_with_epoch(plan, progress)
+        ahead = math.ceil(progress.beyond / len(plan.visited(progress.mst_key)))  # of a tour that is under way
+        return max(asked, progress.epoch + ahead if begun else progress.epoch - 1)
 
     def _asked(self, act: Act) -> int:
         asked = act.change.get("epochs")

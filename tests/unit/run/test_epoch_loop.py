@@ -1170,6 +1170,7 @@ LATEST = 100
     asked=st.lists(ASKED, max_size=8),
     faults=FEW,
     looks=LOOKS,
+    commit_seconds=st.sampled_from([0, 9]),
 )
 @trials(200)
 def test_an_act_holds_from_the_next_visit_on(
@@ -1180,10 +1181,12 @@ def test_an_act_holds_from_the_next_visit_on(
     asked: list[tuple[int, str, int, int]],
     faults: dict[int, Fault],
     looks: list[int],
+    commit_seconds: int,
 ) -> None:
-    """No visit begins before all acts that there were at its turn are done or refused, and in the log, each once."""
-    configs, epochs = 4, 4
-    request = requested(configs, segments, epochs, set(range(1, epochs + 1)), schedule)
+    """No visit begins before all acts that there were at its turn are done or refused, and in the log, each once; and
+    none is of an epoch beyond those that the last decision about its configuration lets it train."""
+    configs, epochs = 4, 9
+    request = requested(configs, segments, epochs, set(range(1, epochs + 1)), schedule, commit_seconds=commit_seconds)
     search = Searching("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
     last = [(LATEST, "continue_config", key, 1) for key in range(configs)] + [(LATEST, "continue_run", 0, 1)]
     acts = [
@@ -1214,6 +1217,8 @@ def test_an_act_holds_from_the_next_visit_on(
         orchestrator.run()
     assert len(log.answered) == len(set(log.answered)), "each once"
     assert orchestrator.failed == {} and platform.trained
+    limits = {decision.mst_key: decision.last_epoch for decision in platform.decided}
+    assert all(epoch <= limits.get(key, epochs) for key, epoch, _ in platform.trained)
 
 
 @dataclass
