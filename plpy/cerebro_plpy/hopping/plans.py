@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import simulation
 from cerebro_plpy.hopping.placement import share_segments
-from cerebro_plpy.hopping.residence import Durations
 from cerebro_plpy.hopping.schedule import Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, Outcome
 from cerebro_plpy.records import asdict, dataclass, fields, replace
@@ -125,11 +124,6 @@ class RunPlan:
         """How long visits of each config are expected to take, as far as that is known."""
         known = ((program.row, program.configs) for program in self.programs)
         return {key: row * self.work.rows[key] for row, configs in known if row is not None for key in configs}
-
-    @property
-    def durations(self) -> Durations:
-        """What decides whether a worker compiles what others have."""
-        return Durations(self.visit_seconds, {program.name: program.compile for program in self.programs})
 
     def to_json(self) -> dict[str, Any]:
         """What the log keeps."""

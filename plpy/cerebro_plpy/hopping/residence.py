@@ -8,23 +8,12 @@ bits are those of hopping; but two configs may train on the rows of one segment 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
-from cerebro_plpy.hopping.policies import FOREMOST, remaining_visits
+from cerebro_plpy.hopping.policies import FOREMOST
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, begun_with_epoch
 from cerebro_plpy.hopping.tours import NOBODY, Policy, Reaches, tour_from
 
 NOTHING: Mapping[int, Collection[object]] = {}
-
-
-class Durations(NamedTuple):
-    """Seconds of a visit by mst_key, and of compilation by program, as far as they are known."""
-
-    visits: Mapping[int, float] = {}
-    compilations: Mapping[object, float] = {}
-
-
-UNKNOWN = Durations()
 
 
 class Residence:
@@ -33,18 +22,16 @@ class Residence:
     Without `programs` a worker trains one config to its end before it begins another, and configs never move. Where it
     is known what is compiled for each config, all advance side by side as their policy says: a worker goes on with an
     epoch that it has begun, then takes what is its own or has a program that is nobody else's, and where there is
-    nothing of that, what is at home with others; but it compiles none of their programs where that takes longer than
-    what they have still to do.
+    nothing of that, what is at home with others.
     """
 
     def __init__(
         self,
         programs: Mapping[int, object] | None = None,
         compiled: Mapping[int, Collection[object]] = NOTHING,
-        durations: Durations = UNKNOWN,
     ) -> None:
         """`compiled` are programs that workers have from earlier runs."""
-        self._programs, self._durations = programs, durations
+        self._programs = programs
         self._homes: dict[int, int] = {}
         self._compiled: dict[object, set[int]] = {}  # the workers that have a program
         for worker, found in compiled.items():
@@ -68,12 +55,10 @@ class Residence:
         """The visits to start now, each tour with its worker, at most one for each; see `tours.choose`."""
         taken = {self._homes[key] for key, each in configs.items() if key in self._homes and not each.finished}
         ranked, pick, _ = policy.prefer(plan, configs)
-        free, idle = [progress for progress in ranked if progress.startable], set(idle_workers)
-        left = self._left(plan, configs, len(taken - idle))
+        free = [progress for progress in ranked if progress.startable]
         chosen: list[tuple[int, Tour]] = []
-        for worker in sorted(idle):
-            own = (progress for progress in free if held.get(progress.mst_key, worker) == worker)
-            reachable = [progress for progress in own if self._pays(worker, progress.mst_key, left)]
+        for worker in sorted(set(idle_workers)):
+            reachable = [progress for progress in free if held.get(progress.mst_key, worker) == worker]
             nearest = self._nearest(plan, worker, reachable, vacant=worker not in taken)
             if nearest is None:
                 continue
@@ -97,21 +82,6 @@ class Residence:
         self._homes = {key: home for key, home in self._homes.items() if home != worker}
         for workers in self._compiled.values():
             workers.discard(worker)
-
-    def _left(self, plan: Plan, configs: Mapping[int, ConfigProgress], busy: int) -> float:
-        """What each of so many workers has still to do, in seconds, if they share it evenly."""
-        if not self._durations.compilations:
-            return 0.0
-        visits = ((remaining_visits(plan, each).train, key) for key, each in configs.items())
-        return sum(count * self._durations.visits.get(key, 0.0) for count, key in visits) / max(1, busy)
-
-    def _pays(self, worker: int, mst_key: int, left: float) -> bool:
-        """Whether a worker may begin with a config where so much is left: it may lack what others have compiled."""
-        if not self._programs:
-            return True
-        program = self._programs[mst_key]
-        having = self._compiled.get(program, ())
-        return not having or worker in having or self._durations.compilations.get(program, 0.0) <= left
 
     def _settle(self, mst_key: int, worker: int) -> None:
         self._homes[mst_key] = worker
@@ -137,8 +107,6 @@ class Residence:
         return 1 if home is None and (not having or worker in having) else 2
 
 
-def of_schedule(
-    schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]], durations: Durations
-) -> Residence:
+def of_schedule(schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]]) -> Residence:
     """How configs stay by a schedule of that name, where these programs are for them and workers have compiled some."""
-    return Residence() if schedule == FOREMOST else Residence(programs, compiled, durations)
+    return Residence() if schedule == FOREMOST else Residence(programs, compiled)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from cerebro_plpy.hopping import residence, schedule, tours
 from cerebro_plpy.hopping.policies import FOREMOST, LONGEST, front, policy_of
-from cerebro_plpy.hopping.residence import Durations
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.hopping.tours import Reach
 from cerebro_plpy.records import dataclass, field, replace
@@ -56,12 +55,6 @@ class Case:
     def workers(self) -> int:
         """How many there are."""
         return len({*self.plan.workers.values()})
-
-    @property
-    def durations(self) -> Durations:
-        """What decides whether a worker compiles what others have."""
-        costs = self.costs.items()
-        return Durations({key: each.train for key, each in costs}, {each.program: each.compile for _, each in costs})
 
     @property
     def visits(self) -> int:
@@ -159,9 +152,7 @@ class _Run:
         self._case, self._now = case, 0.0
         programs = {key: cost.program for key, cost in case.costs.items()}
         self._programs = programs
-        self._residence = (
-            residence.of_schedule(case.schedule, programs, case.compiled, case.durations) if case.stays else None
-        )
+        self._residence = residence.of_schedule(case.schedule, programs, case.compiled) if case.stays else None
         self._progress = {key: schedule.start(case.plan, key) for key in case.costs}
         self._idle = {*case.plan.workers.values()}
         self._work = dict.fromkeys(self._idle, 0.0)

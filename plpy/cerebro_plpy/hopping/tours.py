@@ -12,8 +12,10 @@ from typing import NamedTuple, Optional, Protocol
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit, begin, next_stage
 from cerebro_plpy.records import replace
 
-HOPS = 4.0
-"""Visits that are shorter than a hop train together for as long as so many."""
+HOPS = 8.0
+"""Visits train together for as long as so many hops, where several fit into that."""
+LONGEST = 2.0
+"""But no longer than so many seconds, or than a hop: somebody may want something of the run."""
 SHORTEST = 1e-6
 
 
@@ -98,10 +100,10 @@ def together(visit: float, evaluation: float | None, hop: float, wait: float) ->
     and what is trained may `wait` so long until it is stored. An evaluation belongs to them where they are several.
 
     >>> together(1.0, None, 0.1, 0.0), together(0.01, None, 0.1, 0.0), together(1.0, 1.5, 0.1, 5.0)
-    (Reach(visits=1, evaluations=0), Reach(visits=40, evaluations=1), Reach(visits=2, evaluations=2))
+    (Reach(visits=1, evaluations=0), Reach(visits=80, evaluations=1), Reach(visits=2, evaluations=2))
     """
-    hops = HOPS * hop if visit < hop else 0.0
-    visits = math.floor(max(wait, hops) / max(visit + (evaluation or 0.0), SHORTEST))
+    seconds = max(wait, min(HOPS * hop, max(hop, LONGEST)))
+    visits = math.floor(seconds / max(visit + (evaluation or 0.0), SHORTEST))
     return Reach(1) if visits <= 1 else Reach(visits, 1 if evaluation is None else visits)
 
 

@@ -245,7 +245,7 @@ def alternatives(settled: Settled, programs: Sequence[Program], chosen: Way, els
         found.append(Way(TASK, chosen.workers, chosen.threads))
     usual = max(widths, default=chosen.workers)
     cores = max(widths.values(), default=chosen.threads)
-    if cores > 1 and usual > 1:
+    if cores > 1 and usual > 1 and widths:
         found += [Way(WIDE, 1, cores), Way(TASK if size.bytes <= size.room else MOP, usual, widths[usual])]
     for each in dict.fromkeys(found):
         if (each.name, each.workers) != (chosen.name, chosen.workers):
@@ -294,7 +294,8 @@ def rest(plan: RunPlan, earlier: Earlier) -> float:
     """What an earlier run took beside its visits; where it was over sooner than these are expected to be, what part of
     them they took."""
     again, took = plan.chosen.seconds or 0.0, earlier.seconds - earlier.plan.begun
-    if ready(earlier.plan) != ready(plan):
+    # In which order a replay visited, its plan does not keep.
+    if ready(earlier.plan) != ready(plan) and plan.work.schedule != "replay":
         found = plans.outcome(Settled(earlier.plan.work, {}, earlier.plan.compiled), plan.programs, earlier.plan.chosen)
         again = found.seconds if found else again
     if took >= again:

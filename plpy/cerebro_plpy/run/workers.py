@@ -13,7 +13,7 @@ from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.database.dispatch import Dispatcher, Steps
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.hopping.policies import FOREMOST, LONGEST
-from cerebro_plpy.hopping.residence import UNKNOWN, Residence, of_schedule
+from cerebro_plpy.hopping.residence import Residence, of_schedule
 from cerebro_plpy.platform.protocol import Visits, Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import dataclass, replace
@@ -134,8 +134,7 @@ def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[
     they hop. `programs` are what is compiled for each."""
     if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
         return None
-    durations = request.plan.durations if request.plan else UNKNOWN
-    return of_schedule(request.spec.schedule, programs, compiled(workers), durations)
+    return of_schedule(request.spec.schedule, programs, compiled(workers))
 
 
 def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:

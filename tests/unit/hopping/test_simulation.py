@@ -116,16 +116,6 @@ def test_everything_is_done_once_and_no_sooner_than_it_can_be(
     assert sum(found.work.values()) >= done * (1 - 1e-9)
 
 
-@given(COSTS, st.integers(1, 4), SHAPES)
-def test_nobody_compiles_what_others_have_for_the_little_that_is_left(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]
-) -> None:
-    slow = {key: cost._replace(compile=1e6) for key, cost in costs.items()}
-    found = simulate(case_of(slow, epochs, shape, "longest", stays=True))
-    assert found.compilations == len({cost.program for cost in costs.values()})
-    assert found.visits == epochs * shape[0] * len(costs)
-
-
 @given(COSTS, st.integers(1, 4), st.integers(1, 4))
 def test_a_single_worker_does_all_one_after_another(costs: Mapping[int, Cost], epochs: int, segments: int) -> None:
     free = {key: Cost(cost.program, cost.train, cost.evaluate) for key, cost in costs.items()}
