@@ -70,7 +70,7 @@ class Announcer:
         Never where a budget cancels visits, of which any may be stored all the same, nor where nobody waits for it: so
         they may be trained on. Nor of one whose state may be dropped for `live_states`, which nobody may read then.
         """
-        if self._request.deadline or isinstance(self._around.beside, Nothing):
+        if self._request.deadline or self._request.allowance or isinstance(self._around.beside, Nothing):
             return
         known = {key: each for key, each in progress.items() if training[key].outcome and key not in keeping}
         search = self._request.search
