@@ -87,7 +87,8 @@ class Choice:
         """How many evaluations there may be among a configuration's next visits: those that decide nothing, and one
         that may."""
         request = self._request
-        if training.config.fit.callbacks.board is not None or self._budget.ends_unevaluated(training):
+        alone = training.config.fit.callbacks.board is not None or training.evaluation_tried
+        if alone or self._budget.ends_unevaluated(training):
             return 0
         if request.search:
             return 1

@@ -205,6 +205,12 @@ class ConfigTraining:
             return self.config.fit.callbacks.board is not None or any(step in self.attempts for step in steps)
         return progress.kind == "average" or progress.averaging or self.visits + self.unstored + 1 in self.attempts
 
+    @property
+    def evaluation_tried(self) -> bool:
+        """Whether an evaluation was tried before that is still to be made."""
+        newest = self.evaluations[-1].epoch if self.evaluations else 0
+        return any(isinstance(step, Visit) and step.epoch > newest for step in self.attempts)
+
     def lost(self, tour: Tour, first: Step, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
         """Visits of which nobody heard whether they were logged, with their numbers, and those of the attempts; none
         but the `first` is `charged` with one, and that only where it may be to blame."""
