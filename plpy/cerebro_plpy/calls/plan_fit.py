@@ -25,7 +25,7 @@ from cerebro_plpy.run.framework_choice import Probe
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.places import refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.timings import Situation, digest
+from cerebro_plpy.run.timings import Situation, compilation, digest
 from cerebro_plpy.run.workers import Crew, choose_frameworks, start
 from cerebro_plpy.trainer import settings
 
@@ -83,7 +83,7 @@ def probe(workplace: Workplace, request: FitRequest, crew: Crew, log: RunLog) ->
         worker = next(each for each in crew.workers if each.framework == request.backends[config.mst_key])
         name, batch = names[config.mst_key], config.fit.batch_size
         situation = Situation(worker.memory.machine, name, batch, worker.memory.threads)
-        compiled = foresight.compilation(name, batch)
+        compiled = compilation(name, batch)
         if compiled not in found and not known.of(situation):
             workplace.check()
             rows = config.fit.passes * request.spec.epochs * request.source.rows

@@ -99,10 +99,10 @@ def worthwhile(wishes: Sequence[Wish], means: Means) -> list[Cut]:
     gains = {digest: nothing - cost(wishes, (cut,), means) for digest, cut in cuts.items()}
     useful = [cut for digest, cut in cuts.items() if gains[digest] > 0 and means.bytes_of(cut) <= means.budget]
     useful.sort(key=lambda cut: (-gains[cut.digest], cut.digest))
-    return [cut for place, cut in enumerate(useful) if not _outdone(cut, useful[:place], gains, users)]
+    return [cut for place, cut in enumerate(useful) if not _outdone(cut, useful[:place], users)]
 
 
-def _outdone(cut: Cut, others: Iterable[Cut], gains: Mapping[str, int], users: Mapping[str, frozenset[int]]) -> bool:
+def _outdone(cut: Cut, others: Iterable[Cut], users: Mapping[str, frozenset[int]]) -> bool:
     """Whether one of others, which gain as much at least, has the same users and takes no more bytes."""
     return any(other.nbytes <= cut.nbytes and users[other.digest] == users[cut.digest] for other in others)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import simulation
 from cerebro_plpy.hopping.placement import share_segments
+from cerebro_plpy.hopping.policies import REPLAY
 from cerebro_plpy.hopping.schedule import Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, Outcome
 from cerebro_plpy.records import asdict, dataclass, fields, replace
@@ -163,8 +164,11 @@ class Settled(NamedTuple):
 
 
 def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Case | None:
-    """The run by a strategy, to be simulated; None where it is not known how long something takes."""
+    """The run by a strategy, to be simulated; None where it is not known how long something takes, or which orders are
+    repeated."""
     work = settled.work
+    if work.schedule == REPLAY and not settled.orders:
+        return None
     costs = {
         key: Cost(
             program.name,

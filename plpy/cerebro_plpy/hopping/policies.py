@@ -14,6 +14,7 @@ from cerebro_plpy.hopping.tours import Policy, Preference
 from cerebro_plpy.records import dataclass, field, replace
 
 LONGEST = "longest"  # the name of the schedule that measured times decide
+REPLAY = "replay"  # that of the one that repeats the logged orders of an earlier run
 FOREMOST = "foremost"  # that of the one that finishes some configs before it begins others
 
 
@@ -192,7 +193,7 @@ def fixed_order(
     recorded: Mapping[tuple[int, int], Sequence[int]],
 ) -> FixedOrder | None:
     """The policy of a schedule by its name; None where measured times decide."""
-    if schedule == "replay":
+    if schedule == REPLAY:
         return replay(recorded)
     named = {"rotation": rotation, FOREMOST: foremost}.get(schedule)
     return named(mst_keys, segments) if named else None

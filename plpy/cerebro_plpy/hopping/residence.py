@@ -26,9 +26,7 @@ class Residence:
     """
 
     def __init__(
-        self,
-        programs: Mapping[int, object] | None = None,
-        compiled: Mapping[int, Collection[object]] = NOTHING,
+        self, programs: Mapping[int, object] | None = None, compiled: Mapping[int, Collection[object]] = NOTHING
     ) -> None:
         """`compiled` are programs that workers have from earlier runs."""
         self._programs = programs

@@ -33,7 +33,7 @@ from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import costs, visits, workers
 from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.timings import Situation, Timings, digest
+from cerebro_plpy.run.timings import Situation, Timings, compilation, digest
 
 Probed = Optional[Mapping[str, Any]]
 """What a trainer says of a program that it was to time; None where it cannot train it."""
@@ -173,9 +173,8 @@ def visit_rows(request: FitRequest, config: Config) -> int:
 
 def data_of(request: FitRequest, trainers: Trainers) -> Data:
     """Sizes of what is trained on."""
-    tables = [table for table in (request.source, request.validation) if table]
-    size = sum(table.decoded_bytes for table in tables)
-    return Data(request.source.rows, sum(table.rows for table in tables), size, trainers.room, request.gpus)
+    rows = request.source.rows + (request.validation.rows if request.validation else 0)
+    return Data(request.source.rows, rows, request.decoded_bytes, trainers.room, request.gpus)
 
 
 def programs_of(
@@ -196,11 +195,6 @@ def programs_of(
         if done:
             forms, program = {**forms, done["form"]: done}, replace(program, state_bytes=done["state_bytes"])
         yield costs.timed(program, forms, PROBED if done else TIMED)
-
-
-def compilation(program: str, batch: int) -> str:
-    """What is compiled: a program, for batches of one size."""
-    return f"{program}/{batch}"
 
 
 def like_runs(control: Session, programs: Sequence[Program], threads: int) -> list[Earlier]:
@@ -243,9 +237,7 @@ def alternatives(settled: Settled, programs: Sequence[Program], chosen: Way, els
     found = [Way(MOP, chosen.workers, chosen.threads)]
     if size.bytes <= size.room:
         found.append(Way(TASK, chosen.workers, chosen.threads))
-    usual = max(widths, default=chosen.workers)
-    cores = max(widths.values(), default=chosen.threads)
-    if cores > 1 and usual > 1 and widths:
+    if widths and (cores := max(widths.values())) > 1 and (usual := max(widths)) > 1:
         found += [Way(WIDE, 1, cores), Way(TASK if size.bytes <= size.room else MOP, usual, widths[usual])]
     for each in dict.fromkeys(found):
         if (each.name, each.workers) != (chosen.name, chosen.workers):
@@ -294,8 +286,7 @@ def rest(plan: RunPlan, earlier: Earlier) -> float:
     """What an earlier run took beside its visits; where it was over sooner than these are expected to be, what part of
     them they took."""
     again, took = plan.chosen.seconds or 0.0, earlier.seconds - earlier.plan.begun
-    # In which order a replay visited, its plan does not keep.
-    if ready(earlier.plan) != ready(plan) and plan.work.schedule != "replay":
+    if ready(earlier.plan) != ready(plan):
         found = plans.outcome(Settled(earlier.plan.work, {}, earlier.plan.compiled), plan.programs, earlier.plan.chosen)
         again = found.seconds if found else again
     if took >= again:

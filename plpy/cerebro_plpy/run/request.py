@@ -209,6 +209,11 @@ class FitRequest:
         return tuple(dict.fromkeys(table for pair in pairs for table in pair if table))
 
     @property
+    def decoded_bytes(self) -> int:
+        """What all of that takes in a trainer."""
+        return sum(table.decoded_bytes for table in self.tables)
+
+    @property
     def last_epoch(self) -> int:
         """The last epoch that any configuration is trained for, as far as it is known when the loop begins."""
         return self.epochs or self.spec.epochs

@@ -65,6 +65,11 @@ def digest(program: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def compilation(program: str, batch_size: int) -> str:
+    """The name of what is compiled: a program, by its digest, for batches of one size."""
+    return f"{program}/{batch_size}"
+
+
 def _without_numbers(node: Any) -> Any:
     if isinstance(node, list):
         return [_without_numbers(part) for part in node]

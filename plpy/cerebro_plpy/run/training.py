@@ -17,7 +17,7 @@ from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
 from cerebro_plpy.run.tasks import Step
-from cerebro_plpy.run.timings import Situation, digest
+from cerebro_plpy.run.timings import Situation, compilation, digest
 from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.visits import (
     Attempt,
@@ -130,7 +130,7 @@ class ConfigTraining:
     @property
     def compilation(self) -> str:
         """What is compiled for it: a program, for batches of one size."""
-        return f"{self.program}/{self.config.fit.batch_size}"
+        return compilation(self.program, self.config.fit.batch_size)
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""

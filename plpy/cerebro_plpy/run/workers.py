@@ -140,7 +140,7 @@ def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[
 def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
     """Whether each of these workers can serve all segments, and has room for all of their rows."""
     room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
-    return request.spec.schedule in (FOREMOST, LONGEST) and sum(table.decoded_bytes for table in request.tables) <= room
+    return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= room
 
 
 def compiled(workers: Sequence[Worker]) -> dict[int, frozenset[str]]:

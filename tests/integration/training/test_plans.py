@@ -97,6 +97,9 @@ def test_a_replay_and_a_search_are_planned(planned: Workbench) -> None:
     run = planned.fit("halves", "first", "four", EPOCHS, seed=4, schedule="rotation")
     call = "plan_fit('halves', 'four', %s, schedule => 'replay', replay_run => %s, format => 'json')"
     assert plan(planned, call, EPOCHS, run)["Strategy"] == "mop"
+    again = planned.fit("halves", "again", "four", EPOCHS, schedule="replay", replay_run=run)
+    found = plan(planned, "plan_of(%s, format => 'json')", again)
+    assert found["Status"] == "completed" and found["Actual"] > 0
     searched = plan(planned, "plan_fit('halves', 'four', 9, search => 'asha', format => 'json')")
     assert "At most" in searched
 
