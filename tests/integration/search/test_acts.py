@@ -15,7 +15,7 @@ from roles import another_role, refused
 from workbench import Workbench, compile_text
 
 RATES = (0.01, 0.02, 0.03)
-EPOCHS, SEGMENTS = 6, 2
+EPOCHS, SEGMENTS = 18, 2
 ACT = "SELECT status, reason, visits FROM cerebro.act WHERE act_id = %s"
 CONFIG = "SELECT status, reason, epochs FROM cerebro.config WHERE run_id = %s AND mst_key = %s"
 VISITS = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s AND status = 'completed'"
@@ -25,7 +25,7 @@ VISITS = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s 
 def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
-    bench.configure("slow", rates, ["batch_size=1,epochs=12"], bench.model(NOISY))
+    bench.configure("slow", rates, ["batch_size=1,epochs=4"], bench.model(NOISY))
 
 
 @contextmanager
@@ -106,11 +106,11 @@ def test_a_run_that_is_paused_begins_nothing(bench: Workbench, person: Workbench
 
 def test_epochs_can_be_fewer(bench: Workbench, person: Workbench) -> None:
     with live(bench, person, "fewer") as (run, fitted):
-        done(person, "set_epochs(%s, 1, 3)", run)
-        done(person, "set_epochs(%s, 3)", run)
+        done(person, "set_epochs(%s, 11, 3)", run)
+        done(person, "set_epochs(%s, 13)", run)
         fitted.result()
     epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
-    assert set(epochs.values()) == {3}, "the last word holds"
+    assert set(epochs.values()) == {13}, "the last word holds"
     assert bench.value("SELECT count(model_weights) FROM fewer") == len(RATES)
     check_replay(bench, run, "fewer")
 
@@ -260,7 +260,7 @@ def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench
     origin = "SELECT source, cloned_from, warm_started_from, status, epochs FROM cerebro.config WHERE run_id = %s"
     assert bench.row(f"{origin} AND mst_key = 4", run) == ("clone", 2, 2 if warm else None, "completed", EPOCHS)
     compiled, fitting = bench.row(f"SELECT compile_params, fit_params FROM {output}_info WHERE mst_key = 4")
-    assert "SGD(learning_rate=0.005)" in compiled and "batch_size=2" in fitting and "epochs=12" in fitting
+    assert "SGD(learning_rate=0.005)" in compiled and "batch_size=2" in fitting and "epochs=4" in fitting
     decided = "SELECT mst_key, action FROM cerebro.decision WHERE run_id = %s AND act_id = %s"
     assert bench.rows(decided, run, act) == [(4, "start")]
     assert bench.value(f"SELECT count(model_weights) FROM {output}") == 4
@@ -279,7 +279,7 @@ def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench
 
 def test_configurations_of_a_table_join_a_search(bench: Workbench, person: Workbench) -> None:
     more = [compile_text("SGD(learning_rate=0.04)"), compile_text("SGD(learning_rate=0.05)")]
-    bench.configure("more", more, ["batch_size=1,epochs=12"], bench.value("SELECT min(model_id) FROM slow"))
+    bench.configure("more", more, ["batch_size=1,epochs=4"], bench.value("SELECT min(model_id) FROM slow"))
     with live(bench, person, "grown", search="asha", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
         done(person, "add_configs(%s, selection_table => 'more')", run)
@@ -305,7 +305,7 @@ def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> 
     assert [row[:3] for row in found] == [(key, "act", None if key < 6 else 2) for key in range(4, 10)]
     assert all("RMSprop(lr=" in compiled and fitting == "batch_size=2" for *_, compiled, fitting in found[:2])
     texts = {(compiled.split("'")[1], fitting) for *_, compiled, fitting in found[2:]}
-    fits = [f"batch_size={size},epochs=12" for size in (1, 2)]
+    fits = [f"batch_size={size},epochs=4" for size in (1, 2)]
     assert texts == {(f"SGD(lr={rate})", fit) for rate in (0.021, 0.022) for fit in fits}
     assert bench.value("SELECT change -> 'configs' -> 0 ->> 'fit_params' FROM cerebro.act WHERE act_id = %s", act)
     check_replay(bench, run, "spaced", keys=9)

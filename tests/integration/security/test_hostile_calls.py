@@ -101,6 +101,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "double precision": FLOATS, "json": JSON, "jsonb": st.just("{}"), "bytea": BYTES, "regrole": st.just("cerebro"),
     "oid": st.sampled_from((0, 1, 1259, 4294967295)),
     "interval": st.sampled_from(("0", "-1 s", "1 us", "3 days", "100000000 years", "-100000000 years")),
+    "timestamp with time zone": st.sampled_from(("now", "epoch", "4713-01-01 BC", "294276-12-31")),
 }  # fmt: skip
 
 
