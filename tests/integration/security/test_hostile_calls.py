@@ -179,6 +179,11 @@ def functions(bench: Workbench) -> list[Function]:
     return [Function(s, name, tuple(given), tuple(types), *rest) for s, name, given, types, *rest in bench.rows(QUERY)]
 
 
+def test_each_type_of_a_parameter_has_values(functions: list[Function]) -> None:
+    kinds = {kind.removesuffix("[]") for function in functions for kind in function.types}
+    assert kinds <= SCALARS.keys()
+
+
 @pytest.fixture(scope="module")
 def documented() -> set[str]:
     """The SQLSTATEs that users are told of."""
