@@ -36,8 +36,10 @@ class Workshop:
 
     def forms(self, program: Program, batch_size: int) -> Forms:
         """What is known of the forms of a program with batches of that size."""
-        new = Forms(self.failures, self.framework.memory_errors)
-        return self._forms.setdefault(program, {}).setdefault(batch_size, new)
+        sizes = self._forms.setdefault(program, {})
+        if batch_size not in sizes:
+            sizes[batch_size] = Forms(self.failures, self.framework.memory_errors, tuple(sizes.values()))
+        return sizes[batch_size]
 
     def name(self, program: Program, compilation: str) -> None:
         """What is compiled of a program now is found by this name, also by later sessions."""

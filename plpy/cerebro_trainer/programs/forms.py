@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -74,11 +74,20 @@ DOES_NOT_WORK = Timing(math.inf, 0.0)
 
 
 class Forms:
-    """What is known about the forms of one program at one batch size; `failures` are a form's, not the call's."""
+    """What is known about the forms of one program at one batch size; `failures` are a form's, not the call's.
 
-    def __init__(self, failures: tuple[type[Exception], ...], memory_errors: tuple[type[Exception], ...]) -> None:
+    The `others` are those of its other batch sizes: what was compiled for one may serve all, and is then found compiled.
+    """
+
+    def __init__(
+        self,
+        failures: tuple[type[Exception], ...],
+        memory_errors: tuple[type[Exception], ...],
+        others: Collection[Forms] = (),
+    ) -> None:
         self._failures = failures
         self._memory_errors = memory_errors
+        self._others = others
         self._timings: dict[str, Timing] = {}
         self._compiled: set[str] = set()
         self._measured: dict[str, Timing] = {}
@@ -134,10 +143,15 @@ class Forms:
         compiling = 0.0 if form in self._compiled else timing.compile_seconds
         return timing.seconds_per_row * max(1, remaining_rows) + compiling
 
+    def _at_least(self, form: str, timing: Timing) -> Timing:
+        """Compiling takes no less than it took for another batch size."""
+        before = (other._timings[form].compile_seconds for other in self._others if form in other._compiled)
+        return replace(timing, compile_seconds=max(timing.compile_seconds, *before, 0.0))
+
     def _measure(self, form: str, trial: _Trial, remaining_rows: int) -> None:
         saved = trial.program.read()
         try:
-            timing = trial.start(form)
+            timing = self._at_least(form, trial.start(form))
             promising = (
                 not self._is_hopeless(timing, trial.batch_size)
                 if self._timings

@@ -95,6 +95,17 @@ def test_the_fastest_form_is_kept_and_the_state_is_as_it_was(clock: Clock) -> No
     assert chooser.measured() == {}
 
 
+def test_what_another_batch_size_compiled_is_not_taken_for_cheap(clock: Clock) -> None:
+    """One trace serves all batch sizes: the second finds it, and must not think that other forms cost as little."""
+    program = Pretender(clock, {"plain": 1e-3, "step": 1e-4, "loop": 1e-4}, dict.fromkeys(NAMES, 1.0))
+    first = new()
+    assert choose(first, program, remaining_rows=1000) == "plain"
+    second = Forms((ValueError,), (MemoryError,), [first])
+    assert choose(second, program, remaining_rows=1000) == "plain"
+    assert program.used == ["plain"]
+    assert second.timing("plain").compile_seconds == first.timing("plain").compile_seconds == 1.0
+
+
 @given(
     per_row=st.lists(st.floats(1e-6, 1e-2), min_size=3, max_size=3),
     compiling=st.lists(st.floats(0.01, 5), min_size=3, max_size=3),
