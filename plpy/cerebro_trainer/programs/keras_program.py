@@ -191,8 +191,7 @@ class KerasProgram(Program):
 
     def no_sums(self) -> Sums:
         """What `evaluate` gives for no rows: zeros."""
-        self.metrics.reset()
-        return [[0.0, 0.0], *self.metrics.sums()]
+        return [[0.0, 0.0], *self.metrics.no_sums]
 
     def evaluation_batch(self, inputs: Sequence[Array]) -> int:
         """Rows per batch of evaluation and prediction; depends on the shape of a row alone."""
