@@ -76,7 +76,7 @@ DOES_NOT_WORK = Timing(math.inf, 0.0)
 class Forms:
     """What is known about the forms of one program at one batch size; `failures` are a form's, not the call's.
 
-    The `others` are those of its other batch sizes: what was compiled for one may serve all, and is then found compiled.
+    The `others` are those of its other batch sizes: what was compiled for one may serve all, and is found compiled.
     """
 
     def __init__(

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import keras
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.keras_model import guarded
@@ -49,7 +48,7 @@ class CompiledMetrics:
                     "that over another",
                     sqlstate="0A000",
                 )
-            _mean(metric, metric.result())
+            _mean(metric)
         self.reset()
         self.no_sums = self.sums()
 
@@ -78,11 +77,9 @@ class CompiledMetrics:
         metrics = self._keras.metrics
         if len(sums) != len(metrics):
             raise RequestError(f"expected sums of {len(metrics)} metrics, received {len(sums)}")
-        # Without a change of variables, which takes Keras longer than the result.
-        return [
-            _mean(metric, metric.stateless_result(_variables(metric, values)))
-            for metric, values in zip(metrics, sums, strict=True)
-        ]
+        for metric, values in zip(metrics, sums, strict=True):
+            _set(metric, values)
+        return [_mean(metric) for metric in metrics]
 
     def _after(self, update: Update, batches: Sequence[tuple[Any, Any]]) -> list[list[float]]:
         self.reset()
@@ -117,20 +114,19 @@ def _batch(shape: Shape) -> tuple[int, ...]:
     return (PROBE_ROWS, *(size or 1 for size in shape))
 
 
-def _variables(metric: Any, values: Sequence[float]) -> list[npt.NDArray[Any]]:
+def _set(metric: Any, values: Sequence[float]) -> None:
     sizes = [int(np.prod(variable.shape)) for variable in metric.variables]
     if len(values) != sum(sizes):
         raise RequestError(f"the sums of metric {metric.name} are {sum(sizes)} numbers, received {len(values)}")
-    parts = np.split(np.asarray(values, np.float64), np.cumsum(sizes)[:-1])
-    return [
-        np.reshape(part, variable.shape).astype(variable.dtype)
-        for part, variable in zip(parts, metric.variables, strict=True)
-    ]
+    offset = 0
+    for variable, size in zip(metric.variables, sizes, strict=True):
+        variable.assign(np.reshape(values[offset : offset + size], variable.shape).astype(variable.dtype))
+        offset += size
 
 
-def _mean(metric: Any, result: Any) -> float:
+def _mean(metric: Any) -> float:
     """The metric's value; where it gives a number for each class, as F1Score does, their mean: the macro average."""
-    result = np.asarray(result)
+    result = np.asarray(metric.result())
     if not result.size:
         raise ConfigError(f"metric {metric.name} gives no number", sqlstate="0A000")
     return float(np.mean(result))
