@@ -145,7 +145,8 @@ class TrainingOptions(TypedDict, total=False):
 
 
 class FitOptions(TrainingOptions, total=False):
-    """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run `replay_run`."""
+    """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run `replay_run`; `strategy` is
+    'auto', 'mop', 'task' or 'average'."""
 
     use_caching: bool
     schedule: str
@@ -153,6 +154,7 @@ class FitOptions(TrainingOptions, total=False):
     search: str
     search_params: Mapping[str, int]
     feature_budget: int
+    strategy: str
 
 
 class PlanFitOptions(TypedDict, total=False):
@@ -171,6 +173,7 @@ class PlanFitOptions(TypedDict, total=False):
     max_runtime: timedelta
     search: str
     search_params: Mapping[str, int]
+    strategy: str
 
 
 class FitOneOptions(TrainingOptions, total=False):

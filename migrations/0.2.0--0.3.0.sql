@@ -150,8 +150,8 @@ CREATE TABLE cerebro.decision_log (
     run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
-    mst_key     integer NOT NULL,
-    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop', 'clone')),
+    mst_key     integer,
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop', 'clone', 'replan')),
     epoch       integer NOT NULL,
     visits      integer NOT NULL,
     last_epoch  integer NOT NULL,
@@ -161,11 +161,12 @@ CREATE TABLE cerebro.decision_log (
     act_id      bigint,
     PRIMARY KEY (run_id, decision_no)
 );
-COMMENT ON TABLE cerebro.decision_log IS 'What was decided of the configurations of a search, in its order; read the view cerebro.decision';
-COMMENT ON COLUMN cerebro.decision_log.epoch IS 'the newest epoch of the configuration that had metrics by then';
-COMMENT ON COLUMN cerebro.decision_log.visits IS 'how many visits of the configuration were completed by then';
+COMMENT ON TABLE cerebro.decision_log IS 'What was decided of a run and of its configurations, in its order; read the view cerebro.decision';
+COMMENT ON COLUMN cerebro.decision_log.mst_key IS 'the configuration; NULL where the run has changed its strategy (replan)';
+COMMENT ON COLUMN cerebro.decision_log.epoch IS 'the newest epoch of the configuration that had metrics by then; of a run, the newest that all have completed';
+COMMENT ON COLUMN cerebro.decision_log.visits IS 'how many visits of the configuration, or of all, were completed by then';
 COMMENT ON COLUMN cerebro.decision_log.last_epoch IS 'until the end of which epoch it may train from then on';
-COMMENT ON COLUMN cerebro.decision_log.rule IS 'the search rule, or what somebody asked for: see act_id';
+COMMENT ON COLUMN cerebro.decision_log.rule IS 'the search rule, or what somebody asked for (see act_id), or the strategy that a run has changed to';
 COMMENT ON COLUMN cerebro.decision_log.cause IS 'the configuration whose result was decided about; NULL where the search began. The decision about that one comes first';
 ALTER TABLE cerebro.decision_log ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.decision_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = decision_log.run_id AND r.owner = current_user));

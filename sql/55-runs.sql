@@ -8,12 +8,13 @@ CREATE OR REPLACE FUNCTION cerebro.submit(
     workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
     training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL, backend text DEFAULT 'tensorflow',
     max_attempts integer DEFAULT 3, max_runtime interval DEFAULT NULL, keep_states boolean DEFAULT TRUE,
-    search text DEFAULT NULL, search_params jsonb DEFAULT NULL, feature_budget integer DEFAULT NULL) RETURNS bigint
+    search text DEFAULT NULL, search_params jsonb DEFAULT NULL, feature_budget integer DEFAULT NULL,
+    strategy text DEFAULT 'auto') RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
-return runs.submit(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states, search, search_params, feature_budget)
+return runs.submit(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states, search, search_params, feature_budget, strategy)
 $$;
-COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb, integer)
+COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb, integer, text)
 IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
 CREATE OR REPLACE FUNCTION cerebro.submit(call text, arguments jsonb) RETURNS bigint

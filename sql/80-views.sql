@@ -251,7 +251,7 @@ COMMENT ON VIEW cerebro.cost IS 'What runs have cost that the reader may see, by
 CREATE OR REPLACE VIEW cerebro.decision WITH (security_barrier) AS
 SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason, d.act_id
 FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
-COMMENT ON VIEW cerebro.decision IS 'What a search has decided of the configurations of a run: after which result, by which rule, and why';
+COMMENT ON VIEW cerebro.decision IS 'What was decided of the configurations of a run, by a search or by somebody: after which result, by which rule, and why; and when a run has changed its strategy';
 
 -- An act may be committed when its run has just ended; one that goes on again takes it up.
 CREATE OR REPLACE VIEW cerebro.act WITH (security_barrier) AS

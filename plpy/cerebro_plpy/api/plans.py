@@ -27,6 +27,7 @@ def plan_fit(
     search: str | None,
     search_params: str | None,
     format: str | None,
+    strategy: str | None,
 ) -> list[str]:
     """What a fit call would do."""
     given = locals()

@@ -178,6 +178,6 @@ def _check_live(asked: Asked, run: Row) -> None:
         )
     if run["averages"]:
         raise FeatureNotSupported(
-            f"{asked.action} error: run {asked.run_id} trains a single model by madlib_fit().",
+            f"{asked.action} error: run {asked.run_id} averages: within an iteration its models have no states.",
             hint=f"It can be cancelled: SELECT cerebro.cancel({asked.run_id});",
         )

@@ -9,13 +9,17 @@ from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.search_rules import SearchRule
 from cerebro_plpy.configs.spec import FitArguments, SingleModel
 from cerebro_plpy.database.checks import check_positive
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
-from cerebro_plpy.hopping.policies import LONGEST
+from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
+from cerebro_plpy.hopping.plans import AVERAGE, MOP, TASK
+from cerebro_plpy.hopping.policies import LONGEST, REPLAY
 from cerebro_plpy.hopping.schedule import AVERAGING
 
 MODULE = "madlib_keras_fit_multiple"
 SINGLE_MODULE = "madlib_keras_fit"
-SCHEDULES = (LONGEST, "rotation", "replay")
+SCHEDULES = (LONGEST, "rotation", REPLAY)
+AUTO = "auto"
+STRATEGIES = {AUTO: SCHEDULES, MOP: SCHEDULES, TASK: (LONGEST,), AVERAGE: (LONGEST, REPLAY)}
+"""With the schedules that go with each."""
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
@@ -110,21 +114,44 @@ def check_arguments(arguments: FitArguments) -> Course:
             f"{module} error: feature_budget is {arguments.feature_budget}; expected MB, or 0 to store nothing.",
             hint="Leave it out: what frozen layers give may then take as much as the packed rows.",
         )
-    if arguments.replay_run is not None and schedule != "replay":
+    if arguments.replay_run is not None and schedule != REPLAY:
         raise InvalidParameter(
             f"{module} error: replay_run is {arguments.replay_run}, but schedule is {schedule!r}.",
             hint="Add schedule => 'replay'.",
         )
     _check_names(arguments)
+    _check_strategy(arguments, schedule)
     if rule:
         _check_search(arguments, schedule)
-    return Course(arguments.num_iterations, frequency, schedule, rule)
+    averages = arguments.strategy == AVERAGE and schedule == LONGEST
+    return Course(arguments.num_iterations, frequency, AVERAGING if averages else schedule, rule)
+
+
+def _check_strategy(arguments: FitArguments, schedule: str) -> None:
+    """The strategy is among those known, and goes with the order of visits and with a search, if there is one."""
+    module, strategy = module_of(arguments), arguments.strategy or AUTO
+    if strategy not in STRATEGIES:
+        raise InvalidParameter(
+            f"{module} error: strategy is {strategy!r}; expected one of {', '.join(STRATEGIES)}.",
+            hint="A trainer that has all cores is had by workers => 1.",
+        )
+    if not arguments.single and schedule not in STRATEGIES[strategy]:
+        raise InvalidParameter(
+            f"{module} error: strategy is {strategy!r}, but schedule is {schedule!r}, by which configurations hop.",
+            hint="Leave one of the two out.",
+        )
+    if strategy == AVERAGE and arguments.search is not None:
+        raise FeatureNotSupported(
+            f"{module} error: strategy is {strategy!r}, but search is {arguments.search!r}: a search decides by what"
+            " configurations have learned of one segment after another.",
+            hint="Leave one of the two out.",
+        )
 
 
 def _check_search(arguments: FitArguments, schedule: str) -> None:
     """A search sees metrics, and decides for itself."""
     module = module_of(arguments)
-    if schedule == "replay":
+    if schedule == REPLAY:
         raise InvalidParameter(
             f"{module} error: search is {arguments.search!r}, but schedule is 'replay'.",
             hint="Leave search out: a replay repeats what was decided.",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.calls.allowance import allowance_of
 from cerebro_plpy.calls.drawing import joining, wish_of, with_draws, with_joined
-from cerebro_plpy.calls.fit_arguments import Course
+from cerebro_plpy.calls.fit_arguments import AUTO, Course
 from cerebro_plpy.calls.inputs import Data, Inputs, Models
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
@@ -24,13 +24,15 @@ from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.hopping.plans import AVERAGE
+from cerebro_plpy.hopping.policies import REPLAY
 from cerebro_plpy.hopping.rules import Rule, Settled
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import messages, widths
-from cerebro_plpy.run.replay import RunRecord, check_clones, check_functions, check_record, read_record
+from cerebro_plpy.run import messages, strategies
+from cerebro_plpy.run.replay import RunRecord, check_averages, check_clones, check_functions, check_record, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat, Searching
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables import object_table
@@ -64,6 +66,7 @@ class Basis(NamedTuple):
     models: Models
     seed: int
     dtype_policy: str | None
+    schedule: str
     probes: tuple[Config, ...] = ()
     repeat: Repeat = Repeat()
     epochs_before: Mapping[int, int] = {}
@@ -83,7 +86,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
     check_writer(catalog, arguments, whole)
     check_monitors(catalog, call, whole)
     give_notices(catalog, models.configs, models.architectures, data.source)
-    if arguments.single:
+    if basis.schedule == AVERAGING:
         tell_of_averages(catalog, data.source)
     spec = Spec(
         arguments=arguments,
@@ -91,7 +94,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         frequency=course.frequency,
         evaluate_epochs=evaluated_epochs(catalog, arguments, course, basis.repeat, basis.mst_keys),
         seed=basis.seed,
-        schedule=course.schedule,
+        schedule=basis.schedule,
         dtype_policy=basis.dtype_policy,
         model_arch_table=models.table.spelling if models.table else None,
         object_table=call.inputs.object_table,
@@ -118,18 +121,20 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
     arguments, rule = call.arguments, call.course.rule
     models = read_models(catalog, workplace, call, source)
     functions = object_table.read_functions(catalog, call.inputs.objects)
-    if call.course.schedule == "replay":
+    if call.course.schedule == REPLAY:
         recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
         check_settings(catalog, arguments, recorded)
         joined = joining(catalog.db, models, recorded, call.course.epochs)
         models = with_joined(workplace, models, joined, functions, source)
         check_functions(catalog.module, recorded, functions_of(models.configs))
-        basis = Basis(models._replace(backends=recorded.backends), recorded.seed, recorded.dtype_policy)
+        models = models._replace(backends=recorded.backends)
+        basis = Basis(models, recorded.seed, recorded.dtype_policy, AVERAGING if recorded.averages else REPLAY)
         repeat = repeat_of(catalog, recorded, call.course.epochs, source, basis.mst_keys)
         check_clones(catalog.module, recorded, call.course.epochs, basis.mst_keys)
+        check_averages(catalog.module, recorded)
         return basis._replace(repeat=repeat, epochs_before=dict(recorded.epochs_before))
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
-    basis = Basis(models, seed, arguments.dtype_policy)
+    basis = Basis(models, seed, arguments.dtype_policy, call.course.schedule)
     if rule is None or rule.sampling is None:
         return basis
     validated, loss = call.inputs.packed.validation is not None, bool(call.search)
@@ -179,9 +184,10 @@ def make_request(
         groups=spec.train.groups if spec.train else {},
         block_rows=spec.train.block_rows if spec.train else None,
         patience=repeat.patience or patience_of(catalog.module, spec),
+        strategy=arguments.strategy if arguments.strategy != AUTO else None,
         allowance=allowance_of(catalog.module, workplace.settings, spec, _rule_of(catalog.module, spec)),
     )
-    return replace(request, workers=widths.workers(workplace, request))
+    return replace(request, workers=strategies.workers(workplace, request))
 
 
 def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> int:
@@ -250,12 +256,12 @@ def give_notices(
 
 
 def tell_of_averages(catalog: Catalog, source: PackedTable) -> None:
-    """What a single model costs that all segments train at once."""
+    """What models cost that all segments train at once."""
     if len(source.segments) > 1:
         catalog.db.notice(
-            f"{catalog.module}: after each iteration the model is the mean of {len(source.segments)}, one for each"
+            f"{catalog.module}: after each iteration a model is the mean of {len(source.segments)}, one for each"
             " segment, of which each has seen its own rows only: it takes more iterations than one model that sees all."
-            " madlib_fit_multiple_model with one configuration trains such a one on the same table."
+            " madlib_fit_multiple_model trains such ones on the same table, unless strategy is 'average'."
         )
 
 
@@ -312,6 +318,11 @@ def _rule_of(module: str, spec: Spec) -> SearchRule | None:
 
 def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:
     """Raises InvalidParameter where a replay is asked for with other settings than the run that it repeats had."""
+    if arguments.strategy == AVERAGE and not recorded.averages:
+        raise InvalidParameter(
+            f"{catalog.module} error: strategy is {AVERAGE!r}, but run {recorded.run_id} did not average.",
+            hint="Leave strategy out: a replay takes that of the run it repeats.",
+        )
     if arguments.seed not in (None, recorded.seed):
         raise InvalidParameter(
             f"{catalog.module} error: seed is {arguments.seed}, but run {recorded.run_id} had seed {recorded.seed}.",

@@ -20,7 +20,7 @@ from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import fields
 from cerebro_plpy.run import foresight, plan_tree, visits
-from cerebro_plpy.run.foresight import Probed
+from cerebro_plpy.run.estimates import Probed
 from cerebro_plpy.run.framework_choice import Probe
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.places import refuse, wish_of

@@ -14,7 +14,7 @@ from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady, UndefinedObject
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Data, Program, RunPlan, Settled, Strategy, Work
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import costs, foresight, plan_tree
+from cerebro_plpy.run import costs, estimates, plan_tree
 from cerebro_plpy.run.costs import Log
 from cerebro_plpy.run.plan_tree import Happened
 
@@ -39,7 +39,7 @@ def _planned(run: Row) -> RunPlan | None:
     """The plan that the run has logged; None where it has none, or somebody has written another text."""
     try:
         return RunPlan.from_json(json.loads(run["plan"])) if run["plan"] else None
-    except foresight.MALFORMED:
+    except estimates.MALFORMED:
         return None
 
 
@@ -78,7 +78,12 @@ def happened(db: Database, run: Row, plan: RunPlan) -> Happened:
         programs=programs,
         others=tuple(_compared(plan, programs)),
         sums={name: _sums(log, name) for name in log.visits},
+        changes=tuple(_change(**row) for row in db.glance(sql("plan.changes"), run_id)),
     )
+
+
+def _change(epoch: int, rule: str, reason: str) -> str:
+    return f"to {rule} after epoch {epoch}: {reason}"
 
 
 def _compared(plan: RunPlan, programs: Sequence[Program]) -> Sequence[Strategy]:

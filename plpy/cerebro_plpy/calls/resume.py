@@ -131,7 +131,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     models = logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
     repeat = Repeat(threads=threads, cuts={each["mst_key"]: each["cut"] for each in log if each["cut"] is not None})
-    if spec.schedule == "replay":
+    if spec.arguments.replay_run is not None:
         recorded = read_record(workplace.control, catalog.module, spec.arguments.replay_run)
         check_functions(catalog.module, recorded, spec.functions)
         repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
@@ -143,6 +143,8 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     failed = [(each["mst_key"], each["group_value"]) for each in log if each["status"] == "failed"]
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
     request = replace(request, decided=history.decisions(workplace.control, row["run_id"]))
+    count, strategy = history.replans(workplace.control, row["run_id"])
+    request = replace(request, replans=count, strategy=strategy or request.strategy)
     return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
 
 

@@ -57,6 +57,7 @@ class FitArguments:
     search: str | None = None
     search_params: str | None = None
     feature_budget: int | None = None
+    strategy: str | None = None
     single: SingleModel | None = None
 
     def to_json(self) -> dict[str, Any]:

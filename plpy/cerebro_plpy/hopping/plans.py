@@ -1,6 +1,7 @@
 """The plan of a run: how its work may be divided among workers, what each way is expected to take, and which it has.
 
-All ways are sequential SGD for each config, so that none of them changes what is learned.
+All ways that are compared are sequential SGD for each config, so that none of them changes what is learned. One that
+averages is another way to learn: it is followed where somebody asks for it, and nobody foresees what it takes.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from typing import Any, NamedTuple
 from cerebro_plpy.hopping import simulation
 from cerebro_plpy.hopping.placement import share_segments
 from cerebro_plpy.hopping.policies import REPLAY
-from cerebro_plpy.hopping.schedule import Plan
+from cerebro_plpy.hopping.schedule import AVERAGING, Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, Outcome
 from cerebro_plpy.records import asdict, dataclass, fields, replace
 
-MOP, TASK, WIDE = "mop", "task", "wide"
+MOP, TASK, WIDE, AVERAGE = "mop", "task", "wide", "average"
 WORTH = 0.9
 """The part of the time of the usual strategy that another one must promise."""
 MEANINGS = {
     MOP: "configurations hop, each worker has segments",
     TASK: "configurations stay, segments come to them",
     WIDE: "one trainer has all cores",
+    AVERAGE: "each segment trains a copy of a configuration, and the mean of them goes on",
 }
 MEASURED, TIMED, PROBED, GUESSED, UNKNOWN = "measured", "timed", "probed", "guessed", "unknown"
 SOURCES = {
@@ -165,9 +167,9 @@ class Settled(NamedTuple):
 
 def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Case | None:
     """The run by a strategy, to be simulated; None where it is not known how long something takes, or which orders are
-    repeated."""
+    repeated, and where it averages."""
     work = settled.work
-    if work.schedule == REPLAY and not settled.orders:
+    if work.schedule == AVERAGING or (work.schedule == REPLAY and not settled.orders):
         return None
     costs = {
         key: Cost(

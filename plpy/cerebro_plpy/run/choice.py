@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.hopping import tours
 from cerebro_plpy.hopping.policies import FOREMOST, Prioritised, front, policy_of
-from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.hopping.tours import Policy, Reach
 from cerebro_plpy.run.budget import Budget
@@ -20,7 +19,7 @@ from cerebro_plpy.run.verdicts import keeps_best, verdict
 
 
 class Choice:
-    """By the schedule of a request, and by what is known of its configurations so far; those of a `residence` stay."""
+    """By the schedule of a request, and by what is known of its configurations so far."""
 
     def __init__(
         self,
@@ -28,10 +27,9 @@ class Choice:
         training: Mapping[int, ConfigTraining],
         measurements: Measurements,
         budget: Budget,
-        residence: Residence | None,
     ) -> None:
         self._request, self._training = request, training
-        self._measurements, self._budget, self._residence = measurements, budget, residence
+        self._measurements, self._budget = measurements, budget
 
     def tours(
         self,
@@ -53,16 +51,16 @@ class Choice:
         progress = {**positions.progress, **{task.mst_key: positions.after(task.tour) for task in ahead}}
         awake = {key: each for key, each in progress.items() if not each.resting}
         eligible = {key: each for key, each in awake.items() if key not in resting}
-        if not self._residence and self._request.spec.schedule == FOREMOST:
+        if not positions.residence and self._request.spec.schedule == FOREMOST:
             first = front(awake, min(self._request.workers, workers)).union(urgent)
             eligible = {key: each for key, each in eligible.items() if key in first}
-        choose = self._residence.choose if self._residence else tours.choose
+        choose = positions.residence.choose if positions.residence else tours.choose
         policy = Prioritised(self._policy(plan), urgent) if urgent else self._policy(plan)
         return choose(plan, eligible, idle, policy, self._reach, held)
 
-    def vacant(self, plan: Plan, idle: set[int], busy: int) -> int:
+    def vacant(self, positions: Positions, idle: set[int], busy: int) -> int:
         """How many idle workers could have work; so many others are busy."""
-        serving = idle if self._residence else idle.intersection(plan.workers.values())
+        serving = idle if positions.residence else idle.intersection(positions.plan.workers.values())
         return min(len(serving), self._request.workers - busy)
 
     def rows_ahead(self, positions: Positions, training: ConfigTraining, workers: int) -> int:
@@ -70,7 +68,7 @@ class Choice:
         waiting = ((self._training[key], progress) for key, progress in positions.progress.items())
         alike = ((each, progress) for each, progress in waiting if each.compilation == training.compilation)
         rows = sum(each.rows_ahead(positions.plan, progress) for each, progress in alike)
-        return rows // (self._residence.sharing(workers) if self._residence else workers)
+        return rows // (positions.residence.sharing(workers) if positions.residence else workers)
 
     def _reach(self, progress: ConfigProgress) -> Reach:
         """How many of a configuration's next visits a worker may make together: all that change no state."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.hopping.plans import MEASURED, Program, RunPlan
 from cerebro_plpy.records import replace
 
@@ -92,6 +94,13 @@ def named(programs: Iterable[Program]) -> str:
     return json.dumps({str(key): each.name for each in programs for key in each.configs})
 
 
+def logged(control: Session, run_id: int, plan: RunPlan) -> Log:
+    """What a run has logged of the programs of its plan, by the first visits of each configuration."""
+    mapping = named(plan.programs)
+    trained = control.run(sql("plan.visits"), (mapping, run_id, VISITS_READ))
+    return Log.of(plan, trained, control.run(sql("plan.evaluations"), (mapping, run_id)))
+
+
 def measured(program: Program, log: Log) -> Program:
     """The program with what a run has measured of it; as it is, where that has nothing of it."""
     found, evaluated = log.visits.get(program.name), log.evaluations.get(program.name)
@@ -104,7 +113,7 @@ def measured(program: Program, log: Log) -> Program:
         row=row,
         evaluated_row=evaluated.seconds / evaluated.rows if evaluated and evaluated.rows else row * EVALUATION_SHARE,
         compile=log.compile(program),
-        hop=max(0.0, found.hop - found.stay),
+        hop=max(0.0, found.hop - found.stay) if found.moves else moved(found.state_bytes),
         store=found.storing / found.stores if found.stores else 0.0,
         form=found.form,
         state_bytes=found.state_bytes,

@@ -22,6 +22,7 @@ from cerebro_plpy.run.assignments import Assignments
 from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.endings import Endings
+from cerebro_plpy.run.introspection import Introspection
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.losses import Losses
 from cerebro_plpy.run.measurements import Measurements
@@ -62,15 +63,15 @@ class Orchestrator:
             c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id) for c in request.configs
         }
         programs = {training.program for training in self._training.values()}
-        self._residence = residence(request, workers, {key: t.compilation for key, t in self._training.items()})
         self._measurements = Measurements(log, around.note, programs, request.commit_seconds)
         begun = {key: schedule.resume(plan, key, found.completed(plan.visited(key))) for key, found in known.items()}
-        self._positions = Positions(plan, begun)
+        compilations = {key: training.compilation for key, training in self._training.items()}
+        self._positions = Positions(plan, begun, residence(request, workers, compilations))
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = time.monotonic()
         self._budget = Budget(request, around.spent)
-        self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
-        roster = Roster(request, log, self._positions, self._training, self._residence, self._keeping)
+        self._choice = Choice(request, self._training, self._measurements, self._budget)
+        roster = Roster(request, log, self._positions, self._training, self._keeping)
         self._losses = Losses(roster, self._assignments)
         self._rota = Rota(roster, self._assignments, around, workers)
         self._recruits = Recruits(roster, around)
@@ -78,6 +79,7 @@ class Orchestrator:
         self._endings = Endings(roster, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
+        self._introspection = Introspection(roster, self._measurements, workers, announced, around.note)
         bounds = Bounds(self._budget, self._endings, self._announcer.trained)
         self._steering = Steering(roster, self._search, bounds)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
@@ -120,6 +122,7 @@ class Orchestrator:
                 self._assignments.rest()
                 continue
             self._endings.stop_in_time()
+            self._introspection.look(len(self._assignments.numbers))
             if not self.stopped:
                 self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._endings.last)
             self._announcer.tell_trained(self._plan, self._positions.committed, self._training, self._keeping)
@@ -189,7 +192,7 @@ class Orchestrator:
                 room -= not give.counted(number)
                 self._start(worker, tour)
         give.store()
-        if self._search.fill(self._choice.vacant(self._plan, give.idle, give.count)):
+        if self._search.fill(self._choice.vacant(self._positions, give.idle, give.count)):
             self._start_visits()
 
     def _start(self, worker: Worker, tour: Tour) -> None:

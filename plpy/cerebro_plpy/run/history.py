@@ -82,6 +82,12 @@ def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
     return by_result((cause, Decision(*made)) for *made, cause in rows)
 
 
+def replans(control: Session, run_id: int) -> tuple[int, str | None]:
+    """How often a run has changed its strategy so far, and to which at last."""
+    ((count, strategy),) = control.run(sql("run.past_replans"), (run_id,))
+    return count, strategy
+
+
 def await_workers(workplace: Workplace, run_id: int) -> None:
     """See the workers of the interrupted run gone, so that none of them commits beside those to come.
 

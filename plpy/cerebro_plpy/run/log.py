@@ -17,11 +17,13 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure, QueryCanceled, ServerGone
 from cerebro_plpy.hopping.plans import RunPlan
+from cerebro_plpy.hopping.replans import Replan
 from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables, statements
 from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.run import costs
 from cerebro_plpy.run.request import Evaluation, FitRequest, WarmState
 from cerebro_plpy.run.routes import route_of
 from cerebro_plpy.run.timings import Situation, Timings
@@ -76,9 +78,8 @@ class RunLog:
     """The log of one run."""
 
     def __init__(self, control: Session, run_id: int) -> None:
-        self._control = control
-        self.run_id = run_id
-        self.trained = False  # whether a visit of it was begun
+        self._control, self.run_id = control, run_id
+        self.trained, self.last_decision = False, 0  # whether a visit of it was begun; the newest decision's number
 
     def begin(self, request: FitRequest, pid: int) -> None:
         """Log the run and its configurations."""
@@ -165,6 +166,10 @@ class RunLog:
             text = "; ".join([*before.texts, sql("run.decide"), sql("run.configs_decided")])
             self._control.run(text, (*before.values, self.run_id, rule, told, told, self.run_id))
 
+    def replanned(self, row: Replan) -> None:
+        """The run goes on by another strategy."""
+        self._control.run(sql("run.replan"), (self.run_id, *row))
+
     def next_key(self) -> int:
         """The mst_key of the next configuration to join."""
         ((last,),) = self._control.run(sql("run.last_key"), (self.run_id,))
@@ -243,6 +248,10 @@ class RunLog:
         first = evaluations[0]
         logged = statements.metrics((self.run_id, first.mst_key, first.epoch), found, names)
         self._control.run(logged.sql, logged.values)
+
+    def costs_of(self, plan: RunPlan) -> costs.Log:
+        """What visits so far have taken, by the programs of a plan."""
+        return costs.logged(self._control, self.run_id, plan)
 
     def known_timings(self, programs: Sequence[str]) -> Timings:
         """What earlier runs of this user measured of these programs."""

@@ -35,6 +35,8 @@ class Measurements:
         self._visits: dict[object, float] = {}  # by what is compiled for them
         self._evaluations: dict[object, float] = {}  # those within tours
         self._state_bytes: dict[object, int] = {}
+        self.compiled: dict[int, set[str]] = {}
+        """What workers have compiled in this run, by their numbers."""
 
     def forms(self, training: ConfigTraining, worker: Worker) -> Known:
         """What is known of the forms of a configuration's program on a worker."""
@@ -55,6 +57,7 @@ class Measurements:
     def take(self, worker: Worker, training: ConfigTraining, trained: Trained) -> None:
         """Visits were trained. What took least counts: others waited, or compiled."""
         key = training.config.mst_key
+        self.compiled.setdefault(worker.number, set()).add(training.compilation)
         for _, result in trained.evaluated:
             shortest = self._evaluations.get(training.compilation, math.inf)
             self._evaluations[training.compilation] = min(result["seconds"], shortest)

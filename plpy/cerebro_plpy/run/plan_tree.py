@@ -59,7 +59,8 @@ class Ways(NamedTuple):
 @dataclass(frozen=True)
 class Happened:
     """What a run came to: `seconds` in all, where it has ended; the part in which its workers were `idle`; its programs
-    with what was measured of them, and `sums` of each by its name; what `others` would have taken by that."""
+    with what was measured of them, and `sums` of each by its name; what `others` would have taken by that; and which
+    `changes` of its strategy there were."""
 
     status: str
     seconds: float | None
@@ -67,6 +68,7 @@ class Happened:
     programs: tuple[Program, ...]
     others: tuple[Strategy, ...] = ()
     sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
 
 
 def written(tree: Node, form: str) -> list[str]:
@@ -107,6 +109,8 @@ def _run(plan: RunPlan, settled: Settled, happened: Happened | None) -> Iterator
         yield "Correction", Measure(plan.beside)
     if happened:
         yield "Status", happened.status
+        if happened.changes:
+            yield "Changed", "; ".join(happened.changes)
         if happened.seconds is not None and plan.seconds:
             yield "Estimate Off By", Measure(100 * (plan.seconds / happened.seconds - 1), "%")
         if happened.others:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.records import replace
 
 
 class Positions:
-    """Of all configurations that have not failed, by mst_key."""
+    """Of all configurations that have not failed, by mst_key; with a `residence` they stay with workers."""
 
-    def __init__(self, plan: Plan, progress: Mapping[int, ConfigProgress]) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, progress: Mapping[int, ConfigProgress], residence: Residence | None = None) -> None:
+        self.plan, self.residence = plan, residence
         self.progress = dict(progress)
         self._before: dict[int, ConfigProgress] = {}  # of those that have gone on
 

@@ -184,7 +184,7 @@ class Recruits:
     def _join(
         self, joined: Made, origin: Origin, parent: ConfigTraining | None, *, anew: bool = True
     ) -> tuple[Sequence[Config], Joined]:
-        configs, positions, residence = joined.configs, self._roster.positions, self._roster.residence
+        configs, positions, residence = joined.configs, self._roster.positions, self._roster.positions.residence
         for config in configs:
             self._backends[config.mst_key] = self._framework(config)
             if parent:

@@ -62,6 +62,7 @@ class RunRecord:
     starts: Mapping[int, Start]
     patience: EarlyStopping | None
     evaluated: tuple[int, ...]
+    averages: bool
 
     @property
     def called(self) -> frozenset[int]:
@@ -107,10 +108,10 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
             f"{module} error: there is no run {run_id} that you may see.",
             hint="SELECT run_id, name, status FROM cerebro.run;",
         )
-    seed, epochs, segments, policy, schedule, functions, before = runs[0]
+    seed, epochs, segments, policy, schedule, single, functions, before = runs[0]
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
-    _check_repeatable(module, run_id, schedule, threads)
+    _check_repeatable(module, run_id, threads, single=single)
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     configs = [Recorded(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     patience, evaluated = _patience(control, module, run_id)
@@ -133,6 +134,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         starts={each.mst_key: start for each in configs if (start := _start(each))},
         patience=patience,
         evaluated=evaluated,
+        averages=schedule == AVERAGING,
     )
 
 
@@ -178,8 +180,8 @@ def _epochs_before(logged: str) -> dict[int, int]:
         ) from error
 
 
-def _check_repeatable(module: str, run_id: int, schedule: str, threads: set[int]) -> None:
-    if schedule == AVERAGING:
+def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bool) -> None:
+    if single:
         raise InvalidParameter(
             f"{module} error: run {run_id} is one of madlib_fit(), which averages; no order of visits repeats it.",
             hint="The same call with the same seed repeats it.",
@@ -210,6 +212,16 @@ def check_record(
         for key in mst_keys
         for epoch in range(1, epochs + 1)
     }
+
+
+def check_averages(module: str, recorded: RunRecord) -> None:
+    """Raises FeatureNotSupported where models were averaged until the time was over, of which no order tells."""
+    if recorded.averages and recorded.endings:
+        raise FeatureNotSupported(
+            f"{module} error: run {recorded.run_id} averaged, and max_runtime ended {sorted(recorded.endings)} before"
+            " their last iteration.",
+            hint="The same call with the same seed, and as many iterations as it came to, repeats it.",
+        )
 
 
 def check_clones(module: str, recorded: RunRecord, epochs: int, mst_keys: Collection[int]) -> None:

@@ -158,6 +158,8 @@ class FitRequest:
     each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
     together. It may cost no more than its `allowance`, if there is one. Its `plan` is made when its trainers have
     started. Configurations of which there are `features`, by mst_key, train on these instead of the rows.
+    Its `strategy` is the one that was asked for, or that it has changed to before it was resumed, by so many `replans`;
+    None where it is to be chosen.
     """
 
     spec: Spec
@@ -185,6 +187,8 @@ class FitRequest:
     epochs: int | None = None
     allowance: Allowance | None = None
     features: Mapping[int, Features] = field(default_factory=dict)
+    strategy: str | None = None
+    replans: int = 0
 
     def segments_of(self, group: str | None) -> tuple[int, ...]:
         """The segments that configurations of a group visit; all where they are of none."""

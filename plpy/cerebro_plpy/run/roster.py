@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import FitRequest
@@ -15,12 +14,11 @@ from cerebro_plpy.run.training import ConfigTraining
 class Roster(NamedTuple):
     """What was asked, where it is logged, and by mst_key where each configuration stands and what it came to.
 
-    `residence` says where each would best be trained, if that matters; of those in `keeping` the state is being copied.
+    Of those in `keeping` the state is being copied.
     """
 
     request: FitRequest
     log: RunLog
     positions: Positions
     training: dict[int, ConfigTraining]
-    residence: Residence | None
     keeping: Set[int]

@@ -140,8 +140,8 @@ class Rota:
     def _remove(self, number: int) -> None:
         self._assignments.numbers.remove(number)
         self._share()
-        if self._roster.residence:
-            self._roster.residence.dismiss(number)
+        if residence := self._roster.positions.residence:
+            residence.dismiss(number)
 
     def _share(self) -> None:
         plan = self._roster.positions.plan

@@ -30,13 +30,14 @@ class Search:
     def __init__(self, roster: Roster, recruits: Recruits, tell: Decided) -> None:
         self._recruits, self._tell = recruits, tell
         self._request, self._log, self._positions, self._training = roster[:4]
-        self._residence, self._keeping = roster.residence, roster.keeping
+        self._keeping = roster.keeping
         self._spare: set[int] = set()  # configurations whose states are to go
         request = roster.request
         self._configs = {config.mst_key: config for config in request.configs}
         self._ranking = request.spec.ranking
         self._sign = -1.0 if self._ranking.descending else 1.0  # rules want smaller values to be better
-        self._number, self._over = sum(len(heard.decisions) for heard in request.decided), False
+        self._log.last_decision = sum(len(heard.decisions) for heard in request.decided) + request.replans
+        self._over = False
         self._name = request.search.name if request.search else ""
         self._course = self._begun(request.search) if request.search else None
         self._recall_acts(request.decided)
@@ -246,11 +247,11 @@ class Search:
 
     def fill(self, idle: int) -> bool:
         """Let others begin or go on, where so many workers have nothing to do; whether any do."""
-        before = self._number
+        before = self._log.last_decision
         if idle > 0 and self._course and not self._over:
             self._course.make_room(idle)
             self._ask(self._course)
-        return self._number > before
+        return self._log.last_decision > before
 
     def _ask(self, course: Course) -> None:
         for heard in course.due():
@@ -320,19 +321,19 @@ class Search:
                 self._positions.end(key)
             elif progress.resting:
                 self._positions.stop(key)
-        if self._number:  # else nobody was let rest
+        if self._log.last_decision:  # else nobody was let rest
             self._log.search_over()
 
     def _rows(self, heard: Heard) -> list[DecisionRow]:
         rows = []
-        for number, each in enumerate(heard.decisions, self._number + 1):
+        for number, each in enumerate(heard.decisions, self._log.last_decision + 1):
             training = self._training.get(each.mst_key)
             visits, values = (training.visits, self._values(each.mst_key)) if training else (0, {})
             epoch = max(values, default=0)
             told = f"{self._ranking.metric} {self._sign * values[epoch]:.6g} after epoch {epoch}: " if epoch else ""
             why = told + each.why
             rows.append(DecisionRow(number, each.mst_key, each.action, epoch, visits, each.limit, heard.cause, why))
-        self._number += len(rows)
+        self._log.last_decision += len(rows)
         return rows
 
     def _follow(self, decision: Decision) -> None:
@@ -342,7 +343,7 @@ class Search:
         if decision.action == "stop":
             self._positions.stop(key)
         elif decision.action == "rest":
-            if self._residence:
-                self._residence.release(key)
+            if self._positions.residence:
+                self._positions.residence.release(key)
         else:
             self._positions.limit(key, decision.limit)

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy.trainer.machine import described
+
 REGULARIZERS = ("L1", "L2", "L1L2")
 
 
@@ -39,6 +41,11 @@ class Timings:
     def of(self, situation: Situation) -> Known:
         """What is known, by form."""
         return self._known.get(situation, {})
+
+    def machine(self, framework: str) -> str:
+        """How trainers of a framework that timed anything call this machine, those of the last version by its name."""
+        here = described(framework)
+        return max((each.machine for each in self._known if each.machine.startswith(here)), default=here)
 
     def speeds(self, machine: str, program: str, batch_size: int) -> dict[int, dict[str, float]]:
         """Seconds for a row by number of threads and form, on machines whose description begins so."""

@@ -139,7 +139,12 @@ def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[
 
 def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
     """Whether each of these workers can serve all segments, and has room for all of their rows."""
-    room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
+    room = min((worker.memory.cache_bytes for worker in workers), default=0)
+    return all(worker.replaceable for worker in workers) and has_room(request, room)
+
+
+def has_room(request: FitRequest, room: int) -> bool:
+    """Whether configurations may stay with workers that can serve all segments, and have this room for rows each."""
     return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= room
 
 

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, cycle, product, repeat
+from itertools import chain, cycle, pairwise, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
 
@@ -28,11 +28,13 @@ from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
-from cerebro_plpy.hopping import course
+from cerebro_plpy.hopping import course, replans
 from cerebro_plpy.hopping.allowance import Allowance, Spent
 from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.patience import Patience
+from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Data, Program, RunPlan, Strategy, Work
+from cerebro_plpy.hopping.replans import Change, Replan
 from cerebro_plpy.hopping.rules import Asha, Decision, Median, Room, Rule, Stepwise
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
@@ -50,6 +52,7 @@ from cerebro_plpy.platform.protocol import (
 )
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field, replace
+from cerebro_plpy.run import costs
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import Act, DecisionRow, Joined, Origin, RunLog
@@ -561,6 +564,13 @@ class Log(RunLog):
         self.status: dict[int, str] = {}
         self.stopped: dict[int, str] = {}
         self.drawn = 0
+        self.replans: list[Replan] = []
+
+    def costs_of(self, plan: RunPlan) -> costs.Log:
+        return costs.Log({}, {}, {})
+
+    def replanned(self, row: Replan) -> None:
+        self.replans.append(row)
 
     def next_key(self) -> int:
         return DRAWN + self.drawn
@@ -660,7 +670,8 @@ def continued(
     except CerebroError as error:
         raise Ended(str(error), orchestrator.evaluations) from error
     assert failed == orchestrator.failed
-    assert len(notes) <= platform.measured + len(lost), "all configs have one program, told of once"
+    told_of = platform.measured + len(lost) + len(log.replans)
+    assert len(notes) <= told_of, "all configs have one program, told of once"
     return trial
 
 
@@ -673,7 +684,7 @@ REQUESTS = st.builds(
     schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
     commit_seconds=st.sampled_from([0, 2, 9]),
 )
-WORKERS = st.integers(1, 4)
+SOME = WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
 MANY = st.lists(st.sampled_from((None, ConfigFailure, *PASSING)), max_size=30)
 PAUSES = st.lists(st.integers(0, 12), max_size=4)
@@ -722,6 +733,51 @@ def test_who_is_trained_is_heard_of_before_the_end_and_trained_no_further(
     assert trial.heard.finished_keys == trial.alive
     for key, visits in trial.heard.trained_by.items():
         assert visits == trial.platform.visits[key] == request.spec.epochs * len(request.source.segments)
+
+
+@given(
+    st.builds(requested, SOME, SOME, st.integers(2, 4), st.sets(SOME), st.just(BESIDE)),
+    WORKERS,
+    MANY,
+    LOOKS,
+    st.sampled_from([MOP, TASK]),
+    st.lists(st.booleans(), min_size=1, max_size=4),
+)
+@trials(200)
+def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
+    request: FitRequest, workers: int, faults: list[Fault], looks: list[int], begun: str, changes: list[bool]
+) -> None:
+    """Whatever fails, every config is trained whole or given up, and from each state once."""
+    answers, asked = cycle(changes), list[str]()
+
+    def change(work: Work, programs: object, compiled: object, now: Strategy, pace: float) -> Change | None:
+        assert work.rows.keys() <= {config.mst_key for config in request.configs} and work.epochs >= 1
+        asked.append(now.name)
+        other = replace(now, seconds=1.0, name=MOP if now.name == TASK else TASK)
+        return Change(replace(now, seconds=2.0), other) if next(answers) else None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replans, "change", change)
+        patch.setattr(replans, "surprising", lambda plan, programs: True)
+        request = replace(request, plan=planned(request, begun, workers))
+        trial = tried(request, workers, chain(faults, repeat(None)), looks)
+    trained, alive = trial.platform.trained, trial.alive
+    assert len(trained) == len(set(trained)), "nothing twice"
+    epochs = range(1, request.spec.epochs + 1)
+    assert {v for v in trained if v[0] in alive} == set(product(alive, epochs, request.source.segments))
+    rows = trial.log.replans
+    assert [row.decision_no for row in rows] == [*range(1, len(rows) + 1)]
+    assert [row.epoch for row in rows] == sorted({row.epoch for row in rows}) and len(asked) < request.spec.epochs
+    names = [begun, *(row.strategy for row in rows)]
+    assert all(one != other for one, other in pairwise(names)), "each is another one"
+    assert len(rows) == sum(answer for _, answer in zip(asked, cycle(changes), strict=False))
+
+
+def planned(request: FitRequest, strategy: str, workers: int) -> RunPlan:
+    """A plan of a request, which knows of no time."""
+    keys = tuple(config.mst_key for config in request.configs)
+    work = Work(request.spec.epochs, (), request.source.segments, dict.fromkeys(keys, 1), 0.0, "longest")
+    return RunPlan(work, (Program("p", keys, "jax", 1, UNKNOWN),), Strategy(strategy, workers, 1), (), Data(1, 1, 1, 1))
 
 
 def test_who_is_trained_long_before_the_end_is_heard_of_in_the_last_minute() -> None:
@@ -1070,12 +1126,12 @@ def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
     A config is not free while its state is stored, or kept.
     """
     course, own = run._search._course, run._plan.workers
-    idle = {worker for worker in run._assignments.idle if run._residence or worker in own.values()}
+    idle = {worker for worker in run._assignments.idle if run._positions.residence or worker in own.values()}
     held = {*run._keeping, *(task.mst_key for task in run._assignments.unstored)}
     free = [each for each in run._progress.values() if each.mst_key not in held]
     found: list[tuple[int, int | None]] = []
     for worker in idle:
-        served = {segment for segment in run._plan.segments if run._residence or own[segment] == worker}
+        served = {segment for segment in run._plan.segments if run._positions.residence or own[segment] == worker}
         found += [(worker, each.mst_key) for each in free if each.startable & served]
     if course and idle and not course.rule.ended(course.trials):
         found += [(worker, None) for worker in idle if course.rule.decide(course.trials, Room(1), None)]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, WIDE, Data, Program, RunPlan, Settled, Strategy, Work, priced
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.costs import Evaluations, Log, Visits, measured
-from cerebro_plpy.run.foresight import MALFORMED, Earlier, corrected
+from cerebro_plpy.run.estimates import MALFORMED, Earlier
+from cerebro_plpy.run.foresight import corrected
 from cerebro_plpy.run.plan_tree import JSON, TEXT, tree, written
 
 SECONDS = st.floats(0.001, 100.0)

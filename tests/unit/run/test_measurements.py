@@ -33,7 +33,7 @@ def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int 
     log: Any = SimpleNamespace(known_timings=lambda programs: Timings())
     found = Measurements(log, lambda text: None, (), commit_seconds)
     training = trained_by("one")
-    worker: Any = SimpleNamespace()
+    worker: Any = SimpleNamespace(number=0)
     for around, visits in jobs:
         results: list[dict[str, Any]] = [
             {"seconds": seconds, "timings": {}, "fallback": None, "warnings": (), "state_bytes": STATE_BYTES}
@@ -74,7 +74,7 @@ def test_evaluations_take_their_time_too() -> None:
     found = measured([(0.1, [0.01])])
     visits: list[Any] = [object.__new__(TrainVisit), object.__new__(EvaluateVisit)]
     trained = {**RESULT, "seconds": 0.01}
-    found.take(cast(Any, None), trained_by("one"), Trained(visits, [trained, {"seconds": 0.03}]))
+    found.take(cast(Any, SimpleNamespace(number=0)), trained_by("one"), Trained(visits, [trained, {"seconds": 0.03}]))
     reach = found.together(trained_by("one"))
     assert abs(reach.visits - HOPS * 0.1 / 0.04) <= 1 and reach.evaluations == reach.visits
 

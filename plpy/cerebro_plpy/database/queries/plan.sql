@@ -1,14 +1,20 @@
 -- name: like_runs
--- Completed runs with any of these programs, the newest first, as they were planned and with the seconds that they took.
-SELECT r.run_id, r.plan::text, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds
-FROM cerebro.run_log r
-WHERE r.owner = current_user AND r.status = 'completed'
-  AND pg_catalog.jsonb_path_exists(r.plan, '$.programs[*] ? (@.name == $names[*])', pg_catalog.jsonb_build_object('names', %s::text[]))
-ORDER BY r.run_id DESC LIMIT 5
+-- Completed runs with any of these programs, the newest first, as they were planned and with the seconds that they took;
+-- five of each number of threads, which are the newest. Of one that has changed its strategy these are of no strategy.
+SELECT n.run_id, n.plan::text, n.seconds, EXISTS (SELECT FROM cerebro.decision_log d WHERE d.run_id = n.run_id AND d.action = 'replan') AS changed
+FROM (SELECT r.run_id, r.plan, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds,
+             row_number() OVER (PARTITION BY r.plan -> 'chosen' -> 'threads' ORDER BY r.run_id DESC) AS newest
+      FROM cerebro.run_log r
+      WHERE r.owner = current_user AND r.status = 'completed'
+        AND pg_catalog.jsonb_path_exists(r.plan, '$.programs[*] ? (@.name == $names[*])', pg_catalog.jsonb_build_object('names', %s::text[]))) n
+WHERE n.newest <= 5 ORDER BY n.run_id DESC
 
 -- name: planned
 SELECT r.run_id, r.status, r.plan::text AS plan, r.epochs, r.segments, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+
+-- name: changes
+SELECT d.epoch, d.rule, d.reason FROM cerebro.decision_log d WHERE d.run_id = %s::bigint AND d.action = 'replan' ORDER BY d.decision_no
 
 -- name: visits
 -- What visits of a run came to, by what is compiled for their configurations: up to so many of each configuration. What

@@ -7,6 +7,7 @@ FROM (SELECT nextval('cerebro.run_log_run_id_seq') AS run_id OFFSET 0) n
 
 -- name: recorded
 SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy', r.spec ->> 'schedule',
+       pg_catalog.jsonb_typeof(r.spec -> 'one') IS NOT DISTINCT FROM 'object' AS single,
        CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'functions') = 'object' THEN r.spec ->> 'functions' ELSE '{}' END AS functions,
        CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'epochs_before') = 'object' THEN r.spec ->> 'epochs_before' ELSE '{}' END AS epochs_before
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
@@ -39,7 +40,7 @@ WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND (c.reason = %s::text OR
 -- without a decision never began, else they go on to the end.
 SELECT c.mst_key, coalesce(d.last_epoch, CASE WHEN n.searched THEN 0 ELSE r.epochs END)
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
-JOIN (SELECT s.run_id, pg_catalog.bool_or(s.action = 'start' AND s.act_id IS NULL) AS searched FROM cerebro.decision_log s WHERE s.run_id = %s::bigint GROUP BY s.run_id) n USING (run_id)
+JOIN (SELECT s.run_id, pg_catalog.bool_or(s.action = 'start' AND s.act_id IS NULL) AS searched FROM cerebro.decision_log s WHERE s.run_id = %s::bigint AND s.action <> 'replan' GROUP BY s.run_id) n USING (run_id)
 LEFT JOIN (SELECT DISTINCT ON (l.mst_key) l.mst_key, l.last_epoch FROM cerebro.decision_log l WHERE l.run_id = %s::bigint
            ORDER BY l.mst_key, l.decision_no DESC) d USING (mst_key)
 WHERE c.run_id = %s::bigint
@@ -141,6 +142,10 @@ SELECT %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last
 FROM pg_catalog.json_to_recordset(%s::json)
      AS d (decision_no integer, mst_key integer, action text, epoch integer, visits integer, last_epoch integer, cause integer, reason text)
 
+-- name: replan
+INSERT INTO cerebro.decision_log (run_id, decision_no, action, rule, epoch, visits, last_epoch, reason)
+VALUES (%s::bigint, %s::integer, 'replan', %s::text, %s::integer, %s::integer, %s::integer, %s::text)
+
 -- name: decide_by_act
 INSERT INTO cerebro.decision_log (run_id, rule, act_id, decision_no, mst_key, action, epoch, visits, last_epoch, cause, reason)
 SELECT %s::bigint, %s::text, %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.reason
@@ -215,6 +220,11 @@ WHERE c.run_id = %s::bigint AND c.status IN ('paused', 'waiting')
 SELECT d.mst_key, CASE WHEN d.rule = 'set_epochs' THEN 'promote' ELSE d.action END AS action, d.last_epoch, d.reason,
        CASE WHEN d.action = 'clone' THEN c.warm_started_from END AS parent, d.cause
 FROM cerebro.decision_log d JOIN cerebro.config_log c USING (run_id, mst_key) WHERE d.run_id = %s::bigint ORDER BY d.decision_no
+
+-- name: past_replans
+-- How often the run has changed its strategy, and to which one at last.
+SELECT count(*)::integer, (pg_catalog.array_agg(d.rule ORDER BY d.decision_no DESC))[1]
+FROM cerebro.decision_log d WHERE d.run_id = %s::bigint AND d.action = 'replan'
 
 -- name: best_epoch
 UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer

@@ -1,0 +1,163 @@
+"""What is known of a run before it begins: its work, and what earlier runs have measured of its programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.hopping.plans import MEASURED, PROBED, TIMED, UNKNOWN, Data, Program, RunPlan, Work
+from cerebro_plpy.records import replace
+from cerebro_plpy.run import costs, visits
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.timings import Situation, Timings, compilation, digest
+
+Probed = Optional[Mapping[str, Any]]
+"""What a trainer says of a program that it was to time; None where it cannot train it."""
+MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
+"""What a plan may raise that somebody has written into the log."""
+
+
+class Width(NamedTuple):
+    """What each trainer has where there are so many: its threads, and the bytes of rows that it may keep."""
+
+    threads: int
+    room: int
+
+
+class Trainers(NamedTuple):
+    """Those of a run: how many train at a time, what each has, how they call their machine by framework, and what they
+    have compiled; `apart` they serve a segment each. Of other numbers of them that there may be it is known what each
+    would have (`widths`)."""
+
+    number: int
+    width: Width
+    machines: Mapping[str, str]
+    widths: Mapping[int, Width]
+    compiled: Mapping[int, frozenset[str]] = {}
+    apart: bool = False
+
+
+class Earlier(NamedTuple):
+    """A completed run of like programs: its plan, what it took, and whether it has changed its strategy meanwhile."""
+
+    run_id: int
+    plan: RunPlan
+    seconds: float
+    changed: bool = False
+
+
+class Knowledge:
+    """What the log has of the programs of a request, on machines that are called so by framework."""
+
+    def __init__(self, control: Session, request: FitRequest, machines: Mapping[str, str] | None = None) -> None:
+        self._control, self._request = control, request
+        self._names = {config.mst_key: digest(visits.program(request, config)) for config in request.configs}
+        self._timings = Timings(control.run(sql("run.known_timings"), (sorted({*self._names.values()}),)))
+        self._machines = machines or {each: self._timings.machine(each) for each in {*request.backends.values()}}
+        self._like: list[Earlier] | None = None
+
+    def timed(self, threads: int, probed: Mapping[str, Probed]) -> Iterator[Program]:
+        """What is compiled for the configurations, as far as its forms were timed with so many threads."""
+        request, groups = self._request, dict[tuple[str, int, str], list[int]]()
+        for config in request.configs:
+            key = (self._names[config.mst_key], config.fit.batch_size, request.backends[config.mst_key])
+            groups.setdefault(key, []).append(config.mst_key)
+        for (name, batch, backend), configs in groups.items():
+            compiled = compilation(name, batch)
+            done = probed.get(compiled)
+            program = Program(compiled, tuple(configs), backend, batch, UNKNOWN)
+            situation = Situation(self._machines[backend], name, batch, threads)
+            forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
+            if done:
+                forms, program = {**forms, done["form"]: done}, replace(program, state_bytes=done["state_bytes"])
+            yield costs.timed(program, forms, PROBED if done else TIMED)
+
+    def earlier(self, programs: Sequence[Program], threads: int) -> list[Earlier]:
+        """The newest runs with any of these programs, whose trainers had as many threads."""
+        if self._like is None:
+            self._like = list(_like_runs(self._control, programs))
+        return [each for each in self._like if each.plan.chosen.threads == threads]
+
+    def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
+        """The programs with what the newest run that had each has measured. What its own plan knew of compilation holds
+        where its trainers did not compile."""
+        found = list(programs)
+        for each in self.earlier(programs, threads):
+            before = {program.name: program.compile for program in each.plan.programs}
+            if not any(program.source != MEASURED and program.name in before for program in found):
+                continue
+            log = costs.logged(self._control, each.run_id, each.plan)
+            found = [
+                program
+                if program.source == MEASURED
+                else costs.measured(replace(program, compile=before.get(program.name) or program.compile), log)
+                for program in found
+            ]
+        return found
+
+    def at_width(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
+        """The programs of trainers with so many threads as those with another number have them: as they were measured,
+        where all were with both; else by forms that were timed with both, for a form that nobody has tried there yet
+        would look like a matter of the width."""
+        if all(program.source == MEASURED for program in programs):
+            plain = [replace(program, source=UNKNOWN) for program in programs]
+            measured = self.measured(plain, there)
+            if all(program.source == MEASURED for program in measured):
+                return measured
+        return [self._scaled(program, here, there) for program in programs]
+
+    def _scaled(self, program: Program, here: int, there: int) -> Program:
+        name, machine = self._names[program.configs[0]], self._machines[program.backend]
+        speeds = self._timings.speeds(machine, name, program.batch_size)
+        one, other = speeds.get(here, {}), speeds.get(there, {})
+        both = one.keys() & other.keys()
+        if not both or program.row is None:
+            return replace(program, row=None)
+        factor = min(other[form] for form in both) / min(one[form] for form in both)
+        return replace(program, row=program.row * factor, evaluated_row=program.evaluated_row * factor)
+
+
+def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlier]:
+    for run_id, text, seconds, changed in control.run(sql("plan.like_runs"), ([each.name for each in programs],)):
+        try:
+            plan = RunPlan.from_json(json.loads(text))
+        except MALFORMED:
+            continue
+        yield Earlier(run_id, plan, seconds, changed)
+
+
+def work_of(request: FitRequest) -> Work:
+    """What there is to do."""
+    spec, segments = request.spec, request.source.segments
+    evaluated = request.source.rows * spec.training_metrics + (request.validation.rows if request.validation else 0)
+    return Work(
+        epochs=request.last_epoch,
+        evaluate_epochs=tuple(spec.evaluated_until(request.last_epoch)),
+        segments=tuple(segments),
+        rows={config.mst_key: visit_rows(request, config) for config in request.configs},
+        evaluated_rows=evaluated / len(segments),
+        schedule=spec.schedule,
+        commit_seconds=request.commit_seconds,
+        own={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
+        sooner=request.search is not None,
+    )
+
+
+def visit_rows(request: FitRequest, config: Config) -> int:
+    """The rows that a configuration trains in a visit."""
+    fit, segments = config.fit, request.segments_of(config.group)
+    rows = request.source.rows if config.group is None else request.groups[config.group].rows
+    rows = -(-rows // len(segments))
+    if fit.steps_per_epoch is not None:
+        rows = min(rows, fit.steps_per_epoch * fit.batch_size)
+    return rows * fit.passes
+
+
+def data_of(request: FitRequest, room: int) -> Data:
+    """Sizes of what is trained on, where each trainer has this room for rows."""
+    rows = request.source.rows + (request.validation.rows if request.validation else 0)
+    return Data(request.source.rows, rows, request.decoded_bytes, room, request.gpus)
