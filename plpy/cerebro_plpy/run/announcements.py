@@ -94,7 +94,7 @@ class Announcer:
 def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> bool:
     """Whether a configuration that is evaluated yet keeps the state that it has: by then it may have a best one."""
     final = progress.limit is None or progress.limit >= plan.epochs  # else somebody may let it go on
-    trained = not (progress.held or remaining_visits(plan, progress).train)
+    trained = not (progress.held or progress.kind == "average" or remaining_visits(plan, progress).train)
     return final and trained and not keeps_best(training.config, training.request)
 
 

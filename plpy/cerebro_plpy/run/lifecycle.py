@@ -15,7 +15,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import foresight, messages, warm_states
+from cerebro_plpy.run import foresight, messages, strategies, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.frozen_features import Site, with_features
@@ -106,6 +106,8 @@ def staffed(
     request = with_features(Site(workplace, crew, log), request, interrupted.past if interrupted else {})
     trainers = foresight.trainers_of(workplace, request, workers)
     request = replace(request, plan=foresight.foresee(workplace.control, request, trainers, seconds))
+    if note := strategies.unfollowed(request):
+        workplace.db.notice(note)
     log.software({"cerebro_db": request.spec.version, **software}, request.plan)
     return request, crew
 

@@ -159,3 +159,10 @@ def way(request: FitRequest, trainers: Trainers, number: int, width: Width) -> S
 def may_stay(request: FitRequest, trainers: Trainers, width: Width) -> bool:
     """Whether configurations may stay with workers that have as much each."""
     return not trainers.apart and has_room(request, width.room)
+
+
+def unfollowed(request: FitRequest) -> str | None:
+    """Why a strategy that was asked for is not followed, if it is not."""
+    if request.strategy != TASK or request.plan is None or request.plan.chosen.stays:
+        return None
+    return f"strategy {TASK!r} is not followed: configurations hop, for not every trainer has room for all rows"

@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, estimates, features, groups, must, place, quality, search_job, searching, sharing, tables
+from bench import (
+    document,
+    estimates,
+    features,
+    groups,
+    must,
+    place,
+    quality,
+    search_job,
+    searching,
+    sharing,
+    strategies,
+    tables,
+)
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -16,8 +29,8 @@ from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
 MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
-SHARING, ESTIMATES = "sharing", "estimates"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING, ESTIMATES)
+SHARING, ESTIMATES, STRATEGIES = "sharing", "estimates", "strategies"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING, ESTIMATES, STRATEGIES)
 PLANNED = 5
 """Estimates of each workload."""
 
@@ -57,6 +70,9 @@ def main() -> None:
         if ESTIMATES in asked.only:
             planned = estimates.measured(at, [*WORKLOADS.values()], asked.scale, PLANNED, say)
             tell(asked.scale, ESTIMATES, estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}))
+        if STRATEGIES in asked.only:
+            tried = strategies.measured(at, [*WORKLOADS.values()], asked.scale, asked.repeats, say)
+            tell(asked.scale, STRATEGIES, strategies.report(tried, {key: w.title for key, w in WORKLOADS.items()}))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:

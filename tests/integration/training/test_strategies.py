@@ -1,0 +1,177 @@
+"""How a run is divided among workers: as somebody says, or as measured times do, also while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually
+from workbench import Workbench, compile_text, setting, several, superuser
+
+SEGMENTS = WORKERS = 3
+ADAM = compile_text("Adam(learning_rate=0.01)")
+LONG = 10
+"""Epochs after the first of which nearly all is still to be done."""
+EQUAL = """
+CREATE FUNCTION public.equal_visits() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.status = 'completed' AND NEW.kind = 'train' THEN
+        NEW.training_seconds := 0.1;
+        NEW.ended_at := NEW.started_at + interval '0.1 s';
+        NEW.stored_at := NEW.ended_at;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER equal_visits BEFORE INSERT OR UPDATE ON cerebro.visit
+    FOR EACH ROW EXECUTE FUNCTION public.equal_visits()"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> int:
+    """A packed table, and a model with noise, of which the id is given."""
+    bench.pack("thirds", SEGMENTS)
+    bench.configure("two", several(2))
+    return bench.model(NOISY)
+
+
+@contextmanager
+def equal_visits(bench: Workbench) -> Iterator[None]:
+    """Within the block the log has all visits as if each took a tenth of a second, and nothing around it."""
+    with closing(superuser(bench)) as administrator:
+        administrator.rows(EQUAL)
+        try:
+            yield
+        finally:
+            administrator.rows("DROP TRIGGER equal_visits ON cerebro.visit; DROP FUNCTION public.equal_visits()")
+
+
+def chosen(bench: Workbench, run: int) -> str:
+    """The strategy of a run when it began."""
+    return str(bench.value("SELECT plan -> 'chosen' ->> 'name' FROM cerebro.run_log WHERE run_id = %s", run))
+
+
+@pytest.mark.postgresql("on Greenplum configurations hop always")
+def test_whoever_names_a_strategy_has_it(bench: Workbench) -> None:
+    for strategy in ("mop", "task"):
+        run = bench.fit("thirds", strategy, "two", 2, workers=2, seed=3, strategy=strategy)
+        assert chosen(bench, run) == strategy
+        logged = bench.value("SELECT spec ->> 'strategy' FROM cerebro.run WHERE run_id = %s", run)
+        assert logged == strategy
+        bench.fit("thirds", f"{strategy}_again", "two", 2, schedule="replay", replay_run=run)
+        assert bench.weights(f"{strategy}_again") == bench.weights(strategy)
+        planned = bench.rows("SELECT cerebro.plan_fit('thirds', 'two', 2, workers => 2, strategy => %s)", strategy)
+        assert planned[0][0].startswith(f"Fit  (strategy={strategy} ")
+
+
+@pytest.mark.postgresql("on Greenplum configurations hop always")
+def test_a_run_changes_its_strategy_when_it_knows_better_and_goes_on_and_is_repeated_so(
+    bench: Workbench, tables: int
+) -> None:
+    """Four configurations that take equally long, each with a program of its own: where they stay with three workers,
+    one of these trains two."""
+    texts = [compile_text(f"SGD(learning_rate=0.01,momentum=0.{digit})") for digit in (1, 2, 3, 4)]
+    bench.configure("four", texts, ["batch_size=1,epochs=12"], tables)
+    before, watcher = bench.newest_run(), bench.another()
+    rows = (
+        "SELECT decision_no, mst_key, action, rule, epoch, last_epoch, reason FROM cerebro.decision WHERE run_id > %s"
+    )
+    bench.messages()
+    with equal_visits(bench), closing(watcher):
+        with bench.fitting("thirds", "changed", "four", LONG, workers=WORKERS, seed=3) as fitted:
+            eventually(lambda: watcher.rows(rows, before))
+            watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                fitted.result()
+        run = bench.newest_run()
+        ((number, mst_key, action, strategy, epoch, last, reason),) = bench.rows(rows, before)
+        assert (number, mst_key, action, strategy, last) == (1, None, "replan", "mop", LONG)
+        assert chosen(bench, run) == "task" and 1 <= epoch < LONG
+        assert "instead of" in reason
+        assert any("from now on configurations hop" in message for message in bench.messages())
+        left = bench.value("SELECT max(ended_at) FROM cerebro.visit WHERE run_id = %s", run)
+        bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.rows(rows, before) == [(number, mst_key, action, strategy, epoch, last, reason)]
+    served = (
+        "SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s AND started_at > %s GROUP BY segment_id"
+    )
+    assert bench.rows(served, run, left) == [(1,)] * SEGMENTS, "the rest goes on as it was decided"
+    shown = [line for (line,) in bench.rows("SELECT cerebro.plan_of(%s)", run)]
+    assert [line for line in shown if line.startswith("  Changed: to mop after epoch")]
+    again = bench.fit("thirds", "changed_again", "four", LONG, schedule="replay", replay_run=run)
+    assert bench.weights("changed_again") == bench.weights("changed")
+    assert bench.rows("SELECT FROM cerebro.decision WHERE run_id = %s", again) == []
+    bench.rows("SELECT cerebro.drop_run(%s)", again)
+
+
+def test_averaging_is_what_the_single_model_learns(bench: Workbench, tables: int) -> None:
+    """Of several configurations each by itself; the same bits in a replay, whoever is first."""
+    bench.configure("averaged", [ADAM, compile_text()], ["batch_size=8"], tables)
+    bench.messages()
+    run = bench.fit("thirds", "means", "averaged", 2, seed=4, strategy="average", validation_table="thirds")
+    assert any(f"the mean of {SEGMENTS}" in message for message in bench.messages())
+    kinds = (
+        "SELECT kind, count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed' GROUP BY kind ORDER BY 1"
+    )
+    assert bench.rows(kinds, run) == [("average", 2 * 2), ("train", 2 * 2 * SEGMENTS)]
+    assert bench.value("SELECT count(*) FROM cerebro.leaderboard WHERE run_id = %s AND value IS NOT NULL", run) == 2
+    text = "SELECT madlib_fit('thirds', 'single', 'models', %s, %s, 'batch_size=8', 2, seed => 4)"
+    bench.rows(text, tables, ADAM)
+    first = bench.value("SELECT mst_key FROM averaged WHERE compile_params = %s", ADAM)
+    assert first == 1, "of which the key is that of a single model, and decides the seed with it"
+    assert bytes(bench.value("SELECT model_weights FROM single")) == bench.weights("means")[1]
+    again = bench.fit("thirds", "means_again", "averaged", 2, schedule="replay", replay_run=run, workers=1)
+    assert bench.rows(kinds, again) == bench.rows(kinds, run)
+    assert bench.weights("means_again") == bench.weights("means")
+
+
+def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int) -> None:
+    bench.configure("slower", [ADAM, compile_text()], ["batch_size=1,epochs=8"], tables)
+    whole = bench.fit("thirds", "in_one", "slower", 3, seed=5, strategy="average")
+    watcher = bench.another()
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    with closing(watcher), bench.fitting("thirds", "in_two", "slower", 3, seed=5, strategy="average") as fitted:
+        eventually(lambda: watcher.value(done, whole) >= 1)
+        watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    run = bench.newest_run()
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.weights("in_two") == bench.weights("in_one")
+    bench.fit("thirds", "in_two_again", "slower", 3, schedule="replay", replay_run=run, strategy="average")
+    assert bench.weights("in_two_again") == bench.weights("in_one")
+    planned = bench.rows("SELECT cerebro.plan_fit('thirds', 'slower', 3, strategy => 'average')")
+    assert planned[0][0].endswith("expected=unknown)") and "strategy=average" in planned[0][0]
+
+
+@pytest.mark.parametrize(
+    ("named", "code", "words"),
+    [
+        ({"strategy": "wide"}, "22023", "workers => 1"),
+        ({"strategy": "task", "schedule": "rotation"}, "22023", "Leave one of the two out"),
+        ({"strategy": "average", "schedule": "rotation"}, "22023", "Leave one of the two out"),
+        ({"strategy": "average", "search": "asha", "validation_table": "thirds"}, "0A000", "Leave one of the two out"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(bench: Workbench, named: dict[str, str], code: str, words: str) -> None:
+    before = bench.newest_run()
+    with pytest.raises(psycopg2.Error) as caught:
+        bench.fit("thirds", "refused", "two", 2, **named)
+    assert (caught.value.pgcode, bench.newest_run()) == (code, before)
+    assert words in str(caught.value)
+
+
+def test_a_replay_averages_where_the_run_did_that_it_repeats(bench: Workbench) -> None:
+    run = bench.fit("thirds", "hopped", "two", 1, seed=6, schedule="rotation")
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="did not average"):
+        bench.fit("thirds", "refused", "two", 1, schedule="replay", replay_run=run, strategy="average")
+
+
+@pytest.mark.postgresql("on Greenplum configurations hop always")
+def test_it_is_said_where_configurations_hop_all_the_same(bench: Workbench) -> None:
+    with setting(bench, "cache_mb", "0"), closing(bench.another()) as fresh:
+        run = fresh.fit("thirds", "hopping", "two", 1, workers=2, strategy="task")
+        assert any("strategy 'task' is not followed" in message for message in fresh.messages())
+    assert chosen(bench, run) == "mop"
