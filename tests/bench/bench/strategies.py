@@ -58,7 +58,7 @@ def measured(
                 say(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({chosen})")
                 if number >= LEARNING:
                     tried.seconds[way].append(seconds)
-                    tried.chosen += [chosen] if way == AUTO else []
+                    tried.chosen.extend([chosen] if way == AUTO else [])
         found[workload.key] = tried
     return found
 
@@ -84,10 +84,7 @@ def run(job: Job) -> tuple[float, str]:
 
 def report(found: Mapping[str, Tried], titles: Mapping[str, str]) -> str:
     """A table of the medians."""
-    lines = [
-        f"| workload | chosen | {' | '.join(WAYS)} | chosen against the best |",
-        "|---|---|" + "---|" * (len(WAYS) + 1),
-    ]
+    lines = [f"| workload | chosen | {' | '.join(WAYS)} | chosen against the best |", "|---|---|---|---|---|---|---|"]
     for key, tried in found.items():
         chosen = ", ".join(sorted({*tried.chosen}))
         times = " | ".join(f"{seconds:.1f} s" for seconds in tried.medians.values())

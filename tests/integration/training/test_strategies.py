@@ -9,7 +9,10 @@ import psycopg2
 import pytest
 from models import NOISY
 from processes import eventually
+from timings import fastest, remember
 from workbench import Workbench, compile_text, setting, several, superuser
+
+from cerebro_plpy.trainer.machine import width
 
 SEGMENTS = WORKERS = 3
 ADAM = compile_text("Adam(learning_rate=0.01)")
@@ -129,6 +132,8 @@ def test_averaging_is_what_the_single_model_learns(bench: Workbench, tables: int
 
 def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int) -> None:
     bench.configure("slower", [ADAM, compile_text()], ["batch_size=1,epochs=8"], tables)
+    for compiled in (ADAM, compile_text()):
+        remember(bench, compiled, 1, width(WORKERS), fastest("graph_loop"))
     whole = bench.fit("thirds", "in_one", "slower", 3, seed=5, strategy="average")
     watcher = bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
