@@ -35,6 +35,8 @@ FIT = [
         "metrics_compute_frequency"),
     fit("'packed', 'o', 'mst', 1, schedule => 'fast'", WRONG, "fast"),
     fit("'packed', 'o', 'mst', 1, schedule => ''", WRONG, "schedule"),
+    fit("'packed', 'o', 'mst', 1, strategy => 'wide'", WRONG, "wide"),
+    fit("'packed', 'o', 'mst', 1, strategy => 'task', schedule => 'rotation'", WRONG, "rotation"),
     fit("'packed', 'o', 'mst', 1, workers => 0", WRONG, "workers"),
     fit("'packed', 'o', 'mst', 1, warm_start => TRUE", TABLE, "exist"),
     fit("'packed', 'gone.o', 'mst', 1", NAME, "gone.o"),

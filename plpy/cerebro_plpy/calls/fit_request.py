@@ -23,8 +23,7 @@ from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spe
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
-from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
-from cerebro_plpy.hopping.plans import AVERAGE
+from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.hopping.policies import REPLAY
 from cerebro_plpy.hopping.rules import Rule, Settled
 from cerebro_plpy.hopping.schedule import AVERAGING
@@ -32,7 +31,7 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, strategies
-from cerebro_plpy.run.replay import RunRecord, check_averages, check_clones, check_functions, check_record, read_record
+from cerebro_plpy.run.replay import RunRecord, check_clones, check_functions, check_record, check_settings, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat, Searching
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables import object_table
@@ -123,7 +122,7 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
     functions = object_table.read_functions(catalog, call.inputs.objects)
     if call.course.schedule == REPLAY:
         recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
-        check_settings(catalog, arguments, recorded)
+        check_settings(catalog.module, arguments, recorded)
         joined = joining(catalog.db, models, recorded, call.course.epochs)
         models = with_joined(workplace, models, joined, functions, source)
         check_functions(catalog.module, recorded, functions_of(models.configs))
@@ -131,7 +130,6 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
         basis = Basis(models, recorded.seed, recorded.dtype_policy, AVERAGING if recorded.averages else REPLAY)
         repeat = repeat_of(catalog, recorded, call.course.epochs, source, basis.mst_keys)
         check_clones(catalog.module, recorded, call.course.epochs, basis.mst_keys)
-        check_averages(catalog.module, recorded)
         return basis._replace(repeat=repeat, epochs_before=dict(recorded.epochs_before))
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     basis = Basis(models, seed, arguments.dtype_policy, call.course.schedule)
@@ -314,26 +312,6 @@ def patience_of(module: str, spec: Spec) -> EarlyStopping | None:
 def _rule_of(module: str, spec: Spec) -> SearchRule | None:
     asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
     return read_rule(module, *asked, templates=spec.train is not None)
-
-
-def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:
-    """Raises InvalidParameter where a replay is asked for with other settings than the run that it repeats had."""
-    if arguments.strategy == AVERAGE and not recorded.averages:
-        raise InvalidParameter(
-            f"{catalog.module} error: strategy is {AVERAGE!r}, but run {recorded.run_id} did not average.",
-            hint="Leave strategy out: a replay takes that of the run it repeats.",
-        )
-    if arguments.seed not in (None, recorded.seed):
-        raise InvalidParameter(
-            f"{catalog.module} error: seed is {arguments.seed}, but run {recorded.run_id} had seed {recorded.seed}.",
-            hint="Leave seed out: a replay takes that of the run it repeats.",
-        )
-    if arguments.dtype_policy not in (None, recorded.dtype_policy):
-        raise InvalidParameter(
-            f"{catalog.module} error: dtype_policy is {arguments.dtype_policy!r}, but run {recorded.run_id} had"
-            f" {recorded.dtype_policy!r}.",
-            hint="Leave dtype_policy out: a replay takes that of the run it repeats.",
-        )
 
 
 def repeat_of(

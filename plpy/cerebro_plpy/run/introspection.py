@@ -21,6 +21,9 @@ from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.workers import compiled, may_stay
 
+AGAIN = 1.2
+"""The run is looked at again when it has gone on for so many times as long as by the last time: a long one of short
+epochs is not kept from them by looks."""
 Tell = Callable[[str], None]
 
 
@@ -33,7 +36,7 @@ class Introspection:
         """By then all configurations have `begun` epochs behind them."""
         self._roster, self._measurements, self._tell = roster, measurements, tell
         self._compiled, self._completed = compiled(workers), begun
-        self._begun, self._began = begun, time.monotonic()
+        self._begun, self._began, self._next = begun, time.monotonic(), 0.0
         self._plan = roster.request.plan if self._open(workers) else None
 
     def _open(self, workers: Sequence[Worker]) -> bool:
@@ -52,23 +55,25 @@ class Introspection:
         completed = min(each.epoch - 1 if not each.finished else self._last for each in committed.values())
         if completed <= self._completed:
             return
-        self._completed = completed
+        self._completed, took = completed, time.monotonic() - self._began
+        if took < self._next:
+            return
+        self._next = AGAIN * took
         alive = {key for key, each in committed.items() if not each.finished}
         if completed < self._last and alive and alive <= plan.work.rows.keys():
-            self._compare(plan, alive, workers)
+            self._compare(plan, alive, workers, took / (completed - self._begun))
 
     @property
     def _last(self) -> int:
         return self._roster.positions.plan.epochs
 
-    def _compare(self, plan: RunPlan, alive: set[int], workers: int) -> None:
+    def _compare(self, plan: RunPlan, alive: set[int], workers: int, pace: float) -> None:
         log = self._roster.log.costs_of(plan)
         programs = [costs.measured(program, log) for program in plan.programs]
         if not replans.surprising(plan, programs):
             return
         work = replans.left(replace(plan.work, epochs=self._last), self._completed, alive)
         now = Strategy(plan.chosen.name, workers, plan.chosen.threads)
-        pace = (time.monotonic() - self._began) / (self._completed - self._begun)
         change = replans.change(work, programs, self._known(), now, pace)
         self._plan = replace(plan, programs=tuple(programs), chosen=change.after if change else now)
         self._plan = replace(self._plan, error=max((each.spread or 0.0 for each in programs), default=0.0))

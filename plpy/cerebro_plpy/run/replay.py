@@ -9,10 +9,11 @@ from typing import NamedTuple
 from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.search_rules import PATIENCE
-from cerebro_plpy.configs.spec import Ranking, epochs_before
+from cerebro_plpy.configs.spec import FitArguments, Ranking, epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.hopping.plans import AVERAGE
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.budget import BUDGET_OVER
@@ -214,8 +215,24 @@ def check_record(
     }
 
 
-def check_averages(module: str, recorded: RunRecord) -> None:
-    """Raises FeatureNotSupported where models were averaged until the time was over, of which no order tells."""
+def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) -> None:
+    """Raises InvalidParameter where a replay is asked for with other settings than the run that it repeats had, and
+    FeatureNotSupported where that averaged until the time was over, of which no order tells."""
+    asked = {
+        "seed": (arguments.seed, recorded.seed),
+        "dtype_policy": (arguments.dtype_policy, recorded.dtype_policy),
+    }
+    for name, (wanted, had) in asked.items():
+        if wanted not in (None, had):
+            raise InvalidParameter(
+                f"{module} error: {name} is {wanted!r}, but run {recorded.run_id} had {name} {had!r}.",
+                hint=f"Leave {name} out: a replay takes that of the run it repeats.",
+            )
+    if arguments.strategy == AVERAGE and not recorded.averages:
+        raise InvalidParameter(
+            f"{module} error: strategy is {arguments.strategy!r}, but run {recorded.run_id} did not average.",
+            hint="Leave strategy out: a replay takes that of the run it repeats.",
+        )
     if recorded.averages and recorded.endings:
         raise FeatureNotSupported(
             f"{module} error: run {recorded.run_id} averaged, and max_runtime ended {sorted(recorded.endings)} before"
