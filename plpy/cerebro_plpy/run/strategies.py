@@ -111,19 +111,19 @@ def decided(knowledge: Knowledge, request: FitRequest, widths: Mapping[int, Widt
     trainers, settled = Trainers(request.workers, usual, {}, widths), Settled(work_of(request))
     programs: Sequence[Program] = [*knowledge.timed(usual.threads, {})]
     others = {width.threads for width in widths.values()} - {usual.threads}
-    if not any(_known(knowledge.at_width(programs, usual.threads, threads)) for threads in others):
+    if not any(_known(knowledge, programs, usual.threads, threads) for threads in others):
         return way(request, trainers, request.workers, usual)
     programs = knowledge.measured(programs, usual.threads)
-    comparison = Comparison(request, trainers, settled, programs, knowledge)
-    expected = comparison.usual
-    if expected.seconds is None or expected.seconds <= SHORT:
-        return expected
-    found = list(comparison.alternatives(expected))
-    return plans.cheapest(expected, [each for each in found if each.workers != request.workers])
+    here, found = compared(Comparison(request, trainers, settled, programs, knowledge), every=True)
+    if here.seconds is None or here.seconds <= SHORT:
+        return here
+    return plans.cheapest(here, [each for each in found if each.workers != request.workers])
 
 
-def _known(programs: Sequence[Program]) -> bool:
-    return all(program.row is not None for program in programs)
+def _known(knowledge: Knowledge, programs: Sequence[Program], here: int, there: int) -> bool:
+    """Whether anything may be told of another number of threads."""
+    timed = all(program.row is not None for program in knowledge.at_width(programs, here, there))
+    return timed or bool(knowledge.earlier(programs, there))
 
 
 def compared(comparison: Comparison, *, every: bool) -> tuple[Strategy, Sequence[Strategy]]:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.placement import share_segments
-from cerebro_plpy.hopping.plans import AVERAGE, MEASURED, MOP, TASK, TIMED, WIDE, WORTH, Program, Settled
+from cerebro_plpy.hopping.plans import AVERAGE, MEASURED, MOP, TASK, TIMED, WIDE, WORTH, Program, Settled, Strategy
 from cerebro_plpy.hopping.policies import rotation
 from cerebro_plpy.hopping.schedule import AVERAGING, ConfigProgress, Plan, begin, complete, start
 from cerebro_plpy.hopping.tours import Reach, choose
@@ -150,6 +151,9 @@ class Known:
     def timed(self, threads: int, probed: Mapping[str, Any]) -> Iterator[Program]:
         yield from self._programs(threads)
 
+    def earlier(self, programs: Sequence[Program], threads: int) -> list[object]:
+        return []
+
     def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
         return list(programs)
 
@@ -168,7 +172,7 @@ def asked(speeds: Mapping[int, object], usual: int, **more: Any) -> Any:
     configs = [config(key, 1, 1) for key in speeds]
     for each in configs:
         each.fit.batch_size = 1
-    return request(configs=configs, workers=usual, segments=tuple(range(4)), **more)
+    return request(configs=configs, workers=usual, **{"segments": tuple(range(4)), **more})
 
 
 def simulated(seconds: Mapping[int, float], count: int) -> float:
@@ -221,6 +225,22 @@ def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(
     assert decided(one, asked(speeds, usual), widths).workers == usual
     none: Any = Known({key: {} for key in speeds})
     assert decided(none, asked(speeds, usual), widths).workers == usual
+
+
+def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() -> None:
+    """Four configurations with a program each on three workers: 8 visits after one another, 9 where they stay."""
+    widths = {number: WIDTHS[number] for number in (1, 2, 3)}
+    for wide, number in ((0.65, 3), (0.55, 1)):
+        known: Any = Known({key: {2: 2.0, 4: 9.0, 8: wide} for key in range(1, 5)}, MEASURED)
+        wanted = asked(dict.fromkeys(range(1, 5)), 3, segments=(0, 1, 2))
+        mop, task, single = (
+            plans.priced(Settled(work_of(wanted)), [*known.timed(threads, {})], Strategy(name, workers, threads))
+            for name, workers, threads in ((MOP, 3, 2), (TASK, 3, 2), (WIDE, 1, 8))
+        )
+        took = [each.seconds or 0.0 for each in (mop, task, single)]
+        assert took[2] <= WORTH * took[1], "it is much sooner than where configurations stay"
+        assert (took[2] <= WORTH * took[0]) == (number == 1)
+        assert decided(known, wanted, widths).workers == number
 
 
 def comparison(speeds: Mapping[int, Mapping[int, float]], source: str = MEASURED, **more: Any) -> Comparison:
