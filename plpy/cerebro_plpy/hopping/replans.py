@@ -56,14 +56,19 @@ def _apart(expected: float | None, found: float) -> float:
     return abs(found / expected - 1) if expected else float("inf")
 
 
-def left(work: Work, epochs: int, mst_keys: Collection[int]) -> Work:
-    """What is still to be done by these configs, when all have completed so many epochs."""
+def left(work: Work, epochs: int, visits: Mapping[int, int]) -> Work:
+    """What is still to be done when all configs have completed so many epochs, and each has so many `visits` to train.
+
+    Some are ahead: theirs are as many as the others', and so much shorter.
+    """
+    ahead = work.epochs - epochs
+    found = {key: ahead * len(work.own.get(key, work.segments)) for key in visits}
     return replace(
         work,
-        epochs=work.epochs - epochs,
+        epochs=ahead,
         evaluate_epochs=tuple(epoch - epochs for epoch in work.evaluate_epochs if epoch > epochs),
-        rows={key: rows for key, rows in work.rows.items() if key in mst_keys},
-        own={key: own for key, own in work.own.items() if key in mst_keys},
+        rows={key: max(1, work.rows[key] * count // found[key]) for key, count in visits.items()},
+        own={key: own for key, own in work.own.items() if key in visits},
     )
 
 

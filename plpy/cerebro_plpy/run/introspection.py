@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cerebro_plpy.hopping import replans
 from cerebro_plpy.hopping.plans import MEANINGS, MOP, TASK, RunPlan, Strategy
-from cerebro_plpy.hopping.policies import LONGEST
+from cerebro_plpy.hopping.policies import LONGEST, remaining_visits
 from cerebro_plpy.hopping.replans import Change, Replan
 from cerebro_plpy.hopping.residence import of_schedule
 from cerebro_plpy.platform.protocol import Worker
@@ -59,20 +59,21 @@ class Introspection:
         if took < self._next:
             return
         self._next = AGAIN * took
-        alive = {key for key, each in committed.items() if not each.finished}
-        if completed < self._last and alive and alive <= plan.work.rows.keys():
+        left = {key: remaining_visits(self._roster.positions.plan, each).train for key, each in committed.items()}
+        alive = {key: visits for key, visits in left.items() if visits}
+        if completed < self._last and alive and alive.keys() <= plan.work.rows.keys():
             self._compare(plan, alive, workers, took / (completed - self._begun))
 
     @property
     def _last(self) -> int:
         return self._roster.positions.plan.epochs
 
-    def _compare(self, plan: RunPlan, alive: set[int], workers: int, pace: float) -> None:
+    def _compare(self, plan: RunPlan, visits: Mapping[int, int], workers: int, pace: float) -> None:
         log = self._roster.log.costs_of(plan)
         programs = [costs.measured(program, log) for program in plan.programs]
         if not replans.surprising(plan, programs):
             return
-        work = replans.left(replace(plan.work, epochs=self._last), self._completed, alive)
+        work = replans.left(replace(plan.work, epochs=self._last), self._completed, visits)
         now = Strategy(plan.chosen.name, workers, plan.chosen.threads)
         change = replans.change(work, programs, self._known(), now, pace)
         self._plan = replace(plan, programs=tuple(programs), chosen=change.after if change else now)

@@ -47,7 +47,7 @@ def programs_of(rows: Sequence[float | None], compile: float = 0.0, hop: float =
 
 def test_the_toy_case_of_the_paper_goes_over_to_hopping() -> None:
     """It stays for the first epoch, for nobody knows then how long visits take; the second one takes 7 and not 9."""
-    rest = left(work_of(5, 2), 1, set(range(1, 6)))
+    rest = left(work_of(5, 2), 1, dict.fromkeys(range(1, 6), WORKERS))
     now, programs = Strategy(TASK, WORKERS, 1), programs_of([*map(float, UNITS)])
     found = change(rest, programs, {}, now)
     assert found is not None
@@ -70,7 +70,7 @@ def test_a_run_changes_where_and_only_where_the_other_strategy_is_much_sooner(
     compiled = {
         worker: frozenset(data.draw(st.sets(st.sampled_from([each.name for each in programs])))) for worker in (0, 1)
     }
-    rest = left(work_of(len(rows), epochs, (1, epochs)), done, alive)
+    rest = left(work_of(len(rows), epochs, (1, epochs)), done, dict.fromkeys(alive, (epochs - done) * WORKERS))
     assert (rest.epochs, rest.evaluate_epochs, {*rest.rows}) == (epochs - done, (epochs - done,), alive)
     own = [each for each in programs if alive.intersection(each.configs)]
     took = {
@@ -101,5 +101,12 @@ def test_what_was_expected_is_no_surprise(rows: list[float], error: float, off: 
 
 
 def test_what_nobody_has_measured_changes_nothing() -> None:
-    rest = left(work_of(5, 3), 1, set(range(1, 6)))
+    rest = left(work_of(5, 3), 1, dict.fromkeys(range(1, 6), 2 * WORKERS))
     assert change(rest, programs_of([None] * 5), {}, Strategy(TASK, WORKERS, 1)) is None
+
+
+def test_who_is_ahead_has_less_to_do() -> None:
+    work = replace(work_of(2, 4), rows={1: 100, 2: 100})
+    assert left(work, 1, {1: 9, 2: 3}).rows == {1: 100, 2: 33}
+    assert left(replace(work, own={1: (0, 2)}), 1, {1: 6}).rows == {1: 100}
+    assert left(work, 3, {2: 1}).rows == {2: 33}
