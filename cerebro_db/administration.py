@@ -40,6 +40,10 @@ class Administration:
         """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
         return int(self._calls.call_cerebro("vacuum_runs", older_than=older_than))
 
+    def drop_features(self, source_table: str | None = None) -> int:
+        """Removes what frozen layers gave for a packed table, or for all; returns its bytes: cerebro.drop_features."""
+        return int(self._calls.call_cerebro("drop_features", source_table=source_table))
+
     def drop_run(self, run_id: int) -> None:
         """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
         self._calls.call_cerebro("drop_run", run_id=run_id)

@@ -173,6 +173,7 @@ class PlanFitOptions(TypedDict, total=False):
     max_runtime: timedelta
     search: str
     search_params: Mapping[str, int]
+    feature_budget: int
     strategy: str
 
 

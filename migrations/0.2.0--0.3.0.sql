@@ -2,7 +2,7 @@
 
 -- A setting that is gone; a row of it would be refused.
 DELETE FROM cerebro.setting WHERE name = 'function_path';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 
 -- It takes another argument now.
 DROP FUNCTION cerebro.grant_usage(regrole);
@@ -120,9 +120,9 @@ CREATE TABLE cerebro.quota (
 COMMENT ON TABLE cerebro.quota IS 'How much of this database''s server the runs of a role may use, which only an administrator may change; a missing row or NULL means no limit';
 COMMENT ON COLUMN cerebro.quota.role IS 'whose runs; NULL for those of all roles together';
 COMMENT ON COLUMN cerebro.quota.trainers IS 'how many trainers may work for runs at a time';
-COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers';
+COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers; acts add no more';
 COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
-COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time visits may have taken within 24 hours; runs are queued until it is less';
+COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time, as cerebro.cost counts it, runs may have used within 24 hours; they are queued until it is less';
 COMMENT ON COLUMN cerebro.quota.of IS 'Internal: the same as role, where there is always a value';
 ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
 SELECT pg_catalog.pg_extension_config_dump('cerebro.quota', '');

@@ -5,7 +5,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.quota (
@@ -19,9 +19,9 @@ CREATE TABLE cerebro.quota (
 COMMENT ON TABLE cerebro.quota IS 'How much of this database''s server the runs of a role may use, which only an administrator may change; a missing row or NULL means no limit';
 COMMENT ON COLUMN cerebro.quota.role IS 'whose runs; NULL for those of all roles together';
 COMMENT ON COLUMN cerebro.quota.trainers IS 'how many trainers may work for runs at a time';
-COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers';
+COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers; acts add no more';
 COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
-COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time visits may have taken within 24 hours; runs are queued until it is less';
+COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time, as cerebro.cost counts it, runs may have used within 24 hours; they are queued until it is less';
 COMMENT ON COLUMN cerebro.quota.of IS 'Internal: the same as role, where there is always a value';
 
 CREATE TABLE cerebro.run_log (

@@ -87,4 +87,11 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.vacuum_runs(plpy, GD, older_than)
 $$;
-COMMENT ON FUNCTION cerebro.vacuum_runs(interval) IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and return how many bytes they took; logs and output tables stay';
+COMMENT ON FUNCTION cerebro.vacuum_runs(interval) IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and features of tables that are no more, and return how many bytes they took; logs and output tables stay';
+
+CREATE OR REPLACE FUNCTION cerebro.drop_features(source_table varchar DEFAULT NULL) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import runs
+return runs.drop_features(plpy, GD, source_table)
+$$;
+COMMENT ON FUNCTION cerebro.drop_features(varchar) IS 'Remove what is kept of the caller''s of what frozen layers gave for the rows of a packed table, or of all, and return how many bytes it took';

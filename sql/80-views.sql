@@ -29,10 +29,14 @@ CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cereb
 
 -- What limits the processor time of a day: to count it otherwise, change this view.
 CREATE OR REPLACE VIEW cerebro.processor_time AS
-SELECT r.owner, sum(v.training_seconds * v.threads) AS seconds
-FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id)
-WHERE v.ended_at > clock_timestamp() - interval '24 hours' GROUP BY r.owner;
-COMMENT ON VIEW cerebro.processor_time IS 'Internal: seconds of a processor that visits of all roles took within 24 hours';
+SELECT r.owner, sum(u.seconds) AS seconds
+FROM (SELECT v.run_id, v.trainer_seconds + v.backend_seconds AS seconds FROM cerebro.visit v WHERE v.ended_at > clock_timestamp() - interval '24 hours'
+      UNION ALL
+      SELECT e.run_id, e.trainer_seconds + e.backend_seconds FROM cerebro.evaluation e WHERE e.ended_at > clock_timestamp() - interval '24 hours'
+      UNION ALL
+      SELECT l.run_id, l.trainer_seconds + l.backend_seconds FROM cerebro.run_log l WHERE l.ended_at > clock_timestamp() - interval '24 hours') u
+JOIN cerebro.run_log r USING (run_id) GROUP BY r.owner;
+COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, of what ended within 24 hours, by role';
 
 CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
 LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS

@@ -44,3 +44,25 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION cerebro.take_places(bigint, integer) IS 'Internal: let an own run have so many places, or as many of them as are left; how many it has then';
+
+-- The configurations that acts add count from then on. Of a run that has no place only what could never begin is refused: it takes
+-- its place with all of them.
+CREATE OR REPLACE FUNCTION cerebro.add_to_queue(run_id bigint, configs integer) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    LOCK TABLE cerebro.queue_log IN SHARE ROW EXCLUSIVE MODE;
+    UPDATE cerebro.queue_log q SET configs = o.configs + greatest(add_to_queue.configs, 0)
+    FROM (SELECT w.run_id, w.places, w.configs, r.owner FROM cerebro.queue_log w JOIN cerebro.run_log r USING (run_id)
+          JOIN pg_catalog.pg_roles u ON u.rolname = r.owner
+          WHERE w.run_id = add_to_queue.run_id AND pg_catalog.pg_has_role(session_user, u.oid, 'MEMBER')) o
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(a.configs), 0) AS configs, coalesce(sum(a.configs) FILTER (WHERE r.owner = o.owner), 0) AS configs_of_role
+        FROM cerebro.queue a JOIN cerebro.run_log r USING (run_id) WHERE a.run_id <> o.run_id AND a.places > 0 AND o.places > 0) n
+    LEFT JOIN cerebro.quota s ON s.role IS NULL
+    LEFT JOIN cerebro.quota l ON l.role = o.owner
+    WHERE q.run_id = o.run_id AND (o.configs + add_to_queue.configs + n.configs > s.configs
+                                   OR o.configs + add_to_queue.configs + n.configs_of_role > l.configs) IS NOT TRUE;
+    RETURN FOUND;
+END;
+$$;
+COMMENT ON FUNCTION cerebro.add_to_queue(bigint, integer) IS 'Internal: let an own run have so many more configurations, or none of them where quotas leave no room for all; whether it has them';

@@ -88,6 +88,26 @@ def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
     assert not {cut["digest"] for cut in ones} & {cut["digest"] for cut in cuts(trainer, WHOLE, {**NEW, "seed": 4})}
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"activation": "tanh"},
+        {"activation": {"module": "keras.layers", "class_name": "ReLU", "config": {"negative_slope": 0.5}}},
+        {"dtype": "mixed_bfloat16"},
+        {"dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "mixed_bfloat16"}}},
+    ],
+    ids=str,
+)
+def test_what_gives_something_else_is_told_apart(trainer: Peer, changed: Json) -> None:
+    """With the same weights: another function, or another precision."""
+    drawn = {"bias_initializer": "zeros"}, {"bias_initializer": {"class_name": "Zeros", "config": {}}}
+    digests = [
+        cuts(trainer, sequential([4], dense(8, "first", **FROZEN, **given), dense(3, "out", "softmax")))[0]["digest"]
+        for given in (*drawn, changed)
+    ]
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_what_leads_to_a_layer_is_a_network_of_its_own(trainer: Peer) -> None:
     """With its part of the weights it gives what the layers give."""
     frozen = sequential([4], *FRONT, dense(3, "out", "softmax", **FROZEN))

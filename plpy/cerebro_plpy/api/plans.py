@@ -28,6 +28,7 @@ def plan_fit(
     search_params: str | None,
     format: str | None,
     strategy: str | None,
+    feature_budget: int | None,
 ) -> list[str]:
     """What a fit call would do."""
     given = locals()

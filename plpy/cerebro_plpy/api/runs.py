@@ -80,3 +80,10 @@ def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
     from cerebro_plpy.calls import runs
 
     return call(plpy, gd, lambda db: runs.vacuum(db, gd, older_than))
+
+
+def drop_features(plpy: Any, gd: Globals, source_table: str | None) -> int:
+    """Remove what is kept of what frozen layers gave; its bytes."""
+    from cerebro_plpy.calls import runs
+
+    return call(plpy, gd, lambda db: runs.drop_features(db, source_table))

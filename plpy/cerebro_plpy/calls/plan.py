@@ -22,6 +22,7 @@ from cerebro_plpy.calls.aim import (
     templates_of,
     workload,
 )
+from cerebro_plpy.calls.allowance import prices_of
 from cerebro_plpy.calls.grouping import entries
 from cerebro_plpy.calls.guessed_plan import STATE_BYTES, guessed
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
@@ -49,10 +50,12 @@ from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import FLOAT_BYTES
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.hopping.allowance import Prices
 from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict
 from cerebro_plpy.run import plan_tree
+from cerebro_plpy.trainer import settings
 
 MODULE = "plan"
 MISSING = {True: "; where it is missing is an input of its own", False: ""}
@@ -72,13 +75,14 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     effort = planned_effort(aim, table, load, wanted.budget)
     tried = list(islice(asked(aim, predecessors_of(aim, session, table), table), effort.configs))
     made = entries(tried, table.groups, table.rows)
+    planned = guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])
     rows = (
         *_data(aim, table, metric),
         *_groups(table),
         *_columns(table),
         *_configurations(templates_of(aim, table), tried),
         *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
-        *_execution(guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])),
+        *_execution(planned, prices_of(settings.read(db))),
     )
     return [{**row, "data": json.dumps(row["data"])} for row in rows]
 
@@ -197,9 +201,9 @@ def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
     yield _row("effort", "disk", said, "packed rows, and states of all configurations", {"bytes": disk})
 
 
-def _execution(plan: RunPlan) -> Iterator[Row]:
+def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
     """The plan of the run, one line a row, the whole of it with the first."""
-    tree = plan_tree.tree(plan, {})
+    tree = plan_tree.tree(plan, plan_tree.Known(prices=prices))
     (whole,) = plan_tree.written(tree, plan_tree.JSON)
     for number, line in enumerate(plan_tree.written(tree, plan_tree.TEXT), 1):
         yield _row("execution", str(number), line, data=json.loads(whole)[0] if number == 1 else None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cerebro_plpy.calls.allowance import prices_of
 from cerebro_plpy.calls.fit_arguments import check_arguments, module_of
 from cerebro_plpy.calls.fit_request import Call, build_request
 from cerebro_plpy.calls.inputs import find_inputs
@@ -18,10 +19,12 @@ from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
-from cerebro_plpy.records import fields
+from cerebro_plpy.records import fields, replace
 from cerebro_plpy.run import foresight, plan_tree, visits
 from cerebro_plpy.run.estimates import Probed
+from cerebro_plpy.run.feature_choice import Site
 from cerebro_plpy.run.framework_choice import Probe
+from cerebro_plpy.run.frozen_features import with_planned
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.places import refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
@@ -45,7 +48,8 @@ def plan_fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version:
     with open_workplace(db, gd, inputs.relations().values(), arguments.workers) as workplace:
         request = build_request(catalog, workplace, call)
         plan = planned(workplace, request)
-    return plan_tree.written(plan_tree.tree(plan, request.repeat.orders), wanted)
+    known = plan_tree.Known(request.repeat.orders, prices_of(workplace.settings))
+    return plan_tree.written(plan_tree.tree(plan, known), wanted)
 
 
 def asked(given: Mapping[str, Any]) -> FitArguments:
@@ -66,7 +70,9 @@ def planned(workplace: Workplace, request: FitRequest) -> RunPlan:
     refuse(workplace.db, wish)
     crew, log = start(workplace, request, wish.most), RunLog(workplace.control, NO_RUN)
     request, workers = choose_frameworks(workplace, request, crew, log)
-    probed = probe(workplace, request, Crew(workers, crew.visits), log)
+    crew = replace(crew, workers=workers)
+    whole, request = request, with_planned(Site(workplace, crew, log), request)
+    probed = probe(workplace, request, whole, crew, log)
     trainers = foresight.trainers_of(workplace, request, workers)
     plan = foresight.foresee(workplace.control, request, trainers, 0.0, probed)
     if plan is None:
@@ -74,8 +80,11 @@ def planned(workplace: Workplace, request: FitRequest) -> RunPlan:
     return plan
 
 
-def probe(workplace: Workplace, request: FitRequest, crew: Crew, log: RunLog) -> dict[str, Probed]:
-    """Time one configuration of each program that was never timed with such trainers; what was found, by program."""
+def probe(workplace: Workplace, request: FitRequest, whole: FitRequest, crew: Crew, log: RunLog) -> dict[str, Probed]:
+    """Time one configuration of each program that was never timed with such trainers; what was found, by program.
+
+    One that would train on what is not stored yet is timed as a `whole`.
+    """
     names = {config.mst_key: digest(visits.program(request, config)) for config in request.configs}
     known = log.known_timings(sorted({*names.values()}))
     found: dict[str, Probed] = {}
@@ -87,5 +96,5 @@ def probe(workplace: Workplace, request: FitRequest, crew: Crew, log: RunLog) ->
         if compiled not in found and not known.of(situation):
             workplace.check()
             rows = config.fit.passes * request.spec.epochs * request.source.rows
-            found[compiled] = Probe(crew.visits, worker, log).timed(request, config, rows)
+            found[compiled] = Probe(crew.visits, worker, log).timed(whole, config, rows)
     return found

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from cerebro_plpy.calls.allowance import prices_of
 from cerebro_plpy.calls.plan_fit import check_format
 from cerebro_plpy.calls.runs import HINT
 from cerebro_plpy.database.caller import Database, Row
@@ -16,7 +17,8 @@ from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Data, Program, RunPla
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import costs, estimates, plan_tree
 from cerebro_plpy.run.costs import Log
-from cerebro_plpy.run.plan_tree import Happened
+from cerebro_plpy.run.plan_tree import Happened, Known
+from cerebro_plpy.trainer import settings
 
 MODULE = "plan_of"
 ALL = 2**31 - 1  # visits of each configuration
@@ -32,7 +34,9 @@ def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
         raise UndefinedObject(f"{MODULE} error: there is no run {run_id} of yours.", hint=HINT)
     plan = _planned(rows[0]) or _unplanned(db, rows[0])
     plan = replace(plan, others=plan.others or tuple(_compared(plan, plan.programs)[1:]))
-    return plan_tree.written(plan_tree.tree(plan, {}, happened(db, rows[0], plan)), wanted)
+    return plan_tree.written(
+        plan_tree.tree(plan, Known(prices=prices_of(settings.read(db))), happened(db, rows[0], plan)), wanted
+    )
 
 
 def _planned(run: Row) -> RunPlan | None:
@@ -79,6 +83,7 @@ def happened(db: Database, run: Row, plan: RunPlan) -> Happened:
         others=tuple(_compared(plan, programs)),
         sums={name: _sums(log, name) for name in log.visits},
         changes=tuple(_change(**row) for row in db.glance(sql("plan.changes"), run_id)),
+        money=db.glance(sql("plan.money"), run_id)[0]["money"],
     )
 
 

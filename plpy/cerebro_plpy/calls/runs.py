@@ -7,10 +7,13 @@ from typing import Any
 
 from cerebro_plpy.calls.run_tables import drop_data, drop_states
 from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
+from cerebro_plpy.platform.state_tables import features_table
 from cerebro_plpy.platform.workplace import open_workplace
+from cerebro_plpy.run import kept_features
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import model_states
 
@@ -67,7 +70,17 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
         ]
         freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
         freed += sum(drop_data(workplace.control, run_id) for run_id in ended)
+        freed += kept_features.sweep(workplace.control, workplace.settings)
     return freed + model_states.sweep(db)
+
+
+def drop_features(db: Database, table: str | None) -> int:
+    """Remove what is kept for later runs of the rows of a packed table, or of all, with this transaction; its bytes."""
+    source = None if table is None else Catalog(db, "drop_features").relation(table, "packed").oid
+    found = [row for row in db.rows(sql("kept.tables")) if source in (None, row["source"])]
+    for row in found:
+        db.rows(sql("run.drop_table", table=features_table(row["relname"])))
+    return sum(row["bytes"] for row in found)
 
 
 def wait(db: Database, run_id: int | None, timeout: str | None) -> str:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 ELEMENT_BYTES = 4
 LOADED = 20  # operations in the time in which a trainer gets a byte of a row that it keeps in memory, or reads at times
 WRITTEN = 200  # operations in the time in which a byte is stored
-OVERHEAD = 4 * 10**10  # operations in the time in which a table is made, and a front compiled: two seconds of a core
+SPEED = 2 * 10**10  # operations a second of a core
+OVERHEAD = 2 * SPEED  # operations in the time in which a table is made, and a front compiled: two seconds of a core
 MOST_STEPS = 20_000
 
 
@@ -51,20 +52,28 @@ class Wish(NamedTuple):
 
 
 class Means(NamedTuple):
-    """The rows that there are and the bytes of one, the bytes that may be stored, and what each cut takes beside."""
+    """The rows that there are and the bytes of one, the bytes that may be stored, and what each cut takes beside. Those
+    that are `kept`, by their digests, are there already."""
 
     rows: int
     row_bytes: int
     budget: int
     overhead: int = OVERHEAD
+    kept: frozenset[str] = frozenset()
 
     def stored(self, cut: Cut) -> int:
         """What it takes to store a cut."""
+        if cut.digest in self.kept:
+            return 0
         return self.overhead + self.rows * (cut.flops + WRITTEN * cut.nbytes)
 
     def bytes_of(self, cut: Cut) -> int:
         """What a cut takes on disk."""
         return self.rows * cut.nbytes
+
+    def seconds(self, cut: Cut) -> float:
+        """Seconds of a core that it takes to fill tables with a cut."""
+        return self.rows * (cut.flops + WRITTEN * cut.nbytes) / SPEED
 
 
 def cost(wishes: Iterable[Wish], chosen: Collection[Cut], means: Means) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import simulation
+from cerebro_plpy.hopping.allowance import Spent
 from cerebro_plpy.hopping.placement import share_segments
 from cerebro_plpy.hopping.policies import REPLAY
 from cerebro_plpy.hopping.schedule import AVERAGING, Plan
@@ -27,10 +28,12 @@ MEANINGS = {
     AVERAGE: "each segment trains a copy of a configuration, and the mean of them goes on",
 }
 MEASURED, TIMED, PROBED, GUESSED, UNKNOWN = "measured", "timed", "probed", "guessed", "unknown"
+WHOLE = "whole"
 SOURCES = {
     MEASURED: "measured in an earlier run",
     TIMED: "timed in an earlier run",
     PROBED: "probed now",
+    WHOLE: "probed now with the layers whose outputs are stored: at most",
     GUESSED: "guessed by the number of weights",
     UNKNOWN: "unknown: nobody has timed it yet",
 }
@@ -102,6 +105,19 @@ class Data:
 
 
 @dataclass(frozen=True)
+class StoredLayer:
+    """What a frozen layer gives, as it is stored for configs: the bytes that it takes for all rows, and the seconds
+    that all workers together are expected to take to compute it; none where an earlier run has left it."""
+
+    layer: str
+    configs: tuple[int, ...]
+    rows: int
+    bytes: int
+    seconds: float
+    kept: bool = False
+
+
+@dataclass(frozen=True)
 class RunPlan:
     """A run as it is expected to go. `begun` are the seconds from its first line in the log to this estimate, and
     `beside` those that are neither begun by then nor known of any visit. `error` is a part of all seconds. Workers have
@@ -116,11 +132,23 @@ class RunPlan:
     beside: float = 0.0
     error: float | None = None
     compiled: Mapping[int, tuple[str, ...]] = {}
+    stored: tuple[StoredLayer, ...] = ()
 
     @property
     def seconds(self) -> float | None:
         """How long the run is expected to take in all."""
-        return None if self.chosen.seconds is None else self.begun + self.chosen.seconds + self.beside
+        known = self.chosen.seconds
+        return None if known is None else self.begun + self.storing + known + self.beside
+
+    @property
+    def storing(self) -> float:
+        """Seconds that it takes to store what frozen layers give."""
+        return sum(each.seconds for each in self.stored)
+
+    @property
+    def limits(self) -> bool:
+        """Whether `seconds` are an upper bound."""
+        return self.work.sooner or any(program.source == WHOLE for program in self.programs)
 
     @property
     def visit_seconds(self) -> dict[int, float]:
@@ -148,6 +176,7 @@ class RunPlan:
             beside=float(values["beside"]),
             error=values["error"],
             compiled={int(worker): tuple(names) for worker, names in values["compiled"].items()},
+            stored=tuple(_record(StoredLayer, each) for each in values.get("stored", ())),
         )
 
 
@@ -204,6 +233,13 @@ def priced(settled: Settled, programs: Sequence[Program], strategy: Strategy) ->
     """The strategy with the seconds that it is expected to take."""
     found = outcome(settled, programs, strategy)
     return replace(strategy, seconds=found.seconds if found else None)
+
+
+def spent(plan: RunPlan, found: Outcome, tables: int) -> Spent:
+    """What a run is expected to use that has so many state tables for each config, all as large as they become."""
+    seconds = sum(found.work.values()) + plan.chosen.workers * plan.storing
+    sizes = sum((program.state_bytes or 0) * len(program.configs) for program in plan.programs)
+    return Spent(seconds * plan.chosen.threads, seconds * bool(plan.data.gpus), tables * sizes * found.seconds)
 
 
 def cheapest(usual: Strategy, others: Sequence[Strategy]) -> Strategy:

@@ -82,9 +82,14 @@ def data_table(run_id: int, side: str) -> str:
     return _state_table(f"r{run_id}_{side}")
 
 
-def features_table(run_id: int, number: int, side: str) -> str:
-    """The table with what frozen layers give for the rows of a side, one of SIDES: the run has several; quoted."""
-    return _state_table(f"r{run_id}_f{number}_{side}")
+def features_name(run_id: int, number: int, side: str) -> str:
+    """The name of a table with what frozen layers give for the rows of a side, one of SIDES: the run has several."""
+    return f"r{run_id}_f{number}_{side}"
+
+
+def features_table(name: str) -> str:
+    """The table of that name, of features that a run trains on or that are kept for a later one; quoted."""
+    return _state_table(name)
 
 
 def gate_table(name: str) -> str:

@@ -9,9 +9,21 @@ from typing import Any, NamedTuple, Optional
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.hopping.plans import MEASURED, PROBED, TIMED, UNKNOWN, Data, Program, RunPlan, Work
+from cerebro_plpy.hopping.plans import (
+    MEASURED,
+    PROBED,
+    TIMED,
+    UNKNOWN,
+    WHOLE,
+    Data,
+    Program,
+    RunPlan,
+    StoredLayer,
+    Work,
+)
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import costs, visits
+from cerebro_plpy.run.feature_choice import means_of
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.timings import Situation, Timings, compilation, digest
 
@@ -74,7 +86,8 @@ class Knowledge:
             forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
             if done:
                 forms, program = {**forms, done["form"]: done}, replace(program, state_bytes=done["state_bytes"])
-            yield costs.timed(program, forms, PROBED if done else TIMED)
+            probed_as = WHOLE if configs[0] in request.features else PROBED
+            yield costs.timed(program, forms, probed_as if done else TIMED)
 
     def earlier(self, programs: Sequence[Program], threads: int) -> list[Earlier]:
         """The newest runs with any of these programs, whose trainers had as many threads."""
@@ -161,3 +174,15 @@ def data_of(request: FitRequest, room: int) -> Data:
     """Sizes of what is trained on, where each trainer has this room for rows."""
     rows = request.source.rows + (request.validation.rows if request.validation else 0)
     return Data(request.source.rows, rows, request.decoded_bytes, room, request.gpus)
+
+
+def stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
+    """What is stored of frozen layers, each that gives the same once, where so many cores compute it."""
+    users: dict[str, list[int]] = {}
+    for key, features in sorted(request.features.items()):
+        users.setdefault(features.cut.digest, []).append(key)
+    for keys in users.values():
+        features, means = request.features[keys[0]], means_of(request)
+        cut, kept = features.cut, features.kept
+        seconds = 0.0 if kept else means.seconds(cut) / cores
+        yield StoredLayer(cut.layer, tuple(keys), means.rows, means.bytes_of(cut), seconds, kept)

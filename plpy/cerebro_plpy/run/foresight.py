@@ -14,7 +14,7 @@ from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import workers
-from cerebro_plpy.run.estimates import Earlier, Knowledge, Probed, Trainers, Width, data_of, work_of
+from cerebro_plpy.run.estimates import Earlier, Knowledge, Probed, Trainers, Width, data_of, stored_layers, work_of
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.strategies import Comparison, compared, widths_of
 
@@ -60,6 +60,7 @@ def foresee(
         data=data_of(request, trainers.width.room),
         begun=begun,
         compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
+        stored=tuple(stored_layers(request, trainers.number * threads)),
     )
     return corrected(plan, knowledge.earlier(programs, threads))
 
@@ -89,7 +90,7 @@ def ready(plan: RunPlan) -> int:
 def rest(plan: RunPlan, earlier: Earlier) -> float:
     """What an earlier run took beside its visits; where it was over sooner than these are expected to be, what part of
     them they took."""
-    again, took = plan.chosen.seconds or 0.0, earlier.seconds - earlier.plan.begun
+    again, took = plan.chosen.seconds or 0.0, earlier.seconds - earlier.plan.begun - earlier.plan.storing
     if ready(earlier.plan) != ready(plan):
         found = plans.outcome(Settled(earlier.plan.work, {}, earlier.plan.compiled), plan.programs, earlier.plan.chosen)
         again = found.seconds if found else again

@@ -1,241 +1,172 @@
 """What frozen layers at the front of networks give is computed once for all rows, and what lies behind trained on that.
 
-Trainers tell where networks can be cut; `hopping.cuts` chooses, by what a run would take; trainers then fill tables
-beside the packed ones: the same segments, buffers and order of rows, with what a layer gives as their inputs. These go
-with the states of the run. A run that goes on, or is repeated, has the cuts that its log names, and fills them anew.
+Trainers fill tables beside the packed ones: the same segments, buffers and order of rows, with what a layer gives as
+their inputs, unless an earlier run has left them. They are kept for a later one, or go with the states of the run.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Optional
 
-from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.dispatch import Dispatcher, Steps
+from cerebro_plpy.database.dispatch import Steps
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import KEY
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ObjectNotReady
-from cerebro_plpy.hopping.cuts import Cut, Means, Wish, choose
+from cerebro_plpy.errors import CerebroError, ConfigFailure
+from cerebro_plpy.hopping.cuts import Cut
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.job import Dataset, Filling, Job, StateSource
+from cerebro_plpy.platform.job import Dataset, Filling, Job
 from cerebro_plpy.platform.protocol import Worker
-from cerebro_plpy.platform.state_tables import SIDES, STATE_SCHEMA, features_table
+from cerebro_plpy.platform.state_tables import SIDES, STATE_SCHEMA, features_name, features_table
 from cerebro_plpy.platform.statements import megabytes
-from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import visits
-from cerebro_plpy.run.log import RunLog
-from cerebro_plpy.run.request import Features, FitRequest
+from cerebro_plpy.run.feature_choice import Candidate, Selection, Site, able_workers, select, side_by_side
+from cerebro_plpy.run.kept_features import Memory
+from cerebro_plpy.run.request import Features, FitRequest, Print
 from cerebro_plpy.run.tasks import PASSING
-from cerebro_plpy.run.timings import digest
-from cerebro_plpy.run.training import ConfigTraining, Past
-from cerebro_plpy.run.workers import Crew
+from cerebro_plpy.run.training import Past
 
-T = TypeVar("T")
-FROZEN = re.compile(r'"trainable"\s*:\s*false')
-MEGABYTE = 1 << 20
 DISK_FULL = "53100"
-LARGEST_VALUE = 256 << 20
-"""Bytes of a buffer's features: a value of the table, which a backend holds several times."""
-
-
-class Site(NamedTuple):
-    """Where features are computed: the workers of a run, and its log."""
-
-    workplace: Workplace
-    crew: Crew
-    log: RunLog
-
-
-class Candidate(NamedTuple):
-    """A configuration with frozen layers, and the state from which it goes on."""
-
-    config: Config
-    state: StateSource
-    cuts: tuple[Cut, ...] = ()
 
 
 def with_features(site: Site, request: FitRequest, past: Mapping[int, Past]) -> FitRequest:
     """The request where configurations train on features, which are stored by now."""
-    repeated = request.repeat.cuts
-    if repeated is None and request.spec.arguments.feature_budget == 0:
-        return request
-    wanted = [each for each in _candidates(site, request, past) if repeated is None or each.config.mst_key in repeated]
-    found, why = [], _obstacle(site, wanted)
+    repeats, memory = request.repeat.cuts is not None, Memory(site, request)
     try:
-        found = [] if why else _cut(site, request, wanted)
-        chosen = _chosen(request, found) if repeated is None else _repeated(found, wanted, repeated, why)
-        if chosen:
-            return _stored(site, request, found, chosen)
+        selection = select(site, request, past, memory.has)
+        if selection.chosen:
+            return _stored(site, request, selection, memory)
     except CerebroError as error:
-        if repeated is not None or not (isinstance(error, (*PASSING, ConfigFailure)) or error.sqlstate == DISK_FULL):
+        if repeats or not _bearable(error):
             raise
-        for worker in site.crew.workers:
-            worker.memory.forget()
-        site.workplace.db.notice(f"what frozen layers give is computed again in each iteration: {error.message}")
+        _give_up(site, error)
         return request
-    if request.spec.arguments.feature_budget is not None and repeated is None:
-        site.workplace.db.notice(f"feature_budget is not used: {why or _reason(found)}.")
+    if request.spec.arguments.feature_budget and not repeats:
+        site.workplace.db.notice(f"feature_budget is not used: {selection.why}.")
     return request
 
 
-def _obstacle(site: Site, wanted: Sequence[Candidate]) -> str:
-    """Why nothing can be stored; empty where something may be."""
-    if not wanted:
-        return "no configuration has layers that are not trained"
-    if site.workplace.local:
-        return "the tables are seen only by the caller's own session"
-    if not site.workplace.platform.stores_features:
-        return f"{site.workplace.platform.name} stores nothing that a trainer gives"
-    return ""
-
-
-def _reason(found: Sequence[Candidate]) -> str:
-    """Why nothing was chosen."""
-    if any(each.cuts for each in found):
-        return "the run would take no less time by what fits into it"
-    return "no network can be cut behind layers that are not trained, nor random"
-
-
-def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> Iterator[Candidate]:
-    """The configurations that have frozen layers, and something left to do; TensorBoard is shown whole networks."""
-    for config in request.configs:
-        frozen = FROZEN.search(request.architectures[config.model_id].json)
-        if not frozen or config.fit.callbacks.board or config.mst_key in request.repeat.starts:
-            continue
-        training = ConfigTraining.after(past.get(config.mst_key, Past()), request, config, site.log.run_id)
-        if not (training.released or training.completed()):
-            yield Candidate(config, training.state)
-
-
-def _cut(site: Site, request: FitRequest, wanted: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates with their cuts; trainers tell them, of each state and network once."""
-    keys = [_key(request, each) for each in wanted]
-    first = dict(reversed([*zip(keys, wanted)]))
-    asked: dict[Worker, list[tuple[object, Candidate]]] = {worker: [] for worker in site.crew.workers}
-    for number, (key, each) in enumerate(sorted(first.items(), key=lambda item: item[1].config.mst_key)):
-        able = _able(site, request, each)
-        asked[able[number % len(able)]].append((key, each))
-    told = _side_by_side(site, {worker: _told(site, request, worker, some) for worker, some in asked.items()})
-    known = {key: cuts for some in told for key, cuts in some}
-    return [each._replace(cuts=known[key]) for key, each in zip(keys, wanted)]
-
-
-def _key(request: FitRequest, candidate: Candidate) -> object:
-    """What decides where a network can be cut, and what its layers give."""
-    state = candidate.state
-    seed = state.seed if state.source == "new" else None
-    program = digest(visits.whole_program(request, candidate.config))
-    return program, state.source, state.sql, state.values, state.stored, seed
-
-
-def _told(
-    site: Site, request: FitRequest, worker: Worker, asked: Sequence[tuple[object, Candidate]]
-) -> Steps[list[tuple[object, tuple[Cut, ...]]]]:
-    """What a worker tells of networks."""
-    found = []
-    for key, each in asked:
-        job = Job("cuts", visits.whole_program(request, each.config), each.state.key)
-        try:
-            told = (yield from site.crew.visits.told(worker, each.state, job))["cuts"]
-        except ConfigFailure:
-            told = []  # its first visit says why
-        cuts = (Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)
-        found.append((key, tuple(cuts)))
-    return found
-
-
-def _able(site: Site, request: FitRequest, candidate: Candidate) -> list[Worker]:
-    """The workers that have the framework of a configuration."""
-    framework = request.backends[candidate.config.mst_key]
-    return [worker for worker in site.crew.workers if worker.framework == framework]
-
-
-def _side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
-    """What the steps of workers come to; where one fails the others come to their ends before that is raised."""
-    dispatcher: Dispatcher[T] = Dispatcher(site.workplace.check)
-    for number, (worker, its) in enumerate(steps.items()):
-        dispatcher.begin(number, worker.session, its)
-    found, errors = list[T](), []
-    while dispatcher.busy():
-        for outcome in dispatcher.wait():
-            if outcome.error is None:
-                found.append(cast(T, outcome.value))
-            else:
-                errors.append(outcome.error)
-    if errors:
-        raise errors[0]
-    return found
-
-
-def _chosen(request: FitRequest, found: Sequence[Candidate]) -> dict[int, Cut]:
-    """The cuts that the run takes least with."""
-    tables = [table for table in (request.source, request.validation) if table]
-    most = LARGEST_VALUE // max(table.buffer_size for table in tables)
-    evaluations = len(request.spec.evaluate_epochs)
-    wishes = [
-        Wish(each.config.mst_key, cuts, request.spec.epochs * each.config.fit.passes + evaluations)
-        for each in found
-        if (cuts := tuple(cut for cut in each.cuts if cut.nbytes <= most))
-    ]
-    budget, rows = request.spec.arguments.feature_budget, sum(table.rows for table in tables)
-    decoded = sum(table.decoded_bytes for table in tables)
-    means = Means(rows, decoded // rows, decoded)
-    if budget is not None:  # who names one has said that it is worth a moment
-        means = means._replace(budget=budget * MEGABYTE, overhead=0)
-    return choose(wishes, means)
-
-
-def _repeated(
-    found: Sequence[Candidate], wanted: Sequence[Candidate], repeated: Mapping[int, str], why: str
-) -> dict[int, Cut]:
-    """The cuts at the layers that the log names."""
-    cuts = {each.config.mst_key: {cut.layer: cut for cut in each.cuts} for each in found}
-    missing = sorted(key for key in (each.config.mst_key for each in wanted) if repeated[key] not in cuts.get(key, {}))
-    if missing:
-        raise ObjectNotReady(
-            f"configurations {missing} were trained on what frozen layers give, which cannot be stored now:"
-            f" {why or 'their networks cannot be cut there'}",
-            hint="COMMIT what the tables were made by, or train anew.",
+def with_planned(site: Site, request: FitRequest) -> FitRequest:
+    """The request with the features that would be stored, of which there are no tables yet."""
+    try:
+        selection = select(site, request, {}, Memory(site, request).has)
+    except CerebroError as error:
+        if not _bearable(error):
+            raise
+        _give_up(site, error)
+        return request
+    planned = {
+        key: Features(
+            cut,
+            _shaped(request.source, cut),
+            request.validation and _shaped(request.validation, cut),
+            kept=cut.digest in selection.kept,
         )
-    return {key: cuts[key][repeated[key]] for key in cuts}
+        for key, cut in selection.chosen.items()
+    }
+    return replace(request, features=planned)
 
 
-def _stored(site: Site, request: FitRequest, found: Sequence[Candidate], chosen: Mapping[int, Cut]) -> FitRequest:
-    """The request with these features, which workers compute side by side."""
-    first = {chosen[each.config.mst_key].digest: each for each in reversed(found) if each.config.mst_key in chosen}
-    numbers = {name: number for number, name in enumerate(sorted(first), 1)}
-    users = Counter(cut.digest for cut in chosen.values())
-    made, work = {}, []
-    for name, each in sorted(first.items()):
-        cut = chosen[each.config.mst_key]
-        sides = [(side, table) for side, table in zip(SIDES, (request.source, request.validation)) if table]
-        names = [features_table(site.log.run_id, numbers[name], side) for side, _ in sides]
-        tables = [_table(site, table, cut, quoted) for (_, table), quoted in zip(sides, names)]
-        fillings = [
-            Filling(Dataset(table, segment), cut.layer, cut.shape, stored.relation.quoted)
-            for (_, table), stored in zip(sides, tables)
-            for segment in table.segments
-        ]
-        work.append((each, fillings))
-        made[name] = Features(cut.layer, tables[0], tables[1] if tables[1:] else None)
-        size = sum(table.rows for _, table in sides) * cut.nbytes
-        site.workplace.db.info(
-            f"run {site.log.run_id}: what layer {cut.layer} gives is computed once for {users[name]} configurations"
-            f" ({megabytes(size)} MB)"
-        )
-    _side_by_side(site, {worker: _fill(site, request, work, worker) for worker in site.crew.workers})
-    for features in made.values():
-        for stored in (features.source, *([features.validation] if features.validation else [])):
-            site.workplace.control.run(sql("pack.index", output=stored.relation.quoted))
-    site.log.cuts({key: cut.layer for key, cut in chosen.items()})
+def _bearable(error: CerebroError) -> bool:
+    """Whether a run can go on without features."""
+    return isinstance(error, (*PASSING, ConfigFailure)) or error.sqlstate == DISK_FULL
+
+
+def _give_up(site: Site, error: CerebroError) -> None:
+    for worker in site.crew.workers:
+        worker.memory.forget()
+    site.workplace.db.notice(f"what frozen layers give is computed again in each iteration: {error.message}")
+
+
+class _New(NamedTuple):
+    """A table that is to be filled with what a layer gives for a packed one."""
+
+    table: PackedTable
+    filled: PackedTable
+
+
+def _stored(site: Site, request: FitRequest, selection: Selection, memory: Memory) -> FitRequest:
+    """The request with these features, which workers compute side by side, as far as they are not kept."""
+    made, work = dict[str, Features](), list[tuple[Candidate, list[Filling]]]()
+    anew = list[_New]()
+    for number, (each, cut) in enumerate(_first(selection), 1):
+        made[cut.digest], new = _made(site, request, memory, Place(each, cut, number))
+        work.append((each, [filling for one in new for filling in _fillings(one, cut)]))
+        anew += new
+        _tell(site, selection, made[cut.digest])
+    side_by_side(site, {worker: _fill(site, request, work, worker) for worker in site.crew.workers})
+    for worker in site.crew.workers:  # it has states of whole networks, at best
+        worker.memory.lost_state()
+    for one in anew:
+        site.workplace.control.run(sql("pack.index", output=one.filled.relation.quoted))
+    changed = {one.filled.relation.oid for one in anew if not memory.unchanged(*one)}
+    site.log.cuts({key: cut.layer for key, cut in selection.chosen.items()})
     # Layers of different networks may give the same under different names.
-    own = {key: made[cut.digest]._replace(layer=cut.layer) for key, cut in chosen.items()}
+    own = {
+        key: made[cut.digest]._replace(cut=cut, prints=_valid(made[cut.digest], changed))
+        for key, cut in selection.chosen.items()
+    }
     return replace(request, features=own)
+
+
+def _valid(features: Features, changed: Collection[int]) -> tuple[Print | None, ...]:
+    """Fingerprints of tables whose rows were not changed while they were filled."""
+    pairs = zip(features.prints, features.tables)
+    return tuple(None if table.relation.oid in changed else found for found, table in pairs)
+
+
+def _tell(site: Site, selection: Selection, features: Features) -> None:
+    cut = features.cut
+    users = sum(chosen.digest == cut.digest for chosen in selection.chosen.values())
+    size = megabytes(sum(table.rows for table in features.tables) * cut.nbytes)
+    once = "an earlier run has computed for" if features.kept else "is computed once for"
+    what = f"what layer {cut.layer} gives {once} {users} configurations ({size} MB)"
+    site.workplace.db.info(f"run {site.log.run_id}: {what}")
+
+
+def _first(selection: Selection) -> list[tuple[Candidate, Cut]]:
+    """The first configuration with each of the cuts that give different things, by their digests."""
+    found = dict[str, tuple[Candidate, Cut]]()
+    for each in selection.found:
+        cut = selection.chosen.get(each.config.mst_key)
+        if cut:
+            found.setdefault(cut.digest, (each, cut))
+    return [pair for _, pair in sorted(found.items())]
+
+
+class Place(NamedTuple):
+    """Where what the layer of a cut gives for a configuration is stored: in the tables of that number."""
+
+    candidate: Candidate
+    cut: Cut
+    number: int
+
+
+def _made(site: Site, request: FitRequest, memory: Memory, place: Place) -> tuple[Features, list[_New]]:
+    """The tables for what the layer of a cut gives, and those of them that are still to be filled."""
+    made, new, prints = list[PackedTable](), list[_New](), list[Optional[Print]]()
+    for side, table in zip(SIDES, (request.source, request.validation)):
+        if table is None:
+            continue
+        name = features_name(site.log.run_id, place.number, side)
+        prints.append(memory.print(place.candidate, place.cut, table))
+        oid = memory.take(prints[-1], features_table(name), quote_identifier(name))
+        if oid is None:
+            made.append(_table(site, table, place.cut, features_table(name)))
+            new.append(_New(table, made[-1]))
+        else:
+            made.append(_placed(table, place.cut, features_table(name), oid))
+    validation = made[1] if made[1:] else None
+    return Features(place.cut, made[0], validation, not new, tuple(prints)), new
+
+
+def _fillings(new: _New, cut: Cut) -> list[Filling]:
+    """What is to be computed for a table, partition by partition."""
+    quoted = new.filled.relation.quoted
+    return [Filling(Dataset(new.table, segment), cut.layer, cut.shape, quoted) for segment in new.table.segments]
 
 
 def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
@@ -253,9 +184,18 @@ def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
     external = [sql("pack.external", output=name, column=column) for column in names]
     text = sql("run.features_table", features=name, table="; ".join([made, *external]), literal=f"'{name}'")
     ((oid,),) = site.workplace.control.run(text)
+    return _placed(table, cut, name, oid)
+
+
+def _placed(table: PackedTable, cut: Cut, name: str, oid: int) -> PackedTable:
+    """A table with features of a packed one."""
     relation = Relation(f"features of {table.relation.spelling}", STATE_SCHEMA, name, oid, name)
-    key = f"t.{quote_identifier(KEY)}"
-    return replace(table, relation=relation, independent=table.independent[:1], input_shapes=(cut.shape,), key=key)
+    return replace(_shaped(table, cut), relation=relation, key=f"t.{quote_identifier(KEY)}")
+
+
+def _shaped(table: PackedTable, cut: Cut) -> PackedTable:
+    """A packed table with what the layer of a cut gives in place of its inputs."""
+    return replace(table, independent=table.independent[:1], input_shapes=(cut.shape,))
 
 
 def _fill(
@@ -263,7 +203,7 @@ def _fill(
 ) -> Steps[None]:
     """Let a worker fill the tables with some of the partitions."""
     for each, fillings in work:
-        able = _able(site, request, each)
+        able = able_workers(site, request, each)
         own = [filling for number, filling in enumerate(fillings) if able[number % len(able)] is worker]
         if own:
             job = Job("predict", visits.whole_program(request, each.config), each.state.key)

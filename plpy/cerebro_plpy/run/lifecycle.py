@@ -18,7 +18,9 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run import foresight, messages, strategies, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.frozen_features import Site, with_features
+from cerebro_plpy.run.feature_choice import Site
+from cerebro_plpy.run.frozen_features import with_features
+from cerebro_plpy.run.kept_features import keep
 from cerebro_plpy.run.log import DecisionRow, RunLog
 from cerebro_plpy.run.places import queued, refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
@@ -78,6 +80,7 @@ def train(
             around = replace(around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent)
             orchestrator = Orchestrator(crew.visits, request, crew.workers, log, around, past)
             orchestrator.run()
+        keep(workplace.control, workplace.settings, request)
         spending.settle(crew.visits)
         log.spent(spending.rest())
     # Else it is completed with its output tables, or with the version that is made of it.

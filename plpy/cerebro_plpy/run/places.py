@@ -180,6 +180,14 @@ class Places:
         self.held = int(rows[0][0] or 0) if rows else 0
         return self.held
 
+    def admit(self, configs: int) -> None:
+        """So many configurations more are to join; ConfigurationLimit where quotas leave no room for them."""
+        rows = self._workplace.control.run(sql("queue.add"), (self._log.run_id, configs))
+        if rows and not rows[0][0]:
+            raise ConfigurationLimit(
+                f"quotas leave no room for {configs} more configurations: see configs of cerebro.quota"
+            )
+
     def wait(self) -> float:
         """Wait until the run has places; for how many seconds that was. Its log says that it is queued meanwhile."""
         began, waits = time.monotonic(), False

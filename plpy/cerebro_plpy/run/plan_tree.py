@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import plans, simulation
-from cerebro_plpy.hopping.plans import SOURCES, Program, RunPlan, Settled, Strategy
+from cerebro_plpy.hopping.allowance import Prices
+from cerebro_plpy.hopping.plans import SOURCES, Program, RunPlan, Settled, StoredLayer, Strategy
 from cerebro_plpy.hopping.simulation import Outcome
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict, dataclass, field
@@ -41,6 +42,15 @@ class Measure(NamedTuple):
         return bytes_text(self.value) if self.unit == "B" else f"{number(self.value)} {self.unit}"
 
 
+class Amount(NamedTuple):
+    """A sum of money, in the unit of the prices."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return number(self.value)
+
+
 class Ways(NamedTuple):
     """Strategies beside one another; in JSON each is an object."""
 
@@ -59,8 +69,8 @@ class Ways(NamedTuple):
 @dataclass(frozen=True)
 class Happened:
     """What a run came to: `seconds` in all, where it has ended; the part in which its workers were `idle`; its programs
-    with what was measured of them, and `sums` of each by its name; what `others` would have taken by that; and which
-    `changes` of its strategy there were."""
+    with what was measured of them, and `sums` of each by its name; what `others` would have taken by that; which
+    `changes` of its strategy there were; and what it has cost in `money`, where something has a price."""
 
     status: str
     seconds: float | None
@@ -69,6 +79,7 @@ class Happened:
     others: tuple[Strategy, ...] = ()
     sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    money: float | None = None
 
 
 def written(tree: Node, form: str) -> list[str]:
@@ -76,22 +87,52 @@ def written(tree: Node, form: str) -> list[str]:
     return [json.dumps([{"Plan": _plain(tree)}], indent=2)] if form == JSON else list(_lines(tree, 0))
 
 
-def tree(plan: RunPlan, orders: Mapping[tuple[int, int], Sequence[int]], happened: Happened | None = None) -> Node:
+class Known(NamedTuple):
+    """What a plan is seen by: the orders that a replay repeats, and the prices, where there are any."""
+
+    orders: Mapping[tuple[int, int], Sequence[int]] = {}
+    prices: Prices | None = None
+
+
+def tree(plan: RunPlan, known: Known, happened: Happened | None = None) -> Node:
     """The tree of a plan."""
-    settled = Settled(plan.work, orders, plan.compiled)
+    settled = Settled(plan.work, known.orders, plan.compiled)
     outcome = plans.outcome(settled, plan.programs, plan.chosen)
     parts = [_workers(plan, outcome, happened), _states(plan, outcome, happened)]
-    parts += [_program(plan, each, happened) for each in plan.programs]
+    parts += [*map(_stored, plan.stored), *(_program(plan, each, happened) for each in plan.programs)]
     head = {"strategy": plan.chosen.name, "configs": len(plan.work.rows), "epochs": plan.work.epochs}
     if happened and happened.seconds is not None:
         head["actual"] = Measure(happened.seconds)
-    return Node("Fit", {**head, **_expected(plan)}, dict(_run(plan, settled, happened)), parts)
+    facts = {**dict(_run(plan, settled, happened)), **dict(_money(plan, outcome, known.prices, happened))}
+    return Node("Fit", {**head, **_expected(plan)}, facts, parts)
 
 
 def _expected(plan: RunPlan) -> dict[str, object]:
     if plan.seconds is None:
         return {"expected": "unknown"}
-    return {"at most" if plan.work.sooner else "expected": Measure(plan.seconds)}
+    return {"at most" if plan.limits else "expected": Measure(plan.seconds)}
+
+
+def _money(
+    plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: Happened | None
+) -> Iterator[tuple[str, object]]:
+    if prices and outcome:
+        yield "Most Cost" if plan.limits else "Expected Cost", Amount(prices.of(plans.spent(plan, outcome, HOPPING)))
+    if happened and happened.money is not None:
+        yield "Actual Cost", Amount(happened.money)
+
+
+def _stored(each: StoredLayer) -> Node:
+    """A layer whose outputs are computed once."""
+    head = {"layer": each.layer, "configs": len(each.configs)}
+    facts = {
+        "Configurations": _keys(each.configs),
+        "Rows": each.rows,
+        "Stored": Measure(each.bytes, "B"),
+        "Time": Measure(each.seconds),
+        "From": "an earlier run" if each.kept else "this run",
+    }
+    return Node("Features", head, facts)
 
 
 def _run(plan: RunPlan, settled: Settled, happened: Happened | None) -> Iterator[tuple[str, object]]:
@@ -231,7 +272,7 @@ def _plain(node: Node) -> dict[str, Any]:
 
 
 def _value(value: object) -> object:
-    if isinstance(value, Measure):
+    if isinstance(value, (Amount, Measure)):
         return value.value
     return [asdict(each) for each in value.every] if isinstance(value, Ways) else value
 

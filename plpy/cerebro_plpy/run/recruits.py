@@ -104,7 +104,7 @@ class Recruits:
             raise InvalidParameter(f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm")
         origin = Origin("clone", act.mst_key, *((act.mst_key, parent.visits) if warm else ()))
         row = {**act.change, "model_id": parent.config.model_id}
-        joined = self._join(self._new([row], act.mst_key), origin, parent if warm else None)
+        joined = self._join(self._asked([row], act.mst_key), origin, parent if warm else None)
         if not warm:  # else it owes what it comes to, to its parent's parameters as well: no value of a point
             self._locate(joined[0])
         return joined
@@ -112,7 +112,7 @@ class Recruits:
     def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
         """Let configurations join that somebody has read from a model selection table, or drawn of a space, perhaps of
         one around another configuration."""
-        joined = self._join(self._new(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None)
+        joined = self._join(self._asked(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None)
         self._locate(joined[0])
         return joined
 
@@ -169,12 +169,15 @@ class Recruits:
                 return self._made({mst_key: self._drawing.space.near(parent, random)})
         return Made((replace(parent, mst_key=mst_key),), {})
 
-    def _new(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> Made:
-        """What these rows come to; of the group of a configuration that they are like, if it is of one."""
+    def _asked(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> Made:
+        """What these rows of an act come to; of the group of a configuration that they are like, if it is of one."""
         like = None if mst_key is None else self._training.get(mst_key)
         group = like.config.group if like else None
         keyed = enumerate(rows, self._log.next_key())
-        return self._made({key: {**row, "group": group} for key, row in keyed})
+        made = self._made({key: {**row, "group": group} for key, row in keyed})
+        if self._around.places:
+            self._around.places.admit(len(made.configs))
+        return made
 
     def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
         if self._request.maker:

@@ -14,6 +14,7 @@ from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.hopping.allowance import Allowance
 from cerebro_plpy.hopping.course import Heard
+from cerebro_plpy.hopping.cuts import Cut
 from cerebro_plpy.hopping.plans import RunPlan
 from cerebro_plpy.hopping.rules import Rule
 from cerebro_plpy.packing.packed_table import PackedTable
@@ -100,12 +101,29 @@ class Repeat:
     cuts: Mapping[int, str] | None = None
 
 
-class Features(NamedTuple):
-    """What a frozen layer gives for all rows, as packed tables of its own."""
+class Print(NamedTuple):
+    """What tells of a table what it has: a hash of all that decides that, the table whose rows it is of, and the
+    transaction before which these were there."""
 
-    layer: str
+    fingerprint: str
+    source: int
+    moment: str
+
+
+class Features(NamedTuple):
+    """What the layer of a cut gives for all rows, as packed tables of its own: whether an earlier run has `kept` all of
+    it, and what tells it to later ones, where these may have it."""
+
+    cut: Cut
     source: PackedTable
     validation: PackedTable | None
+    kept: bool = False
+    prints: tuple[Print | None, ...] = ()
+
+    @property
+    def tables(self) -> tuple[PackedTable, ...]:
+        """Both, as far as there are two."""
+        return (self.source, self.validation) if self.validation else (self.source,)
 
 
 Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]

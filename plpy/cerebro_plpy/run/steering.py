@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from cerebro_plpy.errors import (
+    ConfigurationLimit,
     DatatypeMismatch,
     FeatureNotSupported,
     InvalidParameter,
@@ -26,6 +27,14 @@ from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
 
 MOST_EPOCHS = 100_000
+REFUSALS = (
+    ConfigurationLimit,
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    InvalidText,
+    UndefinedObject,
+)
 LISTEN_SECONDS = 0.25
 """So often an orchestrator looks for acts, where visits are shorter."""
 
@@ -62,7 +71,7 @@ class Steering:
         for act in self._log.acts():
             try:
                 self._do(act)
-            except (InvalidParameter, InvalidText, DatatypeMismatch, FeatureNotSupported, UndefinedObject) as refusal:
+            except REFUSALS as refusal:
                 self._log.act_refused(act, refusal.message)
 
     def wait(self) -> None:

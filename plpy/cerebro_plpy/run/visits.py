@@ -49,7 +49,7 @@ def config_seed(seed: int, mst_key: int) -> int:
 def program(request: FitRequest, config: Config) -> dict[str, Any]:
     """The program that a configuration runs, as the trainer wants it described."""
     features = request.features.get(config.mst_key)
-    return {**whole_program(request, config), **({"cut": features.layer} if features else {})}
+    return {**whole_program(request, config), **({"cut": features.cut.layer} if features else {})}
 
 
 def whole_program(request: FitRequest, config: Config) -> dict[str, Any]:

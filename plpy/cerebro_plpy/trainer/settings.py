@@ -31,6 +31,7 @@ class Settings:
     trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
+    kept_features_mb: int = field(default=1000, metadata={"least": 0})
     gpus: tuple[int, ...] | None = None
     tenant_roles: bool = False
     """Whether the caller is one of those that are many tenants each, whose trainers are not kept for one another."""

@@ -22,7 +22,7 @@ from cerebro_trainer.models.keras_model import guarded
 
 Node = Any
 """A call of a layer, or of an operation, in a Keras graph."""
-NAMING = ("name", "initializer", "regularizer", "constraint")
+NAMING = ("initializer", "regularizer", "constraint")
 """How the names of settings end that do not change what a frozen layer gives."""
 
 
@@ -100,7 +100,8 @@ def digest(cut: Cut, value: Callable[[Any], npt.NDArray[Any]]) -> str:
     numbers = {id(node): number for number, node in enumerate(cut.nodes)}
     found = hashlib.sha256()
     for node in cut.nodes:
-        described = [type(node.operation).__name__, _config(node.operation), _arguments(node, numbers)]
+        dtypes = [tensor.dtype for tensor in node.outputs]
+        described = [type(node.operation).__name__, _config(node.operation), _arguments(node, numbers), dtypes]
         found.update(json.dumps(described, sort_keys=True, default=str).encode())
         for variable in getattr(node.operation, "variables", ()):
             found.update(np.ascontiguousarray(value(variable)).data)
@@ -202,7 +203,9 @@ def _plain(value: Any) -> Any:
     """A layer's settings without those that do not matter; within a nested model names say how layers are joined."""
     if isinstance(value, dict):
         nested = "layers" in value
-        return {key: _plain(held) for key, held in value.items() if nested or not key.endswith(NAMING)}
+        matter = (key for key in value if nested or not (key == "name" or key.endswith(NAMING)))
+        # The name of a policy is all that it is.
+        return {key: json.dumps(value[key]) if key == "dtype" else _plain(value[key]) for key in matter}
     return [_plain(held) for held in value] if isinstance(value, (list, tuple)) else value
 
 

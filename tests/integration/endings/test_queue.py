@@ -3,6 +3,7 @@ has more than there is, whoever came first is served first, and nothing holds up
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -218,6 +219,59 @@ def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(
         assert ann.value("SELECT cerebro.cancel(%s)", first)
         ann.rows("SELECT cerebro.resume(%s)", second)
         assert ann.value(STATUS, second) == "completed"
+
+
+def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
+    shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    """It is what `cerebro.cost` counts, of trainers and backends."""
+    cid = users[2]
+    assert cid.value("SELECT cerebro.wait(%s)", submit(cid, "used")) == "completed"
+    counted = cid.value("SELECT sum(trainer_seconds + backend_seconds) FROM cerebro.cost WHERE owner = current_user")
+    used = "SELECT seconds FROM cerebro.processor_time WHERE owner = 'queue_cid'"
+    assert shared_superuser.value(used) == pytest.approx(counted) and counted > 0
+    with quota(shared_superuser, role="queue_cid", cpu_a_day=f"{counted} seconds"):
+        second = submit(cid, "used_up")
+        rests = "SELECT status, rests FROM cerebro.queue WHERE run_id = %s"
+        eventually(lambda: cid.rows(rests, second) == [("queued", True)])
+        for table in ("visit", "evaluation", "run_log"):
+            shared_superuser.rows(
+                f"UPDATE cerebro.{table} SET ended_at = ended_at - interval '1 day' WHERE run_id < %s", second
+            )
+        eventually(lambda: cid.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
+    assert cid.value("SELECT cerebro.wait(%s)", second) == "completed"
+
+
+def test_acts_add_no_more_configurations_than_quotas_allow(
+    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
+) -> None:
+    ann, adding = users[0], "SELECT cerebro.add_configs(%s, %s, %s)"
+    compiled = {"loss": ["categorical_crossentropy"], "metrics": ["accuracy"], "lr": [0.001, 0.1, "log"]}
+    space = json.dumps({"compile_params": compiled, "fit_params": {"batch_size": [2]}})
+    with (
+        quota(shared_superuser, role="queue_ann", configs=4),
+        quota(shared_superuser, configs=5),
+        working(bench) as other,
+    ):
+        run = submit(ann, "acted", 1000, "long")
+        eventually(lambda: ann.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
+        two = ann.value(adding, run, space, 2)
+        one = ann.value("SELECT cerebro.clone_config(%s, 1, '{\"batch_size\": 2}', false)", run)
+        last = ann.value('SELECT cerebro.drill_down(%s, 1, \'{"fit_params": {"batch_size": [8]}}\')', run)
+        outcome = "SELECT status, reason FROM cerebro.act WHERE act_id = %s"
+        eventually(lambda: ann.row(outcome, last)[0] != "scheduled")
+        full = ("refused", "quotas leave no room for {} more configurations: see configs of cerebro.quota")
+        found = [ann.row(outcome, act) for act in (two, one, last)]
+        assert found == [(full[0], full[1].format(2)), ("done", None), (full[0], full[1].format(1))]
+        counts = "SELECT configs FROM cerebro.queue WHERE run_id = %s"
+        assert (ann.value(counts, run), ann.value(counts, other)) == (3, 2)
+        assert ann.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 3
+        assert bench.value("SELECT cerebro.cancel(%s)", other)
+        assert bench.value("SELECT cerebro.wait(%s)", other) == "cancelled"
+        more = ann.value(adding, run, space, 1)
+        eventually(lambda: ann.row(outcome, more) == ("done", None))
+        assert ann.value("SELECT cerebro.cancel(%s)", run)
+        ann.rows("SELECT cerebro.wait(%s)", run)
 
 
 @pytest.mark.long

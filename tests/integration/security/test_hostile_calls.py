@@ -381,6 +381,7 @@ NEED_NO_TRAINER = (
     "owns_run",
     "enter_queue",
     "take_places",
+    "add_to_queue",
     "used_places",
     "may_act",
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+from typing import Any
+
 import numpy as np
 import psycopg2
 import pytest
 from models import dense, layer, sequential
 from processes import eventually
-from workbench import Workbench, several
+from roles import another_role, own_schema
+from workbench import Workbench, setting, several
 
 pytestmark = pytest.mark.postgresql("on Greenplum nothing is stored")
 FROZEN = {"trainable": False}
@@ -75,6 +80,48 @@ def test_the_same_models_come_out(bench: Workbench) -> None:
     np.testing.assert_allclose(metrics(bench, plain), metrics(bench, stored), rtol=1e-5, atol=1e-6)
     orders = "SELECT mst_key, epoch, segment_id, rows FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2, 3"
     assert bench.rows(orders, plain) == bench.rows(orders, stored)
+    assert bench.value(LEFT) == 0
+
+
+def planned(bench: Workbench, table: str = "mst", **named: object) -> dict[str, Any]:
+    """The plan of such a fit."""
+    options = {"seed": 3, "workers": 2, "validation_table": "packed_val", "metrics_compute_frequency": 1, **named}
+    arguments = "".join(f", {name} => %s" for name in options)
+    call = f"SELECT cerebro.plan_fit('packed', %s, %s{arguments}, format => 'json')"
+    ((root,),) = [node.values() for node in json.loads(bench.value(call, table, ITERATIONS, *options.values()))]
+    return dict(root)
+
+
+def layers(root: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a plan says of frozen layers."""
+    return [each for each in root["Plans"] if each["Node Type"] == "Features"]
+
+
+def test_a_plan_says_what_would_be_stored(bench: Workbench) -> None:
+    bench.rows("SELECT cerebro.drop_features()")
+    bench.rows(
+        "SELECT load_model_selection_table('models', 'others', ARRAY[2, 3], %s, ARRAY['batch_size=7'])", several(2)
+    )
+    named = {"seed": 3, "workers": 2, "validation_table": "packed_val", "metrics_compute_frequency": 1}
+    with setting(bench, "price_per_core_hour", "3600"):
+        assert layers(planned(bench, "others", feature_budget=PLAIN)) == []
+        before = planned(bench, "others", feature_budget=BUDGET)
+        run = bench.fit("packed", "as_planned", "others", ITERATIONS, feature_budget=BUDGET, **named)
+        after = json.loads(bench.value("SELECT cerebro.plan_of(%s, 'json')", run))[0]["Plan"]
+        again = planned(bench, "others", feature_budget=BUDGET)
+        spent = bench.value("SELECT sum(money) FROM cerebro.cost WHERE run_id = %s", run)
+    (found,) = layers(before)
+    assert (found["Layer"], found["Configs"]) == ("second", 4)
+    assert cuts(bench, run) == [found["Layer"]] * 4
+    rows = bench.value("SELECT (SELECT count(*) FROM points) + (SELECT count(*) FROM half)")
+    assert (found["Rows"], found["Stored"]) == (rows, rows * 6 * 4), "six numbers of four bytes"
+    assert layers(after) == [found] and found["Time"] > 0
+    assert before["At most"] > 0 and before["Most Cost"] > 0, "what lies behind was not timed yet"
+    assert after["Actual Cost"] == pytest.approx(spent) and spent > 0
+    assert {each["Known"] for each in again["Plans"] if each["Node Type"] == "Program"} == {
+        "measured in an earlier run"
+    }
+    assert again["Expected"] > 0 and again["Expected Cost"] > 0
     assert bench.value(LEFT) == 0
 
 
@@ -252,3 +299,114 @@ def test_layers_that_cannot_be_explored(bench: Workbench, arguments: str, sqlsta
         bench.rows(f"SELECT cerebro.explore_layers({arguments})")
     assert caught.value.pgcode == sqlstate
     assert not bench.exists("refused")
+
+
+KEPT = """
+SELECT relname FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ '^kept_' AND relkind = 'r'
+ORDER BY 1"""
+AGAIN = "an earlier run has computed"
+
+
+def reuses(bench: Workbench, output: str, **named: object) -> bool:
+    """Whether a run uses what another one has left; it has stored something in any case."""
+    bench.messages()
+    bench.rows(f"DROP TABLE IF EXISTS {output}, {output}_info, {output}_summary")
+    run = fit(bench, output, feature_budget=BUDGET, schedule="rotation", **named)
+    assert cuts(bench, run) == ["second"] * 4
+    return any(AGAIN in message for message in bench.messages())
+
+
+def test_a_later_run_uses_what_an_earlier_one_has_kept(bench: Workbench) -> None:
+    """The same tables, for both sides, and the same bits come out of it; a replay uses them too."""
+    bench.rows("SELECT cerebro.drop_features()")
+    assert not reuses(bench, "kept_first")
+    kept = bench.rows(KEPT)
+    assert len(kept) == 2
+    (told,) = layers(planned(bench, feature_budget=BUDGET))
+    assert (told["From"], told["Time"]) == ("an earlier run", 0)
+    assert reuses(bench, "kept_second") and bench.rows(KEPT) == kept
+    assert bench.weights("kept_second") == bench.weights("kept_first")
+    again = fit(bench, "kept_again", schedule="replay", replay_run=bench.newest_run(), seed=None)
+    assert cuts(bench, again) == ["second"] * 4 and bench.weights("kept_again") == bench.weights("kept_first")
+    assert bench.rows(KEPT) == kept and bench.value(LEFT) == 0
+    assert not reuses(bench, "kept_elsewhere", validation_table="packed"), "of one side it is not there"
+    assert bench.value("SELECT cerebro.drop_features('packed')") > 0
+    assert not set(bench.rows(KEPT)) & {kept[0]} or not set(bench.rows(KEPT)) & {kept[1]}
+    assert bench.value("SELECT cerebro.drop_features()") > 0
+    assert bench.rows(KEPT) == []
+
+
+CHANGES = {
+    "a version of a row": """
+UPDATE changed SET buffer_id = buffer_id WHERE buffer_id = (SELECT min(buffer_id) FROM changed)""",
+    "one row less": "DELETE FROM changed WHERE buffer_id = (SELECT max(buffer_id) FROM changed)",
+    "one row more": "INSERT INTO changed SELECT * FROM packed ORDER BY buffer_id DESC LIMIT 1",
+    "another column of that name": """
+ALTER TABLE changed RENAME x TO was; ALTER TABLE changed ADD x bytea; UPDATE changed SET x = was;
+ALTER TABLE changed DROP was""",
+    "another table of that name": """
+ALTER TABLE changed RENAME TO was; CREATE TABLE changed AS TABLE was; DROP TABLE was""",
+    "a weight": "UPDATE models SET model_weights = set_byte(model_weights, 0, get_byte(model_weights, 0) # 1)",
+}
+
+
+@pytest.fixture(scope="module")
+def changing(bench: Workbench) -> str:
+    """A packed table that nothing else uses."""
+    bench.rows("CREATE TABLE changed AS TABLE packed; CREATE TABLE changed_summary AS TABLE packed_summary")
+    return "changed"
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_nothing_stale_is_used(bench: Workbench, changing: str, change: str) -> None:
+    """What comes out after a change is what comes out where nothing was kept."""
+
+    def used(output: str) -> bool:
+        bench.messages()
+        bench.rows(f"DROP TABLE IF EXISTS {output}, {output}_info, {output}_summary")
+        bench.fit(changing, output, "mst", 1, seed=3, workers=2, schedule="rotation", feature_budget=BUDGET)
+        return any(AGAIN in message for message in bench.messages())
+
+    used("before")
+    assert used("again")
+    bench.rows(change)
+    assert not used("changed_one") and used("changed_two")
+    bench.rows("SELECT cerebro.drop_features()")
+    assert not used("changed_three")
+    assert bench.weights("changed_one") == bench.weights("changed_two") == bench.weights("changed_three")
+
+
+@pytest.mark.parametrize("other", [{"workers": 1}, {"dtype_policy": "mixed_bfloat16"}, {"backend": "jax"}], ids=str)
+def test_other_bits_are_computed_anew(bench: Workbench, other: dict[str, object]) -> None:
+    """Of one worker the trainer has more threads, where there are cores for them."""
+    bench.rows("SELECT cerebro.drop_features()")
+    assert not reuses(bench, "bits") and reuses(bench, "bits_again")
+    cores = bench.value("SELECT max(threads) FROM cerebro.visit")
+    same = other == {"workers": 1} and cores == len(os.sched_getaffinity(0)) == 1
+    assert reuses(bench, "other_bits", **other) == same
+
+
+def test_what_is_kept_is_its_owners_and_bounded(bench: Workbench, shared_superuser: Workbench) -> None:
+    reuses(bench, "mine")
+    kept = bench.rows(KEPT)
+    with another_role(bench, shared_superuser, "feature_eve") as eve:
+        own_schema(shared_superuser, "feature_eve")
+        tables = "packed, packed_summary, packed_val, packed_val_summary, models, mst, mst_summary"
+        shared_superuser.rows(f"GRANT SELECT ON {tables} TO feature_eve")
+        eve.rows("SET search_path = feature_eve, public, madlib")
+        assert not reuses(eve, "hers", validation_table="public.packed_val")
+        assert eve.value("SELECT cerebro.drop_features()") > 0
+    assert bench.rows(KEPT) == kept
+    with setting(bench, "kept_features_mb", "0"):
+        assert not reuses(bench, "not_kept") and bench.rows(KEPT) == kept
+        assert bench.value("SELECT cerebro.vacuum_runs()") > 0
+        assert bench.rows(KEPT) == []
+
+
+def test_it_goes_with_its_packed_table(bench: Workbench) -> None:
+    bench.rows("SELECT cerebro.drop_features()")
+    bench.pack("passing", 2)
+    bench.fit("passing", "passed", "mst", 1, seed=3, feature_budget=BUDGET)
+    assert len(bench.rows(KEPT)) == 1
+    bench.rows("DROP TABLE passing, passing_summary")
+    assert bench.value("SELECT cerebro.vacuum_runs()") > 0 and bench.rows(KEPT) == []

@@ -92,6 +92,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.cancel_run(1)
     session.resume(1)
     session.vacuum_runs()
+    session.drop_features("a")
     session.drop_run(1)
     session.write_outputs(1, "a")
     session.evaluate("a", "b", "c", **options(arguments.EvaluateOptions))

@@ -330,10 +330,10 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
         assert not re.search(r"[-+*/<>=~|&^%!#]", re.sub(r"::", "", body)), "an operator would be looked up, too"
 
 
-def test_what_runs_as_its_owner_is_eight_functions_with_a_fixed_path() -> None:
+def test_what_runs_as_its_owner_is_nine_functions_with_a_fixed_path() -> None:
     """That of a granted table, which is its owner's, those that remove what owners have marked, the one that fills a
     trainer with a granted model, the one that says whether somebody may act on a run, and those that give runs
-    places."""
+    places and configurations."""
     folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
     found = [
         line
@@ -346,7 +346,7 @@ def test_what_runs_as_its_owner_is_eight_functions_with_a_fixed_path() -> None:
     head, filling = f"LANGUAGE sql VOLATILE {fixed}", f"LANGUAGE plpython3u STABLE {fixed} AS $$"
     taking = head.replace("LANGUAGE sql", "LANGUAGE plpgsql")
     acting = head.replace("VOLATILE PARALLEL UNSAFE", "STABLE PARALLEL SAFE")
-    assert found == [*[f"{head} AS $$"] * 3, filling, f"{acting} AS", *[f"{head} AS $$", f"{taking} AS $$"], head]
+    assert found == [*[f"{head} AS $$"] * 3, filling, f"{acting} AS", f"{head} AS $$", *[f"{taking} AS $$"] * 2, head]
 
 
 def test_sql_calls_functions_that_exist() -> None:

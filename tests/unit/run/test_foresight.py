@@ -10,12 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, WIDE, Data, Program, RunPlan, Settled, Strategy, Work, priced
+from cerebro_plpy.hopping.allowance import HOUR, Prices
+from cerebro_plpy.hopping.plans import (
+    MOP,
+    TASK,
+    UNKNOWN,
+    WIDE,
+    Data,
+    Program,
+    RunPlan,
+    Settled,
+    StoredLayer,
+    Strategy,
+    Work,
+    priced,
+)
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.costs import Evaluations, Log, Visits, measured
 from cerebro_plpy.run.estimates import MALFORMED, Earlier
 from cerebro_plpy.run.foresight import corrected
-from cerebro_plpy.run.plan_tree import JSON, TEXT, tree, written
+from cerebro_plpy.run.plan_tree import JSON, TEXT, Amount, Known, tree, written
 
 SECONDS = st.floats(0.001, 100.0)
 ROW = st.one_of(st.none(), st.floats(1e-6, 1.0))
@@ -44,7 +58,9 @@ def plans(draw: st.DrawFn) -> RunPlan:
     way = Strategy(draw(st.sampled_from([MOP, TASK, WIDE])), draw(st.integers(1, 2)), draw(st.integers(1, 8)))
     compiled: dict[int, tuple[str, ...]] = draw(st.sampled_from(COMPILED))
     chosen = priced(Settled(work, {}, compiled), programs, way)
-    return RunPlan(work, programs, chosen, (Strategy(MOP, 1, 1),), Data(10, 20, 30, 40), compiled=compiled)
+    stored = draw(st.sampled_from([(), (StoredLayer("front", (1, 2), 30, 720, draw(SECONDS)),)]))
+    others = (Strategy(MOP, 1, 1),)
+    return RunPlan(work, programs, chosen, others, Data(10, 20, 30, 40), compiled=compiled, stored=stored)
 
 
 @given(plans())
@@ -61,27 +77,45 @@ def test_what_is_no_plan_is_refused(broken: dict[str, object]) -> None:
 @given(plans(), st.lists(SECONDS, min_size=1, max_size=5), SECONDS)
 def test_a_run_is_expected_to_take_what_the_same_run_took(plan: RunPlan, took: list[float], begun: float) -> None:
     """Whatever the simulation says: of several the median, and the time that it has taken by then."""
-    earlier = [Earlier(1, replace(plan, begun=begun), begun + each) for each in took]
+    earlier = [Earlier(1, replace(plan, begun=begun), begun + plan.storing + each) for each in took]
     found = corrected(replace(plan, begun=1.0), earlier)
     if plan.chosen.seconds is None:
         assert found.seconds is None
         return
     assert found.seconds is not None
-    assert math.isclose(found.seconds, 1.0 + median_low(took), rel_tol=1e-6)
+    assert math.isclose(found.seconds, 1.0 + plan.storing + median_low(took), rel_tol=1e-6)
     assert found.error is not None
     assert found.error >= 0
 
 
 @given(plans())
 def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
-    found = tree(plan, {})
+    found = tree(plan, Known())
     (document,) = written(found, JSON)
     (whole,) = json.loads(document)
     lines = written(found, TEXT)
     assert lines[0].startswith("Fit  (strategy=")
-    assert [part["Node Type"] for part in whole["Plan"]["Plans"]] == ["Workers", "States", "Program", "Program"]
+    assert [part["Node Type"] for part in whole["Plan"]["Plans"]] == [
+        *["Workers", "States"],
+        *["Features"] * len(plan.stored),
+        *["Program"] * 2,
+    ]
     assert sum(line.startswith("  ->  ") for line in lines) == len(whole["Plan"]["Plans"])
     assert whole["Plan"]["Compared"][0]["seconds"] == plan.chosen.seconds
+
+
+@given(plans())
+def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
+    """At a price of one for a processor second: no more than all have, no less than what is stored takes."""
+    found = tree(plan, Known(prices=Prices(core_hour=HOUR))).facts
+    assert not tree(plan, Known()).facts.keys() & {"Most Cost", "Expected Cost"}
+    if plan.chosen.seconds is None:
+        assert not found.keys() & {"Most Cost", "Expected Cost"}
+        return
+    cost = found["Most Cost" if plan.work.sooner else "Expected Cost"]
+    assert isinstance(cost, Amount)
+    cores = plan.chosen.workers * plan.chosen.threads
+    assert cores * plan.storing < cost.value <= cores * (plan.chosen.seconds + plan.storing) * (1 + 1e-9)
 
 
 COUNT = st.integers(1, 50)

@@ -16,6 +16,9 @@ FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 -- name: changes
 SELECT d.epoch, d.rule, d.reason FROM cerebro.decision_log d WHERE d.run_id = %s::bigint AND d.action = 'replan' ORDER BY d.decision_no
 
+-- name: money
+SELECT sum(c.money) AS money FROM cerebro.cost c WHERE c.run_id = %s::bigint
+
 -- name: visits
 -- What visits of a run came to, by what is compiled for their configurations: up to so many of each configuration. What
 -- is around training is told apart: where a worker has the program for the first time it compiles; else it reads the

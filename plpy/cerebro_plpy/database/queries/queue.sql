@@ -4,6 +4,9 @@ SELECT cerebro.enter_queue(%s::bigint, %s::integer, %s::integer, %s::integer, %s
 -- name: take
 SELECT cerebro.take_places(%s::bigint, %s::integer)
 
+-- name: add
+SELECT cerebro.add_to_queue(%s::bigint, %s::integer)
+
 -- name: entries
 -- All that have places or wait for some, in the order of their arrival.
 SELECT q.run_id, q.status, q.position, q.places, q.fewest, q.most, q.configs, q.steady, q.role, q.role_used, q.role_trainers, q.role_configs, q.rests,
