@@ -23,7 +23,10 @@ from cerebro_plpy.run.request import FitRequest
 
 WAIT_SECONDS = 0.5
 LOOK_SECONDS = 1.0
-"""So often a run looks whether it is to have more or fewer places: while it waits, and while it has some."""
+"""So often a run looks whether it is to have more or fewer places: while it is the next, and while it has some."""
+MOST_WAITS = 6
+"""Those behind look more seldom, by their position, up to so many times: whoever looks holds up others for a moment,
+because which runs are alive is told by locks."""
 
 
 class Wish(NamedTuple):
@@ -151,6 +154,15 @@ def queued(db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> Itera
             places.take(0)
 
 
+def waits_of(position: int | None) -> int:
+    """After how many times of `WAIT_SECONDS` a run looks again that has a position in the queue.
+
+    >>> [waits_of(position) for position in (None, 1, 2, 6, 30)]
+    [1, 1, 2, 6, 6]
+    """
+    return min(position or 1, MOST_WAITS)
+
+
 class Places:
     """Those of one run."""
 
@@ -161,6 +173,7 @@ class Places:
         self.held = 0
         self.limited = False
         self._least, self._looked, self._told = wish.least, 0.0, False
+        self._position: int | None = None
         workplace.control.run(sql("queue.enter"), (log.run_id, *wish))
 
     def look(self) -> int | None:
@@ -197,8 +210,9 @@ class Places:
                 self._log.queued(True)
                 self._tell()
             self._workplace.step_back()
-            self._workplace.check()
-            time.sleep(WAIT_SECONDS)
+            for _ in range(waits_of(self._position)):
+                self._workplace.check()
+                time.sleep(WAIT_SECONDS)
         if waits:
             self._log.queued(False)
         seconds = time.monotonic() - began
@@ -206,7 +220,7 @@ class Places:
         return seconds
 
     def _taken(self) -> bool:
-        places, _ = self._share()
+        places, self._position = self._share()
         if places >= self._least:
             with suppress(*NOT_OPENED):  # there is no room even for who writes the log: later there is
                 return self.take(places) > 0
@@ -214,11 +228,11 @@ class Places:
 
     def _tell(self) -> None:
         """Tell the caller once, and not whenever it is another role's turn."""
-        _, position = self._share()
-        if not self._told and position is not None:
+        _, self._position = self._share()
+        if not self._told and self._position is not None:
             self._db.notice(
-                f"run {self._log.run_id} is queued, at position {position}: it goes on by itself when quotas leave it a"
-                " place; see cerebro.queue"
+                f"run {self._log.run_id} is queued, at position {self._position}: it goes on by itself when quotas"
+                " leave it a place; see cerebro.queue"
             )
         self._told = True
 

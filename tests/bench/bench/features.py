@@ -2,7 +2,7 @@
 
 Eight heads on a frozen network of convolutions, for ten epochs. Both runs have the same seed and as many workers, and
 take turns; what they come to is compared, too. And a head on each of five layers of that network as one run, beside a
-run for each, one after the other, that stores nothing.
+run for each, one after the other, that stores nothing. No run uses what another one has kept.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ FIT = """
 METRICS = "SELECT value FROM cerebro.metric WHERE run_id = %s ORDER BY mst_key, epoch, dataset, name"
 EXPLORE = "SELECT count(*) FROM cerebro.explore_layers('t_models', 1, %s, %s, %s, hidden => ARRAY[32])"
 COMBINE = "SELECT load_model_selection_table(%s, %s, %s, ARRAY[%s], ARRAY['batch_size=32'])"
+ANEW = "SELECT cerebro.drop_features()"
 LAST = "SELECT max(run_id) FROM cerebro.run"
 Say = Callable[[str], None]
 
@@ -94,6 +95,7 @@ def explored(at: Place, repeats: int, say: Say) -> str:
 
         def seconds(name: str, budget: int | None) -> float:
             cursor.execute(f"DROP TABLE IF EXISTS {name}_m, {name}_m_info, {name}_m_summary")
+            cursor.execute(ANEW)
             began = time.perf_counter()
             cursor.execute(FIT, ("t_packed", f"{name}_m", name, EPOCHS, "t_packed_valid", budget))
             return time.perf_counter() - began
@@ -123,6 +125,7 @@ def heads(at: Place, scale: str, repeats: int, say: Say) -> str:
             found: list[npt.NDArray[np.float64]] = []
             for way in (PLAIN, STORED):
                 cursor.execute(f"DROP TABLE IF EXISTS {job.output}, {job.output}_info, {job.output}_summary")
+                cursor.execute(ANEW)
                 began = time.perf_counter()
                 cursor.execute(FIT, (job.packed, job.output, job.selection, job.epochs, job.packed_valid, way))
                 took = time.perf_counter() - began
