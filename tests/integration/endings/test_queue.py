@@ -230,7 +230,7 @@ def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
     counted = cid.value("SELECT sum(trainer_seconds + backend_seconds) FROM cerebro.cost WHERE owner = current_user")
     used = "SELECT seconds FROM cerebro.processor_time WHERE owner = 'queue_cid'"
     assert shared_superuser.value(used) == pytest.approx(counted) and counted > 0
-    with quota(shared_superuser, role="queue_cid", cpu_a_day=f"{counted} seconds"):
+    with quota(shared_superuser, role="queue_cid", cpu_a_day=f"{counted / 2} seconds"):
         second = submit(cid, "used_up")
         rests = "SELECT status, rests FROM cerebro.queue WHERE run_id = %s"
         eventually(lambda: cid.rows(rests, second) == [("queued", True)])
