@@ -17,7 +17,7 @@ from cerebro_plpy.trainer.machine import width
 SEGMENTS = WORKERS = 3
 ADAM = compile_text("Adam(learning_rate=0.01)")
 LONG = 10
-"""Epochs after the first of which nearly all is still to be done."""
+"""Epochs after whose first visit nearly all is still to be done, so that nobody cancels too late."""
 DEAR = """
 CREATE FUNCTION public.dear_hops() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -78,7 +78,7 @@ def test_whoever_names_a_strategy_has_it(bench: Workbench) -> None:
 def test_a_run_changes_its_strategy_when_it_knows_better_and_is_repeated_so(bench: Workbench, tables: int) -> None:
     """One that was interrupted goes on as it was decided: here somebody makes believe that configurations are to hop.
     As soon as the log tells what hops take, they stay."""
-    bench.configure("long", several(2), ["batch_size=1,epochs=8"], tables)
+    bench.configure("long", several(2), ["batch_size=1,epochs=16"], tables)
     before, watcher = bench.newest_run(), bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with closing(watcher), bench.fitting("thirds", "changed", "long", LONG, workers=WORKERS, seed=3) as fitted:
@@ -136,13 +136,13 @@ def test_averaging_is_what_the_single_model_learns(bench: Workbench, tables: int
 
 
 def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int) -> None:
-    bench.configure("slower", [ADAM, compile_text()], ["batch_size=1,epochs=8"], tables)
+    bench.configure("slower", [ADAM, compile_text()], ["batch_size=2,epochs=32"], tables)
     for compiled in (ADAM, compile_text()):
-        remember(bench, compiled, 1, width(WORKERS), fastest("graph_loop"))
-    whole = bench.fit("thirds", "in_one", "slower", 3, seed=5, strategy="average")
+        remember(bench, compiled, 2, width(WORKERS), fastest("graph_loop"))
+    whole = bench.fit("thirds", "in_one", "slower", LONG, seed=5, strategy="average")
     watcher = bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with closing(watcher), bench.fitting("thirds", "in_two", "slower", 3, seed=5, strategy="average") as fitted:
+    with closing(watcher), bench.fitting("thirds", "in_two", "slower", LONG, seed=5, strategy="average") as fitted:
         eventually(lambda: watcher.value(done, whole) >= 1)
         watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):
@@ -150,9 +150,9 @@ def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int) -> 
     run = bench.newest_run()
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.weights("in_two") == bench.weights("in_one")
-    bench.fit("thirds", "in_two_again", "slower", 3, schedule="replay", replay_run=run, strategy="average")
+    bench.fit("thirds", "in_two_again", "slower", LONG, schedule="replay", replay_run=run, strategy="average")
     assert bench.weights("in_two_again") == bench.weights("in_one")
-    planned = bench.rows("SELECT cerebro.plan_fit('thirds', 'slower', 3, strategy => 'average')")
+    planned = bench.rows("SELECT cerebro.plan_fit('thirds', 'slower', 10, strategy => 'average')")
     assert planned[0][0].endswith("expected=unknown)") and "strategy=average" in planned[0][0]
 
 
