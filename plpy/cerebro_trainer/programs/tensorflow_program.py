@@ -10,6 +10,7 @@ is always left to `graph_loop`.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,11 +24,14 @@ import tensorflow as tf
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import filled
+from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.event_files import EventFiles
 from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import packed
-from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
+from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Program, Sums
+from cerebro_trainer.programs.tensorboard import Board
 
 
 def start(threads: int, cache: Path | None) -> Framework:
@@ -50,11 +54,28 @@ def start(threads: int, cache: Path | None) -> Framework:
         keras_version=keras.__version__,
         devices=devices,
         threads=threads,
-        make=TensorflowProgram,
+        make=_made,
         errors=(tf.errors.OpError,),
         memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
         gpus=_gpus,
     )
+
+
+def _made(spec: ProgramSpec, room: Room) -> Program:
+    """The program of a spec: in shards where there is no room for all of it at once."""
+    if room.form != SHARDED and (room.form is not None or spec.cut is not None or _surely_fits(spec, room.bytes)):
+        return TensorflowProgram(spec)
+    # Loaded here, because it is built on this module, and few trainers need it.
+    made: Program = importlib.import_module("cerebro_trainer.programs.sharded_program").made(spec, room)
+    return made
+
+
+def _surely_fits(spec: ProgramSpec, room: int | None) -> bool:
+    """Whether a program fits by the number of its weights alone, whatever its optimizer."""
+    if room is None:
+        return True
+    node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
+    return keras_model.parameters_of(node) * MOST_BYTES_PER_PARAMETER <= room
 
 
 def _gpus() -> tuple[str, ...]:
@@ -66,10 +87,14 @@ def _gpus() -> tuple[str, ...]:
     return tuple(found)
 
 
+MOST_BYTES_PER_PARAMETER = 24
+"""A float32 weight, its gradient, and more slots than most optimizers have."""
+
+
 class TensorflowProgram(KerasProgram):
     """A program whose loops are TensorFlow graphs."""
 
-    forms = ("graph_loop", "xla_step", "xla_loop")
+    forms: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
     compilation_factor = 5.0
 
     def __init__(self, spec: ProgramSpec) -> None:
@@ -79,11 +104,12 @@ class TensorflowProgram(KerasProgram):
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
             for output in self.interface.outputs
         ]
+        self.signature = [*targets, tf.TensorSpec((None,), tf.float32)]
+        """The types of targets, and of weights of rows."""
         number, order = tf.TensorSpec((), tf.int32), tf.TensorSpec((None,), tf.int32)
-        weights = tf.TensorSpec((None,), tf.float32)
         self._train = {
             len(arrays): tf.function(self._train_loop, autograph=False, input_signature=[inputs, arrays, order, number])
-            for arrays in (targets, [*targets, weights])
+            for arrays in (targets, self.signature)
         }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
         self._full_batches: dict[tuple[str, int], Any] = {}
@@ -169,7 +195,7 @@ class TensorflowProgram(KerasProgram):
 
         return computed
 
-    def board(self, folder: str) -> EventFiles:
+    def board(self, folder: str) -> Board:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
     def _train_loop(self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any) -> Any:

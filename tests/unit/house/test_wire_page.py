@@ -185,8 +185,8 @@ class Board:
 
 
 FRAMEWORK = Framework(
-    name="still", version="1", keras_version="3", devices=("CPU:0",), threads=1, make=Still, errors=(),
-    memory_errors=(MemoryError,), gpus=lambda: ("GPU 0",),
+    name="still", version="1", keras_version="3", devices=("CPU:0",), threads=1, errors=(),
+    make=lambda spec, room: Still(spec), memory_errors=(MemoryError,), gpus=lambda: ("GPU 0",),
 )  # fmt: skip
 
 
