@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-RESERVE = 20
+RESERVE = 40
 """One part in so many of the limit is left alone."""
 PAUSE_SECONDS = 2e-3
 MAPPED_THRESHOLD = -3

@@ -7,6 +7,7 @@ it depends on what is in it, and with that the last bits of what it computes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -33,7 +34,8 @@ class PieceCode:
         *targets, weights = signature
 
         def graph(function: Any, *arguments: Any) -> Any:
-            return tf.function(function, autograph=False, input_signature=arguments)
+            # TensorFlow warns of a method that is traced again and again, as each piece is.
+            return tf.function(partial(function), autograph=False, input_signature=arguments)
 
         self.forward = graph(self._forward, given)
         self.infer = graph(self._infer, given)

@@ -43,6 +43,7 @@ class ShardedProgram(TensorflowProgram):
     forms = (SHARDED,)
 
     def __init__(self, spec: ProgramSpec, room: Room) -> None:
+        give_back_at_once()
         self._slots_of: dict[int, list[Any]] = {}
         super().__init__(spec)
         self._room = room
@@ -66,7 +67,6 @@ class ShardedProgram(TensorflowProgram):
         self.shards = [range(number, number + 1) for number in range(len(found))]
         """The pieces of each; until a step was measured each piece is one."""
         self._measured: list[Cost] | None = None
-        give_back_at_once()
 
     @property
     def least_bytes(self) -> int:
