@@ -73,7 +73,8 @@ class Knowledge:
             situation = Situation(self._machines[backend], name, batch, threads)
             forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
             if done:
-                forms, program = {**forms, done["form"]: done}, replace(program, state_bytes=done["state_bytes"])
+                forms = {done["form"]: done} if done["shards"] else {**forms, done["form"]: done}
+                program = replace(program, state_bytes=done["state_bytes"], shards=tuple(done["shards"]))
             yield costs.timed(program, forms, PROBED if done else TIMED)
 
     def earlier(self, programs: Sequence[Program], threads: int) -> list[Earlier]:

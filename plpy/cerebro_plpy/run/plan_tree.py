@@ -182,7 +182,18 @@ def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node
     if happened:
         facts |= _actual(happened, program, sum(rows) / len(rows))
     head = {"configs": len(program.configs), "backend": program.backend, "batch": program.batch_size}
-    return Node("Program", head, facts)
+    return Node("Program", head, facts, [_shard(each) for each in program.shards])
+
+
+def _shard(shard: Mapping[str, Any]) -> Node:
+    """A part of a network that takes turns in memory."""
+    first, last = shard["layers"][0], shard["layers"][-1]
+    facts = {
+        "Layers": first if first == last else f"{first} to {last}",
+        "State": Measure(shard["state_bytes"], "B"),
+        "Memory": Measure(shard["memory_bytes"], "B"),
+    }
+    return Node("Shard", {"layers": len(shard["layers"])}, facts)
 
 
 def _actual(happened: Happened, program: Program, rows: float) -> Iterator[tuple[str, object]]:

@@ -184,6 +184,7 @@ class TrainJob(Job):
             "seconds": self._seconds,
             "ended_at": time.time(),
             "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.parts(),
         }
 
 
@@ -209,6 +210,7 @@ class TimeJob(Job):
             "timings": {name: timing.as_header() for name, timing in self._forms.measured().items()},
             **self._forms.timing(form).as_header(),
             "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.parts(),
         }
 
 
@@ -238,6 +240,7 @@ class AverageJob(Job):
             "seconds": 0.0,
             "ended_at": time.time(),
             "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.parts(),
         }
 
 

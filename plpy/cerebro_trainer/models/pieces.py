@@ -23,10 +23,14 @@ MATRIX = 2
 
 
 class Piece(NamedTuple):
-    """A part of a network as a model of its own, with the network's layers; `name` is that of its first layer."""
+    """A part of a network as a model of its own, with the network's layers."""
 
-    name: str
     model: keras.Model
+
+    @property
+    def layers(self) -> list[str]:
+        """The names of its layers."""
+        return [layer.name for layer in self.model.layers if not isinstance(layer, keras.layers.InputLayer)]
 
     @property
     def trained(self) -> list[Any]:
@@ -42,11 +46,8 @@ class Piece(NamedTuple):
 def pieces(model: keras.Model) -> list[Piece]:
     """All of a model, from its inputs to its outputs; one piece where it cannot be cut."""
     borders = list(_borders(model))
-    ends = [*(tensor for _, tensor in borders), None]
-    begins: list[tuple[str, Any]] = [(model.layers[0].name, None), *borders]
-    return [
-        Piece(name, guarded(partial(_part, model, begin, end))) for (name, begin), end in zip(begins, ends, strict=True)
-    ]
+    ends = zip([None, *borders], [*borders, None], strict=True)
+    return [Piece(guarded(partial(_part, model, begin, end))) for begin, end in ends]
 
 
 def _part(model: keras.Model, begin: Any, end: Any) -> keras.Model:
@@ -61,8 +62,8 @@ def _single(tensors: Sequence[Any]) -> Any:
     return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
-def _borders(model: keras.Model) -> Iterator[tuple[str, Any]]:
-    """The tensors at which a model is cut, in order, each with the name of the layer behind it."""
+def _borders(model: keras.Model) -> Iterator[Any]:
+    """The tensors at which a model is cut, in order."""
     graph, nodes = graph_of(model), nodes_of(model)
     outputs = {id(tensor) for tensor in graph.outputs}
     for node in nodes:
@@ -70,7 +71,7 @@ def _borders(model: keras.Model) -> Iterator[tuple[str, Any]]:
             continue
         users = [each for each in nodes if node in before(each)]
         if any(map(_has_matrix, users)) and _separates(graph, nodes, node):
-            yield users[0].operation.name, node.outputs[0]
+            yield node.outputs[0]
 
 
 def _has_matrix(node: Node) -> bool:

@@ -150,6 +150,10 @@ class Program(ABC):
         Of several units that of each row which is the largest. A patch is covered by zeros.
         """
 
+    def parts(self) -> list[dict[str, object]]:
+        """The shards that take turns in memory: `layers`, `state_bytes`, `memory_bytes`; none where all of it fits."""
+        return []
+
     @abstractmethod
     def cuts(self) -> list[dict[str, object]]:
         """Where the network can be cut: `layer`, `shape` of what it gives, `flops` to come there, and a `digest`."""

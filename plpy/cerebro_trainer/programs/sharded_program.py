@@ -27,7 +27,7 @@ from cerebro_trainer.programs.keras_program import compact
 from cerebro_trainer.programs.memory import Peak, Room, give_back_at_once, held
 from cerebro_trainer.programs.piece_code import PieceCode, Step, set_value
 from cerebro_trainer.programs.protocol import SHARDED, Array, Attributions, Places, Program, Sums
-from cerebro_trainer.programs.shards import Cost, cut, refuse_optimizer, refuse_pieces
+from cerebro_trainer.programs.shards import Cost, cut, described, refuse_optimizer, refuse_pieces
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
 from cerebro_trainer.programs.turns import Turn, Turns
@@ -73,6 +73,10 @@ class ShardedProgram(TensorflowProgram):
         """What all of it takes at once, without what is computed."""
         return self.layout.nbytes + sum(map(self._gradient_bytes, self._codes))
 
+    def measured(self) -> None:
+        """Leave the shards as they are, whatever the first step takes."""
+        self._measured = self.costs
+
     def check(self, room: int | None) -> None:
         """ConfigError where it cannot be trained in so many bytes, in shards."""
         refuse_optimizer(self.optimizer, self.resident)
@@ -85,13 +89,16 @@ class ShardedProgram(TensorflowProgram):
         if self._measured is not None:
             return self._measured
         return [
-            Cost(code.piece.name, size := self._bytes(positions), size + self._gradient_bytes(code))
+            Cost(code.piece.layers, size := self._bytes(positions), size + self._gradient_bytes(code))
             for code, positions in zip(self._codes, self._all, strict=True)
         ]
 
     @property
     def resident(self) -> list[Any]:
         return [self.variables[position] for position in self._common]
+
+    def parts(self) -> list[dict[str, object]]:
+        return described(self.costs, self.shards)
 
     def read(self) -> Sequence[Array]:
         for position in self._common:

@@ -19,9 +19,9 @@ WITHOUT_WEIGHT = ("_iterations", "_learning_rate", "_u_product")
 
 
 class Cost(NamedTuple):
-    """What a piece takes: its name, bytes of its `state`, and the most that its process took while it was computed."""
+    """What a piece takes: its layers, bytes of its `state`, and the most that its process took to compute it."""
 
-    name: str
+    layers: list[str]
     state: int
     peak: int
 
@@ -31,7 +31,7 @@ def cut(costs: Sequence[Cost], room: int | None) -> tuple[list[range], bool]:
 
     As few shards as there can be. A piece alone is a shard whatever it takes.
 
-    >>> costs = [Cost(name, 3, 5) for name in "abcd"]
+    >>> costs = [Cost([name], 3, 5) for name in "abcd"]
     >>> cut(costs, None), cut(costs, 16)
     (([range(0, 4)], True), ([range(0, 2), range(2, 4)], True))
     >>> cut(costs[:2], 7)
@@ -49,6 +49,21 @@ def cut(costs: Sequence[Cost], room: int | None) -> tuple[list[range], bool]:
             begin, taken = number, 0
         taken += more
     return [*shards, range(begin, len(costs))], ahead
+
+
+def described(costs: Sequence[Cost], shards: Sequence[range]) -> list[dict[str, object]]:
+    """Each shard: its layers, the bytes of its state, and what it takes of memory.
+
+    >>> described([Cost(["a"], 3, 5), Cost(["b", "c"], 1, 2)], [range(0, 2)])
+    [{'layers': ['a', 'b', 'c'], 'state_bytes': 4, 'memory_bytes': 7}]
+    """
+    found: list[dict[str, object]] = []
+    for shard in shards:
+        parts = costs[shard.start : shard.stop]
+        layers = [name for part in parts for name in part.layers]
+        state, memory = sum(part.state for part in parts), sum(part.peak for part in parts)
+        found.append({"layers": layers, "state_bytes": state, "memory_bytes": memory})
+    return found
 
 
 def refuse_optimizer(optimizer: Any, common: Sequence[Any]) -> None:
@@ -70,7 +85,9 @@ def refuse_pieces(costs: Sequence[Cost], room: int) -> None:
     """ConfigError where a piece does not fit into so many bytes by itself."""
     largest = max(costs, key=lambda cost: cost.peak)
     if largest.peak > room:
-        alone = "it cannot be cut into shards" if len(costs) == 1 else f"the part from layer {largest.name} on alone"
+        alone = (
+            "it cannot be cut into shards" if len(costs) == 1 else f"the part from layer {largest.layers[0]} on alone"
+        )
         raise ConfigError(
             f"the model does not fit into its trainer's memory: {alone}, and takes at least {largest.peak >> 20} MB"
             f" with its gradients and its optimizer; {max(0, room) >> 20} MB are left",
