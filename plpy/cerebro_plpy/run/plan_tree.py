@@ -127,12 +127,13 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) 
     data, chosen = plan.data, plan.chosen
     shared = 1 if chosen.stays else -(-len(plan.work.segments) // chosen.workers) / len(plan.work.segments)
     kept = min(data.room, int(data.bytes * shared))
-    state = max((each.state_bytes or 0 for each in plan.programs), default=0)
+    states = max((HOPPING * (each.state_bytes or 0) for each in plan.programs if not each.shards), default=0)
+    shards = [int(shard["memory_bytes"]) for each in plan.programs for shard in each.shards]
     facts: dict[str, object] = {
         "Segments": len(plan.work.segments),
         "Rows": f"{data.training_rows} to train on, {data.rows - data.training_rows} to validate",
         "Rows Kept": Measure(kept, "B"),
-        "Trainer Memory": Measure(machine.TRAINER_BYTES + kept + HOPPING * state, "B"),
+        "Trainer Memory": Measure(machine.TRAINER_BYTES + kept + max([states, *shards]), "B"),
     }
     if data.bytes * shared > data.room:
         facts["Rows Read Again"] = "in each visit: a trainer has no room for them"

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, overload
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -34,18 +34,18 @@ class StateFile:
         self._layout = layout
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in layout.sizes]
         *self._begins, self._bytes = accumulate(padded, initial=0)
-        self._made: Any = None
+        self._made: _Nameless | None = None
         self._snapshots: WeakSet[Snapshot] = WeakSet()
 
     @property
-    def _file(self) -> Any:
+    def _file(self) -> _Nameless:
         if self._made is None:
-            self._made = self._empty_file()
+            self._made = _Nameless(self._bytes)
         return self._made
 
     def read(self, position: int) -> Array:
         """The value of a variable; ConfigError where the disk has no room for the file."""
-        return self.read_from(self._file.fileno(), position)
+        return self.read_from(self._file.descriptor, position)
 
     def read_from(self, descriptor: int, position: int) -> Array:
         """The value that a variable has in a file like this one."""
@@ -62,7 +62,7 @@ class StateFile:
             self._made, self._snapshots = self._copied(), WeakSet()
         view, begin = bytes_of(value), self._begins[position]
         while view:
-            count = os.pwrite(self._file.fileno(), view, begin)
+            count = os.pwrite(self._file.descriptor, view, begin)
             view, begin = view[count:], begin + count
 
     def snapshot(self) -> Snapshot:
@@ -80,31 +80,35 @@ class StateFile:
         """How many variables there are."""
         return len(self._begins)
 
-    def _empty_file(self) -> Any:
-        made = tempfile.TemporaryFile(prefix="state-")  # noqa: SIM115 (open as long as anybody refers to it)
+    def _copied(self) -> _Nameless:
+        made, begin = _Nameless(self._bytes), 0
+        while begin < self._bytes:
+            piece = os.pread(self._file.descriptor, COPY_BYTES, begin)
+            begin += os.pwrite(made.descriptor, piece, begin)
+        return made
+
+
+class _Nameless:
+    """A file of so many zeros that is gone with the last that refers to it; ConfigError where there is no room."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.descriptor, path = tempfile.mkstemp(prefix="state-")
+        finalize(self, os.close, self.descriptor)
+        os.unlink(path)
         try:
-            os.posix_fallocate(made.fileno(), 0, max(1, self._bytes))
+            os.posix_fallocate(self.descriptor, 0, max(1, nbytes))
         except OSError as error:
-            made.close()
             raise ConfigError(
-                f"the disk of the trainer's folder has no room for a state of {self._bytes >> 20} MB: {error.strerror}",
+                f"the disk of the trainer's folder has no room for a state of {nbytes >> 20} MB: {error.strerror}",
                 sqlstate="53100",
                 hint="A model that does not fit into trainer_memory_mb is kept there while it is trained.",
             ) from error
-        return made
-
-    def _copied(self) -> Any:
-        made, begin = self._empty_file(), 0
-        while begin < self._bytes:
-            piece = os.pread(self._file.fileno(), COPY_BYTES, begin)
-            begin += os.pwrite(made.fileno(), piece, begin)
-        return made
 
 
 class Snapshot(Sequence[Array]):
     """The values of a state at a moment, which are read one by one."""
 
-    def __init__(self, source: StateFile, file: Any) -> None:
+    def __init__(self, source: StateFile, file: _Nameless) -> None:
         self._source = source
         self._file = file
 
@@ -122,7 +126,7 @@ class Snapshot(Sequence[Array]):
             return [self[each] for each in range(*position.indices(len(self)))]
         if not 0 <= position < len(self):
             raise IndexError(position)
-        return self._source.read_from(self._file.fileno(), position)
+        return self._source.read_from(self._file.descriptor, position)
 
     def __iter__(self) -> Iterator[Array]:
         return (self[position] for position in range(len(self)))
