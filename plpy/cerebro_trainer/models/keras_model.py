@@ -35,9 +35,8 @@ def prepare(architecture: Json, policy: str | None) -> Node:
     return node if policy is None else precision.with_policy(node, policy)
 
 
-def check_size(node: Node) -> None:
-    """Raises ConfigError where a prepared architecture does not build, or fit into this machine's memory."""
-    parameters = parameters_of(node)
+def check_size(parameters: int) -> None:
+    """Raises ConfigError where a model of so many parameters does not fit into this machine's memory."""
     limit = _memory_bytes() // BYTES_PER_PARAMETER
     if parameters > limit:
         raise ConfigError(

@@ -72,8 +72,12 @@ class KerasProgram(Program):
 
     def _built(self) -> keras.Model:
         """The network, whose variables are zero."""
-        keras_model.check_size(self._node)
+        self.check_size(keras_model.parameters_of(self._node))
         return keras_model.build(self._node)
+
+    def check_size(self, parameters: int) -> None:
+        """Raises an error where a network of so many parameters is too large; no memory is taken for it yet."""
+        keras_model.check_size(parameters)
 
     def _slots(self) -> list[Array]:
         """Make the optimizer's variables; what they are before the first step."""

@@ -24,7 +24,6 @@ import tensorflow as tf
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import filled
-from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.event_files import EventFiles
 from cerebro_trainer.programs.keras_program import KerasProgram
@@ -63,19 +62,20 @@ def start(threads: int, cache: Path | None) -> Framework:
 
 def _made(spec: ProgramSpec, room: Room) -> Program:
     """The program of a spec: in shards where there is no room for all of it at once."""
-    if room.form != SHARDED and (room.form is not None or spec.cut is not None or _surely_fits(spec, room.bytes)):
+    if room.form is not None and room.form != SHARDED:
         return TensorflowProgram(spec)
+    try:
+        if room.form is None:
+            return TensorflowProgram(spec, room.bytes if spec.cut is None else None)
+    except LargeNetwork:
+        pass
     # Loaded here, because it is built on this module, and few trainers need it.
     made: Program = importlib.import_module("cerebro_trainer.programs.sharded_program").made(spec, room)
     return made
 
 
-def _surely_fits(spec: ProgramSpec, room: int | None) -> bool:
-    """Whether a program fits by the number of its weights alone, whatever its optimizer."""
-    if room is None:
-        return True
-    node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
-    return keras_model.parameters_of(node) * MOST_BYTES_PER_PARAMETER <= room
+class LargeNetwork(Exception):
+    """It may not fit into memory."""
 
 
 def _gpus() -> tuple[str, ...]:
@@ -97,7 +97,9 @@ class TensorflowProgram(KerasProgram):
     forms: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
     compilation_factor = 5.0
 
-    def __init__(self, spec: ProgramSpec) -> None:
+    def __init__(self, spec: ProgramSpec, room: int | None = None) -> None:
+        """LargeNetwork where it may not fit into so many bytes, before any are taken; None is any number."""
+        self._bytes_left = room
         super().__init__(spec, "tensorflow")
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
         targets = [
@@ -115,6 +117,11 @@ class TensorflowProgram(KerasProgram):
         self._full_batches: dict[tuple[str, int], Any] = {}
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
+
+    def check_size(self, parameters: int) -> None:
+        if self._bytes_left is not None and parameters * MOST_BYTES_PER_PARAMETER > self._bytes_left:
+            raise LargeNetwork
+        super().check_size(parameters)
 
     def value(self, variable: Any) -> Array:
         # Raw operations, because Keras' way takes five times as long. The array shares the variable's memory, which
