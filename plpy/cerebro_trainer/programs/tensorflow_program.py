@@ -62,11 +62,11 @@ def start(threads: int, cache: Path | None) -> Framework:
 
 def _made(spec: ProgramSpec, room: Room) -> Program:
     """The program of a spec: in shards where there is no room for all of it at once."""
-    if room.form is not None and room.form != SHARDED:
+    if spec.cut is not None or room.form not in (None, SHARDED):
         return TensorflowProgram(spec)
     try:
         if room.form is None:
-            return TensorflowProgram(spec, room.bytes if spec.cut is None else None)
+            return TensorflowProgram(spec, room.bytes)
     except LargeNetwork:
         pass
     # Loaded here, because it is built on this module, and few trainers need it.

@@ -44,12 +44,17 @@ def limit(bench: Workbench) -> Iterator[int]:
 
 @pytest.mark.long
 def test_a_model_of_four_times_the_memory_trains(bench: Workbench, limit: int) -> None:
+    bench.messages()
     run = fit(bench, "sharded_model", seed=1)
+    assert any("do not fit into trainer_memory_mb: they train in" in text for text in bench.messages())
     assert bench.rows("SELECT status, reason FROM cerebro.config WHERE run_id = %s", run) == [("completed", None)]
     form, peak = bench.row("SELECT form, peak_memory_bytes FROM cerebro.visit WHERE run_id = %s", run)
     assert form == "sharded"
     assert peak <= limit
     assert bench.row(SAME) == (True, True)
+    plan = [line for (line,) in bench.rows("SELECT cerebro.plan_fit('packed', 'large', 1, workers => 1)")]
+    assert any("Form: sharded" in line for line in plan)
+    assert sum("->  Shard  (layers=" in line for line in plan) >= 4
     bench.rows("SELECT madlib_evaluate('sharded_model', 'packed', 'evaluated', FALSE, 1)")
     assert bench.value("SELECT loss FROM evaluated") == bench.value("SELECT training_loss_final FROM plain_model_info")
     bench.rows("SELECT madlib_predict('sharded_model', 'points', 'id', 'x', 'predicted', 'prob', mst_key => 1)")
