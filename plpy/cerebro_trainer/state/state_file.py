@@ -40,7 +40,7 @@ class StateFile:
     @property
     def _file(self) -> _Nameless:
         if self._made is None:
-            self._made = _Nameless(self._bytes)
+            self._made = _Nameless(self._bytes, self._bytes)  # and for a copy
         return self._made
 
     def read(self, position: int) -> Array:
@@ -81,7 +81,7 @@ class StateFile:
         return len(self._begins)
 
     def _copied(self) -> _Nameless:
-        made, begin = _Nameless(self._bytes), 0
+        made, begin = _Nameless(self._bytes, 0), 0
         while begin < self._bytes:
             piece = os.pread(self._file.descriptor, COPY_BYTES, begin)
             begin += os.pwrite(made.descriptor, piece, begin)
@@ -89,20 +89,25 @@ class StateFile:
 
 
 class _Nameless:
-    """A file of so many zeros that is gone with the last that refers to it; ConfigError where there is no room."""
+    """A file of so many zeros that is gone with the last that refers to it.
 
-    def __init__(self, nbytes: int) -> None:
+    ConfigError where the disk has no room for it, and as many bytes to `spare`.
+    """
+
+    def __init__(self, nbytes: int, spare: int) -> None:
         self.descriptor, path = tempfile.mkstemp(prefix="state-")
         finalize(self, os.close, self.descriptor)
         os.unlink(path)
-        try:
-            os.posix_fallocate(self.descriptor, 0, max(1, nbytes))
-        except OSError as error:
+        disk = os.fstatvfs(self.descriptor)
+        free = disk.f_bavail * disk.f_frsize
+        if nbytes + spare > free:
             raise ConfigError(
-                f"the disk of the trainer's folder has no room for a state of {nbytes >> 20} MB: {error.strerror}",
+                f"the disk of the trainer's folder has {free >> 20} MB left; a state there needs"
+                f" {nbytes + spare >> 20} MB at times",
                 sqlstate="53100",
                 hint="A model that does not fit into trainer_memory_mb is kept there while it is trained.",
-            ) from error
+            )
+        os.posix_fallocate(self.descriptor, 0, max(1, nbytes))
 
 
 class Snapshot(Sequence[Array]):

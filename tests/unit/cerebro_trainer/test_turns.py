@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.programs.shards import Cost, cut
 from cerebro_trainer.programs.turns import Array, Turn, Turns
 from cerebro_trainer.state.serialization import Layout
@@ -85,6 +87,13 @@ def test_a_snapshot_stays_what_it_is() -> None:
     assert [float(array.sum()) for array in before] == [0, 0, 10, 0, 0]
     assert [float(array.sum()) for array in after] == [6, 0, 0, 0, 0]
     assert file.read(2).tolist() == [0] * 5
+
+
+def test_a_state_needs_room_on_the_disk() -> None:
+    huge = StateFile(replace(layout(), shapes=((1 << 40, 1 << 10), *SHAPES[1:])))
+    with pytest.raises(ConfigError, match="MB left; a state there needs") as caught:
+        huge.write(0, np.zeros(1, np.float32))
+    assert caught.value.sqlstate == "53100"
 
 
 COSTS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=9)
