@@ -273,13 +273,6 @@ class Work:
         if source == "chunks":
             return serialization.read(program.layout, program.assign, self._took)
         if source == "averaged":
-            if program.parts():
-                raise ConfigError(
-                    "the model does not fit into its trainer's memory, and neither does the mean of several states",
-                    sqlstate="53200",
-                    hint="madlib_fit_multiple_model trains it in shards. Or ask the administrator to raise"
-                    " trainer_memory_mb in cerebro.setting.",
-                )
             return averaging.read(program.layout, program.assign, self._took, integers(header, "shares"))
         self._origin, seed = Origin(0, whole=False), integer(header, "seed")
         if source in ("weights", "weights_of_chunks"):

@@ -221,6 +221,13 @@ class AverageJob(Job):
         super().__init__(program, datasets)
         if datasets:
             raise RequestError(f"an averaging job has no datasets, received {len(datasets)}")
+        if program.parts():
+            raise ConfigError(
+                "the model does not fit into its trainer's memory, and neither does the mean of several states",
+                sqlstate="53200",
+                hint="madlib_fit_multiple_model trains it in shards. Or ask the administrator to raise"
+                " trainer_memory_mb in cerebro.setting.",
+            )
         self._rows = sum(shares)
         self._threads = threads
 
