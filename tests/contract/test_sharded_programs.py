@@ -90,3 +90,19 @@ def test_optimizers_that_look_across_variables_are_refused(tensorflow: Peer, con
     with pytest.raises(TrainerFailed, match=f"Adam needs all of it at once for {said}") as caught:
         tensorflow.train(program(DEEP, "Adam", **config), NEW, forms=USE)
     assert (caught.value.error["kind"], caught.value.error["sqlstate"]) == ("config", "53200")
+
+
+def test_what_needs_all_of_a_model_at_once_is_refused(tensorflow: Peer) -> None:
+    tensorflow.load("d", buffers(*SIZES))
+    _, state = tensorflow.train(program(DEEP), NEW, forms=USE)
+    with pytest.raises(TrainerFailed, match="neither does the mean of several states"):
+        tensorflow.begin("average", program(DEEP), {"source": "averaged", "shares": [1]}, ())
+    tensorflow.begin("predict", program(DEEP), state, ())
+    ((_, x), _) = buffers(4)[0]
+    arrays = [{"role": "x", "dtype": "float32", "shape": x.shape}]
+    tensorflow.tell({"do": "features", "layer": "first", "buffer_id": 0, "arrays": arrays}, x.tobytes())
+    with pytest.raises(TrainerFailed, match="larger than its trainer's memory: what its layers give") as caught:
+        tensorflow.reply()
+    assert caught.value.error["sqlstate"] == "0A000"
+    tensorflow.begin("cuts", program(DEEP), state, ())
+    assert tensorflow.ask({"do": "finish"})["cuts"] == []
