@@ -68,7 +68,11 @@ def test_a_step_that_is_measured_is_one_like_others(tensorflow: Peer) -> None:
     assert expected["shards"] == []
     found, sharded = tensorflow.train(plain, NEW, forms=USE)
     assert (found["form"], found["loss"]) == ("sharded", expected["loss"])
-    assert [shard["layers"] for shard in found["shards"]] == [["hidden", "norm", "drop", "out"]]
+    (shard,) = found["shards"]
+    assert shard.keys() == {"layers", "state_bytes", "memory_bytes"}
+    assert shard["layers"] == ["hidden", "norm", "drop", "out"]
+    assert 0 < shard["state_bytes"] <= found["state_bytes"]
+    assert shard["memory_bytes"] >= shard["state_bytes"]
     assert sharded == state
     sums = tensorflow.evaluate(plain, {"source": "kept", "key": "result"})
     again, _ = tensorflow.train(plain, sharded, forms={**USE, "use": "graph_loop"}, epoch=1)

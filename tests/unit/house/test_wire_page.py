@@ -475,7 +475,7 @@ def test_a_trainer_looks_at_the_fields_of_the_page() -> None:
     asked = {name: named - {"do"} for name, named in seen.items()}
     inside = {name: set(described) for name, described in {**REQUESTS, **OBJECTS}.items() if name in asked}
     assert asked == inside
-    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics"}, "those of answers"
+    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics", "shard"}, "those of answers"
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
