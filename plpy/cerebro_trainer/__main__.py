@@ -23,7 +23,7 @@ def main() -> None:
     confinement.give_way(threads=True)
     confinement.keep_private()
     cache = arguments.compilation_cache
-    serve(Assignment(arguments.fd, arguments.pulse, arguments.framework, arguments.threads, cache))
+    serve(Assignment(arguments.fd, arguments.pulse, arguments.framework, arguments.threads, cache, arguments.memory))
 
 
 def _arguments() -> argparse.Namespace:
@@ -34,6 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--framework", choices=frameworks.NAMES, required=True)
     parser.add_argument("--threads", type=int, required=True, help="threads that one operation may use")
     parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
+    parser.add_argument("--memory", type=int, default=0, help="bytes above which it is ended; 0 for any number")
     return parser.parse_args()
 
 

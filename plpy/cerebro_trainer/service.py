@@ -28,13 +28,17 @@ PROTOCOL = 1
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a trainer is to be: its ends of the socket pair and of the pulse, as descriptors, and how it computes."""
+    """What a trainer is to be: its ends of the socket pair and of the pulse, as descriptors, and how it computes.
+
+    Above so many bytes of `memory` its backend ends it; 0 is no limit.
+    """
 
     socket: int
     pulse: int
     framework: str
     threads: int
     cache: Path | None
+    memory: int
 
 
 def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
@@ -44,7 +48,7 @@ def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
     pulse = Pulse(assignment.pulse)
     try:
         framework = frameworks.start(assignment.framework, assignment.threads, assignment.cache)
-        workshop = Workshop(framework) if framework else None
+        workshop = Workshop(framework, assignment.memory) if framework else None
         hello = _hello(framework, assignment.threads)
         for each in chain((assignment,), later):
             pulse.move(each.pulse)

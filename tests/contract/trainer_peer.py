@@ -43,6 +43,7 @@ class Peer:
         parent: int | None = None,
         threads: int = 2,
         cache: Path | None = None,
+        memory: int = 0,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
@@ -52,8 +53,11 @@ class Peer:
         self.pulse = mmap.mmap(pulse, mmap.PAGESIZE)
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), pulse, framework, parent or os.getpid(), threads)
-            + (["--compilation-cache", str(cache)] if cache else []),
+            [
+                *command(theirs.fileno(), pulse, framework, parent or os.getpid(), threads),
+                *("--memory", str(memory)),
+                *(("--compilation-cache", str(cache)) if cache else ()),
+            ],
             pass_fds=[theirs.fileno(), pulse],
             cwd=self.directory,
             stderr=self.stderr,

@@ -28,7 +28,7 @@ from cerebro_plpy.run.frozen_features import with_planned
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.places import refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.timings import Situation, compilation, digest
+from cerebro_plpy.run.timings import SHARDED, Situation, compilation, digest
 from cerebro_plpy.run.workers import Crew, choose_frameworks, start
 from cerebro_plpy.trainer import settings
 
@@ -93,7 +93,8 @@ def probe(workplace: Workplace, request: FitRequest, whole: FitRequest, crew: Cr
         name, batch = names[config.mst_key], config.fit.batch_size
         situation = Situation(worker.memory.machine, name, batch, worker.memory.threads)
         compiled = compilation(name, batch)
-        if compiled not in found and not known.of(situation):
+        forms = known.of(situation)
+        if compiled not in found and (not forms or SHARDED in forms):  # into how many depends on the memory there is
             workplace.check()
             rows = config.fit.passes * request.spec.epochs * request.source.rows
             found[compiled] = Probe(crew.visits, worker, log).timed(whole, config, rows)

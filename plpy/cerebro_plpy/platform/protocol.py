@@ -155,7 +155,8 @@ class Trained(NamedTuple):
     if one of them has left it.
 
     Of the `results` an epoch loop needs `seconds`; of those that train `timings` of forms that were measured,
-    `fallback`, which says why no form of the program worked, and `warnings` of the framework; of those that evaluate
+    `fallback`, which says why no form of the program worked, `shards` that took turns in memory, and `warnings` of the
+    framework; of those that evaluate
     `metrics`, by data set with its loss.
     """
 

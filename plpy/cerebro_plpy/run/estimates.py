@@ -85,7 +85,8 @@ class Knowledge:
             situation = Situation(self._machines[backend], name, batch, threads)
             forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
             if done:
-                forms, program = {**forms, done["form"]: done}, replace(program, state_bytes=done["state_bytes"])
+                forms = {done["form"]: done} if done["shards"] else {**forms, done["form"]: done}
+                program = replace(program, state_bytes=done["state_bytes"], shards=tuple(done["shards"]))
             probed_as = WHOLE if configs[0] in request.features else PROBED
             yield costs.timed(program, forms, probed_as if done else TIMED)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from cerebro_plpy.hopping.tours import Reach, together
 from cerebro_plpy.platform.protocol import Trained, Worker
+from cerebro_plpy.platform.statements import megabytes
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.tasks import Storing
 from cerebro_plpy.run.timings import Known
@@ -19,6 +21,19 @@ from cerebro_plpy.run.training import ConfigTraining
 
 HELD_BYTES = 64 << 20
 """What the states of a tour may take that its trainer holds because one of them may be the best."""
+
+
+def in_shards(shards: Sequence[Mapping[str, Any]]) -> str:
+    """How a program is trained that does not fit into the memory of its trainer.
+
+    >>> print(in_shards([{"state_bytes": 3_000_000}, {"state_bytes": 1_000_000}]))
+    do not fit into trainer_memory_mb: they train in 2 shards of up to 3.0 MB in turn; all 4.0 MB lie in a file
+    """
+    sizes = [shard["state_bytes"] for shard in shards]
+    return (
+        f"do not fit into trainer_memory_mb: they train in {len(sizes)} shards of up to {megabytes(max(sizes))} MB"
+        f" in turn; all {megabytes(sum(sizes))} MB lie in a file"
+    )
 
 
 class Measurements:
@@ -29,7 +44,7 @@ class Measurements:
     ) -> None:
         self._log, self._note = log, note
         self._timings = log.known_timings(sorted(programs))
-        self._noted: set[str] = set()
+        self._noted: set[object] = set()
         self._commit_seconds = commit_seconds
         self._hop = math.inf
         self._visits: dict[object, float] = {}  # by what is compiled for them
@@ -71,6 +86,8 @@ class Measurements:
             if result["fallback"]:
                 slow = f"mst_key={key} and its like need Keras' own, slower loop: {result['fallback']}"
                 self._note_once(training.program, slow)
+            if shards := result["shards"]:
+                self._note_once((training.program, len(shards)), f"mst_key={key} and its like {in_shards(shards)}")
             for text in result["warnings"]:
                 self._note_once(text, f"mst_key={key}: {text}")
 
@@ -79,7 +96,7 @@ class Measurements:
         beyond = task.worked(time.monotonic()) - sum(result["seconds"] for result in task.trained.results)
         self._hop = min(self._hop, max(0.0, beyond))
 
-    def _note_once(self, subject: str, text: str) -> None:
+    def _note_once(self, subject: object, text: str) -> None:
         if subject not in self._noted:
             self._noted.add(subject)
             self._note(text)

@@ -168,12 +168,13 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) 
     data, chosen = plan.data, plan.chosen
     shared = 1 if chosen.stays else -(-len(plan.work.segments) // chosen.workers) / len(plan.work.segments)
     kept = min(data.room, int(data.bytes * shared))
-    state = max((each.state_bytes or 0 for each in plan.programs), default=0)
+    states = max((HOPPING * (each.state_bytes or 0) for each in plan.programs if not each.shards), default=0)
+    shards = [int(shard["memory_bytes"]) for each in plan.programs for shard in each.shards]
     facts: dict[str, object] = {
         "Segments": len(plan.work.segments),
         "Rows": f"{data.training_rows} to train on, {data.rows - data.training_rows} to validate",
         "Rows Kept": Measure(kept, "B"),
-        "Trainer Memory": Measure(machine.TRAINER_BYTES + kept + HOPPING * state, "B"),
+        "Trainer Memory": Measure(machine.TRAINER_BYTES + kept + max([states, *shards]), "B"),
     }
     if data.bytes * shared > data.room:
         facts["Rows Read Again"] = "in each visit: a trainer has no room for them"
@@ -223,7 +224,18 @@ def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node
     if happened:
         facts |= _actual(happened, program, sum(rows) / len(rows))
     head = {"configs": len(program.configs), "backend": program.backend, "batch": program.batch_size}
-    return Node("Program", head, facts)
+    return Node("Program", head, facts, [_shard(each) for each in program.shards])
+
+
+def _shard(shard: Mapping[str, Any]) -> Node:
+    """A part of a network that takes turns in memory."""
+    first, last = shard["layers"][0], shard["layers"][-1]
+    facts = {
+        "Layers": first if first == last else f"{first} to {last}",
+        "State": Measure(shard["state_bytes"], "B"),
+        "Memory": Measure(shard["memory_bytes"], "B"),
+    }
+    return Node("Shard", {"layers": len(shard["layers"])}, facts)
 
 
 def _actual(happened: Happened, program: Program, rows: float) -> Iterator[tuple[str, object]]:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.trainer.machine import described
 
+SHARDED = "sharded"
+"""The form of programs that do not fit into the memory of their trainer."""
 REGULARIZERS = ("L1", "L2", "L1L2")
 
 

@@ -33,6 +33,7 @@ class TrainerSpec:
         """The command line of a trainer that has its end of the socket pair, and its pulse, as these descriptors."""
         command = [self.python, "-I", "-m", "cerebro_trainer", "--fd", str(socket), "--parent", str(os.getpid())]
         command += ["--pulse", str(pulse), "--framework", self.framework, "--threads", str(self.threads)]
+        command += ["--memory", str(self.memory_bytes)]
         if self.compilation_cache:
             command += ["--compilation-cache", self.compilation_cache]
         return command

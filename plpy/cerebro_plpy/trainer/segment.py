@@ -21,6 +21,7 @@ PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
 COLLECTED_BYTES, COLLECTED_CHUNKS = 128 << 10, 1024
+FRAME_BYTES = 1 << 20  # of a state: weights may come in one value, and a trainer has no room for two states
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
 ROLES = {"x": "input", "y": "target", "w": "weight"}
 Globals = dict[str, Any]
@@ -115,8 +116,9 @@ def trainer(gd: Globals, *, sealed: bool = False) -> Link:
     turns.take(gd)
     link.greet()
     chunks, of_sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
-    if chunks:
-        link.send(wire.request("state", sealed=of_sealed), b"".join(chunks))
+    state = b"".join(chunks or ())
+    for begin in range(0, len(state), FRAME_BYTES):
+        link.send(wire.request("state", sealed=of_sealed), state[begin : begin + FRAME_BYTES])
     return link
 
 

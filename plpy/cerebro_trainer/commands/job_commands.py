@@ -73,7 +73,7 @@ class Work:
         self._recipe = None if recipe is None else RecipeValues.from_header(record(header, "recipe"))
         spec = self._spec(header)
         with self._boundary():
-            program = self._workshop.programs.get(spec)
+            program = self._workshop.program(spec, record(header, "forms").get("use") if "forms" in header else None)
             reading = self._load(program, source, header)
             self._job = self._make_job(program, header)
             if header.get("compilation") is not None:
@@ -148,7 +148,7 @@ class Work:
         """Loss and metrics from added sums."""
         sums = record(header, "sums")
         with self._boundary():
-            program = self._workshop.programs.get(self._spec(header))
+            program = self._workshop.program(self._spec(header))
             return (Message({"ok": {key: program.results(value) for key, value in sums.items()}}),)
 
     def rows(self, header: Header, payload: Bytes) -> Messages:

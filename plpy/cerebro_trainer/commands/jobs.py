@@ -184,6 +184,7 @@ class TrainJob(Job):
             "seconds": self._seconds,
             "ended_at": time.time(),
             "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.parts(),
         }
 
 
@@ -209,6 +210,7 @@ class TimeJob(Job):
             "timings": {name: timing.as_header() for name, timing in self._forms.measured().items()},
             **self._forms.timing(form).as_header(),
             "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.parts(),
         }
 
 
@@ -219,6 +221,13 @@ class AverageJob(Job):
         super().__init__(program, datasets)
         if datasets:
             raise RequestError(f"an averaging job has no datasets, received {len(datasets)}")
+        if program.parts():
+            raise ConfigError(
+                "the model does not fit into its trainer's memory, and neither does the mean of several states",
+                sqlstate="53200",
+                hint="madlib_fit_multiple_model trains it in shards. Or ask the administrator to raise"
+                " trainer_memory_mb in cerebro.setting.",
+            )
         self._rows = sum(shares)
         self._threads = threads
 
@@ -238,6 +247,7 @@ class AverageJob(Job):
             "seconds": 0.0,
             "ended_at": time.time(),
             "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.parts(),
         }
 
 

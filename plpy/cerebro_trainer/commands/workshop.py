@@ -15,8 +15,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS
+from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
+from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.protocol import Framework, Program, Programs
 
 NAMES = 64
@@ -26,13 +28,19 @@ NAMES = 64
 class Workshop:
     """The programs of a process, of one session after another."""
 
-    def __init__(self, framework: Framework) -> None:
+    def __init__(self, framework: Framework, memory: int = 0) -> None:
+        """`memory`: bytes that the process may have, 0 for any number."""
         self.framework = framework
+        self._memory = memory
         self.failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
         self.programs = Programs(framework.make)
         self.warnings = FrameworkWarnings()
         self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
         self._names: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
+
+    def program(self, spec: ProgramSpec, form: str | None = None) -> Program:
+        """The program of a spec, which has that form if one is named; made, if need be, for the memory that is left."""
+        return self.programs.get(spec, Room(self._memory, form))
 
     def forms(self, program: Program, batch_size: int) -> Forms:
         """What is known of the forms of a program with batches of that size."""

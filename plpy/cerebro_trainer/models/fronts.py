@@ -46,19 +46,19 @@ class Cut(NamedTuple):
 
 def cuts(model: keras.Model) -> list[Cut]:
     """All layers at which a model can be cut, from the first to the last."""
-    graph, nodes = _graph(model), _nodes(model)
+    graph, nodes = graph_of(model), nodes_of(model)
     outputs, frozen = {id(tensor) for tensor in graph.outputs}, set[int]()
     found = []
     for node in nodes:
-        if not (node.is_input or _settled(node.operation)) or any(id(each) not in frozen for each in _before(node)):
+        if not (node.is_input or _settled(node.operation)) or any(id(each) not in frozen for each in before(node)):
             continue
         frozen.add(id(node))
         tensor = node.outputs[0]
         once = len(node.outputs) == 1 and sum(each.operation is node.operation for each in nodes) == 1
         if node.is_input or not once or id(tensor) in outputs or not _storable(tensor):
             continue
-        if _passes(graph, node):
-            wanted = _ancestors(node)
+        if passes(graph, node):
+            wanted = ancestors(node)
             found.append(Cut(node.operation.name, tensor, [each for each in nodes if id(each) in wanted]))
     return found
 
@@ -112,7 +112,7 @@ def flops(node: Node) -> int:
     """About how many operations a call takes for a row: two for each weight of a kernel, wherever that is applied."""
     operation = node.operation
     if isinstance(operation, keras.Model):
-        return sum(map(flops, _nodes(operation)))
+        return sum(map(flops, nodes_of(operation)))
     shapes = [tensor.shape[1:] for tensor in node.outputs]
     own = sum(math.prod(size or 1 for size in shape) for shape in shapes)
     if isinstance(operation, keras.layers.Embedding):
@@ -127,35 +127,36 @@ def _channels_first(operation: Any) -> bool:
     return getattr(operation, "data_format", None) == "channels_first"
 
 
-def _graph(model: keras.Model) -> Any:
+def graph_of(model: keras.Model) -> Any:
+    """The graph of a model's calls, also where it was made without one."""
     return model._functional if isinstance(model, keras.Sequential) else model
 
 
-def _nodes(model: keras.Model) -> list[Node]:
+def nodes_of(model: keras.Model) -> list[Node]:
     """The calls of a model, each behind those that it needs."""
-    by_depth = _graph(model)._nodes_by_depth
+    by_depth = graph_of(model)._nodes_by_depth
     return [node for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]]
 
 
-def _before(node: Node) -> Iterator[Node]:
+def before(node: Node) -> Iterator[Node]:
     """The calls that a call takes what it is given from."""
     for tensor in node.input_tensors:
         history = tensor._keras_history
         yield history.operation._inbound_nodes[history.node_index]
 
 
-def _ancestors(node: Node) -> set[int]:
+def ancestors(node: Node) -> set[int]:
     """The ids of a call and of all that it needs."""
     found, waiting = set[int](), [node]
     while waiting:
         each = waiting.pop()
         if id(each) not in found:
             found.add(id(each))
-            waiting += _before(each)
+            waiting += before(each)
     return found
 
 
-def _passes(graph: Any, node: Node) -> bool:
+def passes(graph: Any, node: Node) -> bool:
     """Whether all that the outputs need of the inputs goes through a call."""
     histories = [tensor._keras_history for tensor in graph.outputs]
     waiting = [history.operation._inbound_nodes[history.node_index] for history in histories]
@@ -167,7 +168,7 @@ def _passes(graph: Any, node: Node) -> bool:
         if each.is_input:
             return False
         seen.add(id(each))
-        waiting += _before(each)
+        waiting += before(each)
     return True
 
 

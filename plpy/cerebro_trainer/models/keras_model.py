@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -19,20 +19,24 @@ from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, precision
 from cerebro_trainer.models.layer_arguments import Json, Node
 
+T = TypeVar("T")
+
 FLOAT_BYTES = 4
 BYTES_PER_PARAMETER = 16
 """A float32 weight, its gradient, and two optimizer slots (Adam)."""
 
 
 def prepare(architecture: Json, policy: str | None) -> Node:
-    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory.
+    """The architecture as safe Keras 3 JSON.
 
     `policy` is the dtype policy of its layers; None leaves them as they are.
     """
     node = architectures.rewrite(architecture)
-    if policy is not None:
-        node = precision.with_policy(node, policy)
-    parameters = _count(node)
+    return node if policy is None else precision.with_policy(node, policy)
+
+
+def check_size(parameters: int) -> None:
+    """Raises ConfigError where a model of so many parameters does not fit into this machine's memory."""
     limit = _memory_bytes() // BYTES_PER_PARAMETER
     if parameters > limit:
         raise ConfigError(
@@ -40,7 +44,6 @@ def prepare(architecture: Json, policy: str | None) -> Node:
             f"({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
             sqlstate="53200",
         )
-    return node
 
 
 def build(node: Node) -> keras.Model:
@@ -60,6 +63,42 @@ def build(node: Node) -> keras.Model:
     return guarded(empty)
 
 
+def outline(node: Node, seed: int | None = None) -> keras.Model:
+    """The model of a prepared architecture; its variables have shapes but no values, only what would give them.
+
+    With a `seed` that would be the values of `build_seeded`.
+    """
+    if seed is not None:
+        _seed(seed)
+    return without_values(lambda: _build(node))
+
+
+def without_values(make: Callable[[], T]) -> T:
+    """What Keras makes where variables get no values.
+
+    In a thread of its own, because Keras remembers such variables per thread to initialise them later.
+    """
+
+    def made() -> T:
+        with keras.StatelessScope(initialize_variables=False):
+            return make()
+
+    with ThreadPoolExecutor(1) as thread:
+        found: T = guarded(lambda: thread.submit(made).result())
+        return found
+
+
+def initial_value(variable: Any) -> npt.NDArray[Any]:
+    """The value that a variable without one would get."""
+    return np.asarray(keras.ops.convert_to_numpy(variable._initializer(variable._shape, dtype=variable._dtype)))
+
+
+def make_zero(variable: Any) -> None:
+    """Give a variable without a value zeros."""
+    variable._initializer = _zeros
+    variable._deferred_initialize()
+
+
 def build_seeded(node: Node, seed: int) -> keras.Model:
     """The model with the initial weights and generator states that `seed` gives.
 
@@ -67,8 +106,7 @@ def build_seeded(node: Node, seed: int) -> keras.Model:
     it also tells TensorFlow, which then drops what it has made of every function that was called: the next step of a
     program would take as long as the first.
     """
-    random.seed(seed % 2**32)
-    np.random.seed(seed % 2**32)
+    _seed(seed)
     return guarded(lambda: _build(node))
 
 
@@ -116,6 +154,11 @@ def guarded(make: Callable[[], Any]) -> Any:
         raise ConfigError(f"Keras refuses the model: {summary(error)}") from error
 
 
+def _seed(seed: int) -> None:
+    random.seed(seed % 2**32)
+    np.random.seed(seed % 2**32)
+
+
 def _zeros(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     return np.zeros(shape, np.dtype(dtype))
 
@@ -128,18 +171,9 @@ def _build(node: Node) -> keras.Model:
     return model
 
 
-def _count(node: Node) -> int:
-    """Parameters, counted in a stateless scope: there variables have shapes but no values.
-
-    In a thread of its own, because Keras remembers such variables per thread to initialise them later.
-    """
-
-    def count() -> int:
-        with keras.StatelessScope(initialize_variables=False):
-            return int(_build(node).count_params())
-
-    with ThreadPoolExecutor(1) as thread:
-        return int(guarded(lambda: thread.submit(count).result()))
+def parameters_of(node: Node) -> int:
+    """How many numbers its variables have."""
+    return int(outline(node).count_params())
 
 
 def _memory_bytes() -> int:

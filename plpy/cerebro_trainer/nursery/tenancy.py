@@ -59,9 +59,8 @@ def move_in(tenant: Tenant, framework: str) -> Assignment:
     os.close(messages)
     confinement.name_trainer(framework, int(words["parent"]))
     move_to(words["home"])
-    return Assignment(
-        connection, pulse, framework, int(words["threads"]), Path(words["cache"]) if words["cache"] else None
-    )
+    cache = Path(words["cache"]) if words["cache"] else None
+    return Assignment(connection, pulse, framework, int(words["threads"]), cache, int(words["memory"]))
 
 
 def later(tenant: Tenant, framework: str, mail: socket.socket) -> Iterator[Assignment]:

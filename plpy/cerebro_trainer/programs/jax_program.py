@@ -60,7 +60,7 @@ def start(threads: int, cache: Path | None) -> Framework:
         keras_version=keras.__version__,
         devices=tuple(f"{device.platform.upper()}:{device.id}" for device in jax.devices()),
         threads=threads,
-        make=partial(JaxProgram, code=code),
+        make=lambda spec, room: JaxProgram(spec, code),
         errors=(jax.errors.JaxRuntimeError,),
         memory_errors=(MemoryError,),
         gpus=lambda: tuple(f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"),

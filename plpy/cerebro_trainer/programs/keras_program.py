@@ -39,7 +39,7 @@ class KerasProgram(Program):
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
         self._node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
-        self.whole = keras_model.build(self._node)
+        self.whole = self._built()
         """The network; `model` is what of it is run: what lies behind the cut, if there is one."""
         at = None if spec.cut is None else fronts.cut_at(self.whole, spec.cut)
         self.model = self.whole if at is None else keras_model.guarded(lambda: fronts.rest(self.whole, at))
@@ -55,14 +55,13 @@ class KerasProgram(Program):
         """Those that the optimizer changes, in its order, which is that of the whole network."""
         self.trainable = bool(self.trained)
         self.optimizer: Any = self.model.optimizer
-        self.optimizer.build(self.trained)
+        self._fresh_optimizer = self._slots()
         self.variables: list[Any] = [*self.whole.variables, *self.optimizer.variables]
         """All variables that make up a state, in its order."""
         self._regularizers = [_number(value) for value in spec.split.regularizers]
         attach(self._regularizers, self.whole.variables)
         self._hyperparameters = self._lifted(spec.split.hyperparameters)
         self._set: list[float] = []
-        self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs, self.compiled)
         self.layout = self._layout(framework)
         self._learning_rate = self._position_of_learning_rate()
@@ -70,6 +69,20 @@ class KerasProgram(Program):
         self._renewed: tuple[int, dict[int, Array]] | None = None
         self._explained: tuple[keras.Model, Way] | None = None
         self._fronts: dict[str, Callable[[list[Array]], Array]] = {}
+
+    def _built(self) -> keras.Model:
+        """The network, whose variables are zero."""
+        self.check_size(keras_model.parameters_of(self._node))
+        return keras_model.build(self._node)
+
+    def check_size(self, parameters: int) -> None:
+        """Raises an error where a network of so many parameters is too large; no memory is taken for it yet."""
+        keras_model.check_size(parameters)
+
+    def _slots(self) -> list[Array]:
+        """Make the optimizer's variables; what they are before the first step."""
+        self.optimizer.build(self.trained)
+        return [compact(np.asarray(variable)) for variable in self.optimizer.variables]
 
     def _compile(self, parts: Compiled) -> None:
         optimizer = parts.optimizer
@@ -96,7 +109,7 @@ class KerasProgram(Program):
         steps = self.optimizer.iterations  # where gradients are accumulated, no variable but calculated from one
         return int(self.value(steps) if isinstance(steps, keras.Variable) else steps)
 
-    def read(self) -> list[Array]:
+    def read(self) -> Sequence[Array]:
         return [self.value(variable) for variable in self.variables]
 
     def value(self, variable: Any) -> Array:
@@ -106,7 +119,7 @@ class KerasProgram(Program):
     def assign(self, position: int, value: Array) -> None:
         self.variables[position].assign(value)
 
-    def initial(self, seed: int) -> list[Array]:
+    def initial(self, seed: int) -> Sequence[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
         model = keras_model.build_seeded(self._node, seed)
         return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
@@ -122,7 +135,7 @@ class KerasProgram(Program):
 
     def wipe(self) -> None:
         explained = [] if self._explained is None else self._explained[0].variables
-        for variable in (*self.variables, *self.numbers, *explained):
+        for variable in (*self.resident, *self.numbers, *explained):
             variable.assign(np.zeros_like(self.value(variable)))
         self._set = []
         self.metrics.reset()
@@ -139,6 +152,11 @@ class KerasProgram(Program):
         if self._learning_rate is not None:
             rate = np.asarray(spec.split.hyperparameters["learning_rate"], self.layout.dtypes[self._learning_rate])
             self.assign(self._learning_rate, rate)
+
+    @property
+    def resident(self) -> list[Any]:
+        """The variables of the state that are in memory when nothing is computed."""
+        return self.variables
 
     @property
     def numbers(self) -> list[Any]:
@@ -306,7 +324,7 @@ def _lengthened(rows: Array, more: int) -> Array:
     return np.concatenate([rows, np.zeros((more, *rows.shape[1:]), rows.dtype)])
 
 
-def _compact(values: Array) -> Array:
+def compact(values: Array) -> Array:
     """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
     first = values.reshape(-1)[:1]
     if values.size > 1 and (values == first).all():

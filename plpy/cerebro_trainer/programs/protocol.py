@@ -19,6 +19,7 @@ import numpy.typing as npt
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.state.serialization import Layout
 
@@ -27,6 +28,8 @@ Sums: TypeAlias = list[list[float]]
 
 FALLBACK = "keras_fit"
 """The form for what no other can do: Keras' own training loop."""
+SHARDED = "sharded"
+"""The form of what does not fit into memory: parts of the state lie in a file while others are computed."""
 KEPT_PROGRAMS = 64
 KEPT_BYTES = 2 << 30
 """Of variables, in all programs that are kept for later."""
@@ -85,7 +88,7 @@ class Program(ABC):
         """Optimizer steps taken by the state now held."""
 
     @abstractmethod
-    def read(self) -> list[Array]:
+    def read(self) -> Sequence[Array]:
         """The values of all variables, in the order of `layout`; not to be changed, but they stay what they are."""
 
     @abstractmethod
@@ -98,7 +101,7 @@ class Program(ABC):
             self.assign(position, value)
 
     @abstractmethod
-    def initial(self, seed: int) -> list[Array]:
+    def initial(self, seed: int) -> Sequence[Array]:
         """A fresh state: initial weights under `seed`, and an optimizer that has done no step."""
 
     def renew(self, seed: int) -> None:
@@ -147,6 +150,10 @@ class Program(ABC):
         Of several units that of each row which is the largest. A patch is covered by zeros.
         """
 
+    def parts(self) -> list[dict[str, object]]:
+        """The shards that take turns in memory: `layers`, `state_bytes`, `memory_bytes`; none where all of it fits."""
+        return []
+
     @abstractmethod
     def cuts(self) -> list[dict[str, object]]:
         """Where the network can be cut: `layer`, `shape` of what it gives, `flops` to come there, and a `digest`."""
@@ -175,7 +182,7 @@ class Framework:
     keras_version: str
     devices: tuple[str, ...]
     threads: int
-    make: Callable[[ProgramSpec], Program]
+    make: Callable[[ProgramSpec, Room], Program]
     errors: tuple[type[Exception], ...]
     """Raised by the framework for what a config cannot do."""
     memory_errors: tuple[type[Exception], ...]
@@ -187,15 +194,17 @@ class Framework:
 class Programs:
     """The programs of this process by key; the least recently used go first."""
 
-    def __init__(self, make: Callable[[ProgramSpec], Program]) -> None:
+    def __init__(self, make: Callable[[ProgramSpec, Room], Program]) -> None:
         self._make = make
         self._kept: OrderedDict[str, Program] = OrderedDict()
 
-    def get(self, spec: ProgramSpec) -> Program:
+    def get(self, spec: ProgramSpec, room: Room) -> Program:
         """The program of this spec, made if need be."""
+        if spec.key in self._kept and room.form not in (None, FALLBACK, *self._kept[spec.key].forms):
+            del self._kept[spec.key]
         if spec.key not in self._kept:
             self._make_room(KEPT_PROGRAMS - 1, KEPT_BYTES)
-            self._kept[spec.key] = self._make(spec)
+            self._kept[spec.key] = self._make(spec, room)
         self._kept.move_to_end(spec.key)
         return self._kept[spec.key]
 

@@ -10,6 +10,7 @@ is always left to `graph_loop`.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,8 +27,10 @@ from cerebro_trainer.data.padding import filled
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.event_files import EventFiles
 from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import packed
-from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
+from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Program, Sums
+from cerebro_trainer.programs.tensorboard import Board
 
 
 def start(threads: int, cache: Path | None) -> Framework:
@@ -50,11 +53,29 @@ def start(threads: int, cache: Path | None) -> Framework:
         keras_version=keras.__version__,
         devices=devices,
         threads=threads,
-        make=TensorflowProgram,
+        make=_made,
         errors=(tf.errors.OpError,),
         memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
         gpus=_gpus,
     )
+
+
+def _made(spec: ProgramSpec, room: Room) -> Program:
+    """The program of a spec: in shards where there is no room for all of it at once."""
+    if spec.cut is not None or room.form not in (None, SHARDED):
+        return TensorflowProgram(spec)
+    try:
+        if room.form is None:
+            return TensorflowProgram(spec, room.bytes)
+    except LargeNetwork:
+        pass
+    # Loaded here, because it is built on this module, and few trainers need it.
+    made: Program = importlib.import_module("cerebro_trainer.programs.sharded_program").made(spec, room)
+    return made
+
+
+class LargeNetwork(Exception):
+    """It may not fit into memory."""
 
 
 def _gpus() -> tuple[str, ...]:
@@ -66,29 +87,41 @@ def _gpus() -> tuple[str, ...]:
     return tuple(found)
 
 
+MOST_BYTES_PER_PARAMETER = 24
+"""A float32 weight, its gradient, and more slots than most optimizers have."""
+
+
 class TensorflowProgram(KerasProgram):
     """A program whose loops are TensorFlow graphs."""
 
-    forms = ("graph_loop", "xla_step", "xla_loop")
+    forms: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
     compilation_factor = 5.0
 
-    def __init__(self, spec: ProgramSpec) -> None:
+    def __init__(self, spec: ProgramSpec, room: int | None = None) -> None:
+        """LargeNetwork where it may not fit into so many bytes, before any are taken; None is any number."""
+        self._bytes_left = room
         super().__init__(spec, "tensorflow")
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
         targets = [
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
             for output in self.interface.outputs
         ]
+        self.signature = [*targets, tf.TensorSpec((None,), tf.float32)]
+        """The types of targets, and of weights of rows."""
         number, order = tf.TensorSpec((), tf.int32), tf.TensorSpec((None,), tf.int32)
-        weights = tf.TensorSpec((None,), tf.float32)
         self._train = {
             len(arrays): tf.function(self._train_loop, autograph=False, input_signature=[inputs, arrays, order, number])
-            for arrays in (targets, [*targets, weights])
+            for arrays in (targets, self.signature)
         }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
         self._full_batches: dict[tuple[str, int], Any] = {}
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
+
+    def check_size(self, parameters: int) -> None:
+        if self._bytes_left is not None and parameters * MOST_BYTES_PER_PARAMETER > self._bytes_left:
+            raise LargeNetwork
+        super().check_size(parameters)
 
     def value(self, variable: Any) -> Array:
         # Raw operations, because Keras' way takes five times as long. The array shares the variable's memory, which
@@ -169,7 +202,7 @@ class TensorflowProgram(KerasProgram):
 
         return computed
 
-    def board(self, folder: str) -> EventFiles:
+    def board(self, folder: str) -> Board:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
     def _train_loop(self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any) -> Any:

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -107,7 +108,8 @@ def dump(values: Sequence[Array], layout: Layout, progress: Progress, chunk_byte
     """
     chunk: list[memoryview] = []
     room = chunk_bytes
-    for piece in (memoryview(_header(layout, progress)), *(bytes_of(values[position]) for position in layout.order)):
+    tensors = (bytes_of(values[position]) for position in layout.order)  # one by one: they may come from a file
+    for piece in chain((memoryview(_header(layout, progress)),), tensors):
         while piece:
             chunk.append(piece[:room])
             piece = piece[room:]

@@ -102,15 +102,35 @@ def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
 @pytest.mark.long
 @pytest.mark.parametrize("attempts", [1, 2])
 def test_a_model_that_needs_too_much_memory_fails_alone(bench: Workbench, caller: Workbench, attempts: int) -> None:
+    """With JAX, which has no shards."""
     name = f"unequal_{attempts}"
     bench.configure(name, [compile_text()], model=bench.model(HUGE))
     bench.rows(f"INSERT INTO {name} SELECT 7, model_id, compile_params, fit_params FROM two WHERE mst_key = 1")
     with setting(bench, "trainer_memory_mb", "900"):
-        run = caller.fit("packed", f"fitting_{attempts}", name, 1, workers=1, max_attempts=attempts)
+        run = caller.fit("packed", f"fitting_{attempts}", name, 1, workers=1, max_attempts=attempts, backend="jax")
     configs = bench.rows("SELECT mst_key, status FROM cerebro.config WHERE run_id = %s ORDER BY 1", run)
     assert configs == [(1, "failed"), (7, "completed")]
     assert "limit is 900 MB" in bench.value("SELECT reason FROM cerebro.config WHERE run_id = %s AND mst_key = 1", run)
     assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = 1", run) == attempts
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [("Adam()", "the part from layer huge on alone"), ("Adam(global_clipnorm=1.0)", "Adam needs all of it at once")],
+)
+def test_a_model_that_no_shards_can_train_is_refused(
+    bench: Workbench, caller: Workbench, optimizer: str, said: str
+) -> None:
+    bench.rows("DROP TABLE IF EXISTS undivided, undivided_summary")
+    bench.configure("undivided", [compile_text(optimizer)], model=bench.model(HUGE))
+    with setting(bench, "trainer_memory_mb", "900"), pytest.raises(psycopg2.Error) as caught:
+        caller.fit("packed", "never", "undivided", 1, workers=1)
+    assert said in str(caught.value.diag.message_detail)
+    query = "SELECT count(*), max(error) FROM cerebro.visit WHERE run_id = %s"
+    attempts, error = bench.row(query, bench.newest_run())
+    assert attempts == 1
+    assert "does not fit" in error
 
 
 @pytest.fixture(scope="module")

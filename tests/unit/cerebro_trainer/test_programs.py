@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cerebro_trainer.programs import protocol
+from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.protocol import Programs
 
 
@@ -18,9 +19,10 @@ class Maker:
         self.made: list[str] = []
         self._nbytes = nbytes
 
-    def __call__(self, spec: Any) -> Any:
+    def __call__(self, spec: Any, room: Room) -> Any:
         self.made.append(spec.key)
-        return SimpleNamespace(layout=SimpleNamespace(nbytes=self._nbytes))
+        forms = ("plain",) if room.form is None else (room.form,)
+        return SimpleNamespace(layout=SimpleNamespace(nbytes=self._nbytes), forms=forms)
 
 
 def spec(key: object) -> Any:
@@ -30,7 +32,7 @@ def spec(key: object) -> Any:
 def test_equal_keys_share_a_program() -> None:
     maker = Maker()
     kept = Programs(maker)
-    assert kept.get(spec("a")) is kept.get(spec("a"))
+    assert kept.get(spec("a"), Room()) is kept.get(spec("a"), Room())
     assert maker.made == ["a"]
 
 
@@ -39,7 +41,7 @@ def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None
     maker = Maker()
     kept = Programs(maker)
     for key in "abacab":
-        kept.get(spec(key))
+        kept.get(spec(key), Room())
     assert maker.made == ["a", "b", "c", "b"]
 
 
@@ -47,7 +49,7 @@ def test_large_programs_make_room_earlier() -> None:
     maker = Maker(nbytes=protocol.KEPT_BYTES // 2 + 1)
     kept = Programs(maker)
     for key in "abca":
-        kept.get(spec(key))
+        kept.get(spec(key), Room())
     assert maker.made == ["a", "b", "c", "a"]
 
 
@@ -55,5 +57,14 @@ def test_small_programs_all_stay() -> None:
     maker = Maker(nbytes=1)
     kept = Programs(maker)
     for key in list(range(protocol.KEPT_PROGRAMS)) * 2:
-        kept.get(spec(key))
+        kept.get(spec(key), Room())
     assert len(maker.made) == protocol.KEPT_PROGRAMS
+
+
+def test_a_program_without_the_form_that_is_asked_for_is_made_again() -> None:
+    maker = Maker()
+    kept = Programs(maker)
+    plain = kept.get(spec("a"), Room())
+    sharded = kept.get(spec("a"), Room(form="sharded"))
+    assert sharded is not plain
+    assert kept.get(spec("a"), Room()) is kept.get(spec("a"), Room(form="sharded")) is sharded

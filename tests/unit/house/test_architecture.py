@@ -66,7 +66,11 @@ IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
     "jax": {"cerebro_trainer.programs.jax_code", "cerebro_trainer.programs.jax_program"},
-    "tensorflow": {"cerebro_trainer.programs.tensorflow_program", "cerebro_trainer.programs.event_files"},
+    "tensorflow": {
+        "cerebro_trainer.programs.tensorflow_program",
+        "cerebro_trainer.programs.event_files",
+        "cerebro_trainer.programs.piece_code",
+    },
     "PIL": {"cerebro_trainer.data.images"},
     "optuna": {"cerebro_trainer.commands.suggestions", "cerebro_db.dashboard.optuna"},
     "plpy": set(),

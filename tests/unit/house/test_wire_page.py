@@ -185,8 +185,8 @@ class Board:
 
 
 FRAMEWORK = Framework(
-    name="still", version="1", keras_version="3", devices=("CPU:0",), threads=1, make=Still, errors=(),
-    memory_errors=(MemoryError,), gpus=lambda: ("GPU 0",),
+    name="still", version="1", keras_version="3", devices=("CPU:0",), threads=1, errors=(),
+    make=lambda spec, room: Still(spec), memory_errors=(MemoryError,), gpus=lambda: ("GPU 0",),
 )  # fmt: skip
 
 
@@ -475,7 +475,7 @@ def test_a_trainer_looks_at_the_fields_of_the_page() -> None:
     asked = {name: named - {"do"} for name, named in seen.items()}
     inside = {name: set(described) for name, described in {**REQUESTS, **OBJECTS}.items() if name in asked}
     assert asked == inside
-    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics"}, "those of answers"
+    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics", "shard"}, "those of answers"
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)

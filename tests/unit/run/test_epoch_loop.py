@@ -248,7 +248,7 @@ class Unreliable:
             ):
                 break
             trained = {"rows": 2, "seconds": 1.0, "timings": {"f": {**TIMING}}, "fallback": "it cannot be traced"}
-            trained |= {"state_bytes": STATE_BYTES}
+            trained |= {"state_bytes": STATE_BYTES, "shards": []}
             results.append({**trained, "warnings": ()} if isinstance(visit, TrainVisit) else self._metrics(visit))
         self.unstored[worker.number] = Trained(made[: len(results)], results)
         self.longest = max(self.longest, len(self.unstored[worker.number].trained))

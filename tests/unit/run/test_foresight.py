@@ -36,6 +36,12 @@ ROW = st.one_of(st.none(), st.floats(1e-6, 1.0))
 COMPILED: list[dict[int, tuple[str, ...]]] = [{}, {0: ("a/8",)}, {0: ("a/8",), 1: ("a/8", "b/8")}]
 
 
+SHARDS = (
+    {"layers": ["first", "middle", "third"], "state_bytes": 3 * 10**6, "memory_bytes": 7 * 10**6},
+    {"layers": ["out"], "state_bytes": 10**6, "memory_bytes": 2 * 10**6},
+)
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> RunPlan:
     """A plan over two programs, of one of which it may be unknown how long it takes."""
@@ -51,7 +57,15 @@ def plans(draw: st.DrawFn) -> RunPlan:
     )
     programs = tuple(
         Program(
-            name, keys, "jax", 8, UNKNOWN, draw(ROW), compile=draw(SECONDS), state_bytes=draw(st.integers(0, 10**9))
+            name,
+            keys,
+            "jax",
+            8,
+            UNKNOWN,
+            draw(ROW),
+            compile=draw(SECONDS),
+            state_bytes=draw(st.integers(0, 10**9)),
+            shards=draw(st.sampled_from([(), SHARDS])),
         )
         for name, keys in (("a/8", (1,)), ("b/8", tuple(range(2, configs + 1))))
     )
@@ -101,6 +115,11 @@ def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
         *["Program"] * 2,
     ]
     assert sum(line.startswith("  ->  ") for line in lines) == len(whole["Plan"]["Plans"])
+    for node, program in zip(whole["Plan"]["Plans"][2:], plan.programs, strict=True):
+        shards = node.get("Plans", [])
+        assert [shard["Layers"] for shard in shards] == ["first to third", "out"][: len(program.shards)]
+        assert [shard["Memory"] for shard in shards] == [shard["memory_bytes"] for shard in program.shards]
+    assert sum("->  Shard" in line for line in lines) == sum(len(program.shards) for program in plan.programs)
     assert whole["Plan"]["Compared"][0]["seconds"] == plan.chosen.seconds
 
 

@@ -18,7 +18,7 @@ from cerebro_plpy.run.tasks import Storing, Visiting
 from cerebro_plpy.run.timings import Timings
 
 STATE_BYTES = 1 << 20
-RESULT: Mapping[str, Any] = {"timings": {}, "fallback": None, "warnings": (), "state_bytes": STATE_BYTES}
+RESULT: Mapping[str, Any] = {"timings": {}, "fallback": None, "warnings": (), "state_bytes": STATE_BYTES, "shards": []}
 SECONDS = st.floats(0.0, 100.0)
 
 
@@ -36,7 +36,14 @@ def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int 
     worker: Any = SimpleNamespace(number=0)
     for around, visits in jobs:
         results: list[dict[str, Any]] = [
-            {"seconds": seconds, "timings": {}, "fallback": None, "warnings": (), "state_bytes": STATE_BYTES}
+            {
+                "seconds": seconds,
+                "timings": {},
+                "fallback": None,
+                "warnings": (),
+                "state_bytes": STATE_BYTES,
+                "shards": [],
+            }
             for seconds in visits
         ]
         tour = tuple(Visit(1, 1, segment, "train") for segment in range(len(visits)))
