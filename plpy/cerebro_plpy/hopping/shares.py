@@ -2,7 +2,8 @@
 
 Each run computes this by itself, from what all can read, and comes to the same; nobody has to be asked. Places go one
 by one to the role that has the fewest, and among those with as many to the one that has used the least lately, so that
-roles take turns where there are fewer places than roles. Within a role whoever came first is served first.
+roles take turns where there are fewer places than roles. Within a role whoever came first is served first; who needs
+more than the limits allow anybody waits for other limits, and holds up nobody.
 """
 
 from __future__ import annotations
@@ -86,15 +87,17 @@ class _Division:
     """One division of the places, while it is made."""
 
     def __init__(self, entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> None:
-        self._entries, self._roles = entries, roles
+        self._entries, self._roles, self._server = entries, roles, server
         self._all, self._parts = _Part(server), {role: _Part(roles[role].limit) for role in roles}
         self._queues: dict[int, list[int]] = {role: [] for role in roles}
         self._held = dict.fromkeys(roles, 0)
         self._taken = [0] * len(entries)
         for index, entry in enumerate(entries):
-            self._queues[entry.role].append(index)
-            self._held[entry.role] += entry.held
-            if entry.steady and entry.held:
+            keeps = entry.steady and entry.held
+            if keeps or self._possible(entry):
+                self._queues[entry.role].append(index)
+                self._held[entry.role] += entry.held
+            if keeps:
                 self._take(Step(index, entry.held, entry.configs))
 
     def made(self) -> list[int]:
@@ -109,6 +112,11 @@ class _Division:
             else:
                 break  # not one more place is left
         return self._taken
+
+    def _possible(self, entry: Entry) -> bool:
+        """Whether it could work if it were alone."""
+        step = Step(0, entry.least, entry.configs)
+        return all(_Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit))
 
     def _take(self, step: Step) -> None:
         self._taken[step.entry] += step.places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role, shares
@@ -33,6 +33,11 @@ def within(limit: Limit, found: list[Entry], taken: list[int]) -> bool:
     return (limit.trainers is None or sum(taken) <= limit.trainers) and (
         limit.configs is None or configs <= limit.configs
     )
+
+
+def possible(entry: Entry, limit: Limit) -> bool:
+    """Whether it could work if it were alone."""
+    return within(limit, [entry], [entry.least])
 
 
 @given(entries, standings, limits)
@@ -67,8 +72,12 @@ def test_within_a_role_who_came_first_is_served_first(
     found: list[Entry], roles: dict[int, Role], server: Limit
 ) -> None:
     taken = shares(found, roles, server)
-    for number in roles:
-        own = [(entry, places) for entry, places in zip(found, taken, strict=True) if entry.role == number]
+    for number, role in roles.items():
+        own = [
+            (entry, places)
+            for entry, places in zip(found, taken, strict=True)
+            if entry.role == number and possible(entry, role.limit) and possible(entry, server)
+        ]
         waits = [not places for _, places in own]
         assert waits == sorted(waits), "nobody is passed by one that came later"
 
@@ -80,6 +89,18 @@ def test_who_cannot_give_places_back_keeps_them(found: list[Entry], roles: dict[
     assert all(not entry.held or places == entry.held for entry, places in zip(steady, taken, strict=True))
 
 
+@given(entries, standings, limits)
+def test_who_could_not_even_work_alone_is_not_waited_for(
+    found: list[Entry], roles: dict[int, Role], server: Limit
+) -> None:
+    """Such a run is one of before a limit was lowered."""
+    able = [possible(entry, roles[entry.role].limit) and possible(entry, server) for entry in found]
+    taken = shares(found, roles, server)
+    others = shares([entry for entry, works in zip(found, able, strict=True) if works], roles, server)
+    assert taken == [others.pop(0) if works else 0 for works in able]
+
+
+@example([Entry(0, 1, 1, 1), Entry(0, 1, 1, 1), Entry(1, 2, 2, 1, 2)], {0: Role(), 1: Role()}, Limit(1))
 @given(entries, standings, limits)
 def test_what_was_divided_stays_as_it_is(found: list[Entry], roles: dict[int, Role], server: Limit) -> None:
     """Who has a place is preferred to who is in no other way better off."""
