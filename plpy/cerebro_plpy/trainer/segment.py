@@ -116,9 +116,10 @@ def trainer(gd: Globals, *, sealed: bool = False) -> Link:
     turns.take(gd)
     link.greet()
     chunks, of_sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
-    state = b"".join(chunks or ())
-    for begin in range(0, len(state), FRAME_BYTES):
-        link.send(wire.request("state", sealed=of_sealed), state[begin : begin + FRAME_BYTES])
+    if chunks:
+        state = b"".join(chunks)
+        for begin in range(0, max(1, len(state)), FRAME_BYTES):
+            link.send(wire.request("state", sealed=of_sealed), state[begin : begin + FRAME_BYTES])
     return link
 
 
