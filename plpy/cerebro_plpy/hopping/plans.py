@@ -239,7 +239,8 @@ def priced(settled: Settled, programs: Sequence[Program], strategy: Strategy) ->
 
 def spent(plan: RunPlan, found: Outcome, tables: int) -> Spent:
     """What a run is expected to use that has so many state tables for each config, all as large as they become."""
-    seconds = sum(found.work.values()) + plan.chosen.workers * plan.storing
+    # The work of a long run is told by its first epochs, and may come to more than its workers have.
+    seconds = (1 - found.idle) * found.seconds * len(found.work) + plan.chosen.workers * plan.storing
     sizes = sum((program.state_bytes or 0) * len(program.configs) for program in plan.programs)
     return Spent(seconds * plan.chosen.threads, seconds * bool(plan.data.gpus), tables * sizes * found.seconds)
 
