@@ -52,7 +52,7 @@ from cerebro_plpy.platform.protocol import (
 )
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field, replace
-from cerebro_plpy.run import costs
+from cerebro_plpy.run import costs, training
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import Act, DecisionRow, Joined, Origin, RunLog
@@ -152,6 +152,7 @@ class Unreliable:
     measured: bool = False
     interruptions: int = 0
     evaluated: list[tuple[int, int, int]] = field(default_factory=list)
+    logged: dict[tuple[int, int], list[Evaluation]] = field(default_factory=dict)  # with a tour, by config and epoch
     attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     free: Counter[tuple[Any, ...]] = field(default_factory=Counter)  # of those, what nobody is charged with
     visits: Counter[int] = field(default_factory=Counter)
@@ -301,6 +302,8 @@ class Unreliable:
                 self.evaluated += [(key, visit.epoch, segment) for segment in visit.segments]
                 self.made[key, visit.epoch] = made
                 assert visit.candidate or trained.best is None
+        for visit, result in trained.evaluated:
+            self.logged[key, visit.epoch] = training.evaluations(key, visit.epoch, result["metrics"], 0.0)
         if best := trained.best:
             assert best.epoch in [visit.epoch for visit, _ in trained.evaluated]
             self.best[key] = Kept(best.epoch, best.kept)
@@ -345,7 +348,10 @@ class Unreliable:
         return [(v.mst_key, v.epoch, v.segment_id) for visits in self.done.values() for v, _ in visits]
 
     def interrupt(self, evaluations: Sequence[Evaluation]) -> dict[int, Past]:
-        """What a log would know now; nobody works any more."""
+        """What a log would know now, also of what was stored and no loop has heard of; nobody works any more."""
+        heard = {(evaluation.mst_key, evaluation.epoch) for evaluation in evaluations}
+        unheard = [each for where in sorted(self.logged.keys() - heard) for each in self.logged[where]]
+        evaluations = [*evaluations, *unheard]
         self.places, self.ahead, self.measured = {"configs": set(), "workers": set()}, math.inf, False
         self.unstored, self.begun = {}, {}
         self.interruptions += 1
