@@ -89,7 +89,7 @@ def test_no_two_draw_the_same_numbers(opened: Opened) -> None:
         "  pulse = os.pipe()\n"
         "  fds = [socket.socketpair()[0].detach(), *pulse, os.dup(1)]\n"
         "  nursery = forks.Nursery(socket.socket(socket.AF_UNIX), 'none')\n"
-        "  tenant = Tenant(dict(parent=1, home=home, threads=1, cache=None, key=None), fds)\n"
+        "  tenant = Tenant(dict(parent=1, home=home, threads=1, cache=None, memory=0, key=None), fds)\n"
         "  os.waitpid(nursery._forked(tenant).pid, 0)\n"
     )
     told = subprocess.run([sys.executable, "-c", code, "/tmp", "/"], check=True, capture_output=True, text=True).stdout
