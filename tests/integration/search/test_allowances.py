@@ -90,9 +90,9 @@ def test_states_are_paid_for_as_well(bench: Workbench) -> None:
 
 
 def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
-    limit = 3.0
+    limit = 8.0  # more than what starting and the first visit take
     asked = {**GRID, "search_params": json.dumps({"max_cpu": limit})}
-    with closing(bench.another()) as other, other.fitting("packed", "cut", "three", 100, **asked) as fitted:
+    with closing(bench.another()) as other, other.fitting("packed", "cut", "three", 600, **asked) as fitted:
         newest = "run_id = (SELECT max(run_id) FROM cerebro.run WHERE status = 'running')"
         made = f"SELECT run_id FROM cerebro.visit WHERE status = 'completed' AND {newest}"
         run = eventually(lambda: bench.rows(made))[0][0]
@@ -102,7 +102,7 @@ def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
     before = bench.row(SPENT, run)[0]
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.rows(LATE, run, limit) == [] and before < limit <= bench.row(SPENT, run)[0]
-    bench.fit("packed", "cut_again", "three", 100, schedule="replay", replay_run=run)
+    bench.fit("packed", "cut_again", "three", 600, schedule="replay", replay_run=run)
     assert weights(bench, "cut_again") == weights(bench, "cut") != {}
 
 
