@@ -27,17 +27,19 @@ VISITS = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s 
 def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
-    bench.configure("slow", rates, ["batch_size=1,epochs=4"], bench.model(NOISY))
+    model = bench.model(NOISY)
+    bench.configure("slow", rates, ["batch_size=1,epochs=2"], model)
+    bench.configure("slower", rates, ["batch_size=1,epochs=24"], model)
 
 
 @contextmanager
 def live(
-    bench: Workbench, person: Workbench, output: str, epochs: int = EPOCHS, **named: object
+    bench: Workbench, person: Workbench, output: str, configs: str = "slow", **named: object
 ) -> Iterator[tuple[int, Future[int]]]:
     """A run of three configurations that has begun to train."""
     before = person.newest_run()
     named = {"metrics_compute_frequency": 1, "workers": 1, **named}
-    with bench.fitting("packed", output, "slow", epochs, **named) as fitted:
+    with bench.fitting("packed", output, configs, EPOCHS, **named) as fitted:
         eventually(lambda: person.newest_run() > before)
         run = person.newest_run()
         begun = "SELECT count(DISTINCT mst_key) = 3 FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
@@ -264,7 +266,7 @@ def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench
     origin = "SELECT source, cloned_from, warm_started_from, status, epochs FROM cerebro.config WHERE run_id = %s"
     assert bench.row(f"{origin} AND mst_key = 4", run) == ("clone", 2, 2 if warm else None, "completed", EPOCHS)
     compiled, fitting = bench.row(f"SELECT compile_params, fit_params FROM {output}_info WHERE mst_key = 4")
-    assert "SGD(learning_rate=0.005)" in compiled and "batch_size=2" in fitting and "epochs=4" in fitting
+    assert "SGD(learning_rate=0.005)" in compiled and "batch_size=2" in fitting and "epochs=2" in fitting
     decided = "SELECT mst_key, action FROM cerebro.decision WHERE run_id = %s AND act_id = %s"
     assert bench.rows(decided, run, act) == [(4, "start")]
     assert bench.value(f"SELECT count(model_weights) FROM {output}") == 4
@@ -283,7 +285,7 @@ def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench
 
 def test_configurations_of_a_table_join_a_search(bench: Workbench, person: Workbench) -> None:
     more = [compile_text("SGD(learning_rate=0.04)"), compile_text("SGD(learning_rate=0.05)")]
-    bench.configure("more", more, ["batch_size=1,epochs=4"], bench.value("SELECT min(model_id) FROM slow"))
+    bench.configure("more", more, ["batch_size=1,epochs=2"], bench.value("SELECT min(model_id) FROM slow"))
     with live(bench, person, "grown", search="asha", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
         done(person, "add_configs(%s, selection_table => 'more')", run)
@@ -309,7 +311,7 @@ def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> 
     assert [row[:3] for row in found] == [(key, "act", None if key < 6 else 2) for key in range(4, 10)]
     assert all("RMSprop(lr=" in compiled and fitting == "batch_size=2" for *_, compiled, fitting in found[:2])
     texts = {(compiled.split("'")[1], fitting) for *_, compiled, fitting in found[2:]}
-    fits = [f"batch_size={size},epochs=4" for size in (1, 2)]
+    fits = [f"batch_size={size},epochs=2" for size in (1, 2)]
     assert texts == {(f"SGD(lr={rate})", fit) for rate in (0.021, 0.022) for fit in fits}
     assert bench.value("SELECT change -> 'configs' -> 0 ->> 'fit_params' FROM cerebro.act WHERE act_id = %s", act)
     check_replay(bench, run, "spaced", keys=9)
@@ -359,9 +361,8 @@ def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> Non
 
 
 def test_who_is_stopped_early_holds_up_no_message(bench: Workbench, person: Workbench) -> None:
-    """With more visits than a worker makes together, for without evaluations nothing ends a tour but its time."""
-    epochs = 80
-    with live(bench, person, "told", epochs, metrics_compute_frequency=None) as (run, fitted):
+    """Its visits take long, so that not all are made in one tour, which without evaluations time alone ends."""
+    with live(bench, person, "told", "slower", metrics_compute_frequency=None) as (run, fitted):
         notices: Any = deque()
         bench.connection.notices = notices  # of a list psycopg2 leaves the last fifty
         for key in (2, 3):
@@ -369,5 +370,5 @@ def test_who_is_stopped_early_holds_up_no_message(bench: Workbench, person: Work
         fitted.result()
     said = "\n".join(bench.messages())
     stopped = f"stopped by {bench.value('SELECT current_user')}"
-    assert f"Training set after iteration {epochs}:" in said and stopped in said
+    assert f"Training set after iteration {EPOCHS}:" in said and stopped in said
     assert bench.value("SELECT count(model_weights) FROM told") == len(RATES)

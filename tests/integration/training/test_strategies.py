@@ -136,7 +136,7 @@ def test_averaging_is_what_the_single_model_learns(bench: Workbench, tables: int
 
 
 def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int) -> None:
-    bench.configure("slower", [ADAM, compile_text()], ["batch_size=2,epochs=32"], tables)
+    bench.configure("slower", [ADAM, compile_text()], ["batch_size=2,epochs=8"], tables)
     for compiled in (ADAM, compile_text()):
         remember(bench, compiled, 2, width(WORKERS), fastest("graph_loop"))
     whole = bench.fit("thirds", "in_one", "slower", LONG, seed=5, strategy="average")
