@@ -77,7 +77,7 @@ class Choice:
             return Reach(1)
         if progress.kind == "evaluate":
             return Reach(len(progress.waiting))
-        left = self._budget.visits_left(training), self._until_copied(training)
+        left = self._budget.visits_left(training), self._until_copied(training), training.before_tried()
         visits, evaluations = self._measurements.together(training)
         return Reach(min(visits, *left), min(evaluations, self._evaluations(training)))
 

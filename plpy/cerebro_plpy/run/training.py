@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any, NamedTuple
@@ -204,6 +205,12 @@ class ConfigTraining:
             steps = [Visit(progress.epoch, progress.mst_key, segment, "evaluate") for segment in progress.waiting]
             return self.config.fit.callbacks.board is not None or any(step in self.attempts for step in steps)
         return progress.kind == "average" or progress.averaging or self.visits + self.unstored + 1 in self.attempts
+
+    def before_tried(self) -> int:
+        """How many of its next visits come before one that was tried, too: begun from a state that was never stored."""
+        following = self.visits + self.unstored + 1
+        tried = (step - following for step in self.attempts if isinstance(step, int) and step > following)
+        return min(tried, default=sys.maxsize)
 
     @property
     def evaluation_tried(self) -> bool:
