@@ -23,6 +23,8 @@ from trainer_programs import (
     weights,
 )
 
+from cerebro_trainer.programs.forms import HOPELESS
+
 SIZES = (150, 8, 6)
 """Rows of buffers: batches of 8 fill a block of JAX, there are smaller last ones, and a buffer of no full batch."""
 
@@ -76,8 +78,10 @@ def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer, framework: s
     trainer.load("d", buffers(130, 65))
     chosen = program(NOISY, "RMSprop")
     result, state = trainer.train(chosen, NEW, forms=ahead(10**9))
-    assert set(result["timings"]) == set(FORMS[framework])
-    assert all(timing["seconds_per_row"] > 0 for timing in result["timings"].values())
+    seconds = [result["timings"][form]["seconds_per_row"] for form in FORMS[framework] if form in result["timings"]]
+    assert len(seconds) > 1 and min(seconds) > 0
+    last_is_hopeless = seconds[-1] > HOPELESS * min(seconds)
+    assert last_is_hopeless or len(seconds) == len(FORMS[framework])
     assert content(trainer.train(chosen, NEW, forms=use(result["form"]))[1]) == content(state)
     again, state_again = trainer.train(chosen, NEW, forms=ahead(10**9))
     assert (again["timings"], again["form"]) == ({}, result["form"])

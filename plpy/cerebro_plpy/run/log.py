@@ -344,7 +344,7 @@ class RunLog:
         self._control.run("; ".join([sql("run.mark_dropped"), sql("run.remove_dropped")]), (self.run_id, self.run_id))
 
     def stop(self, status: str, error: str, cost: Cost) -> None:
-        """The run ended early, and has cost that since the last time; nothing in its log looks as if it went on."""
+        """The run ended early, at that cost since the last time: in its log nothing goes on, its places are free."""
         run, parts = self.run_id, ("stop_configs", "abandon_visits", "abandon_evaluations", "spent", "end")
-        text = "; ".join(sql(f"run.{name}") for name in parts)
-        self._control.run(text, (run, error, run, error, run, *cost, run, status, error, run))
+        text = "; ".join([*(sql(f"run.{name}") for name in parts), sql("queue.take")])
+        self._control.run(text, (run, error, run, error, run, *cost, run, status, error, run, run, 0))

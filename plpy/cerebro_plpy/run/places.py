@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, ConfigurationLimit
+from cerebro_plpy.errors import ConfigurationLimit
 from cerebro_plpy.hopping.shares import Entry, Limit, Role, shares
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
@@ -144,14 +144,14 @@ def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) 
 
 @contextmanager
 def queued(db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> Iterator[Places]:
-    """The places of a run, at least as many as it can work with, when it is its turn; it gives them back at the end."""
+    """The places of a run, at least as many as it can work with, when it is its turn; it gives them back at the end.
+
+    Where it ends early it does so when it says why, and else they are gone with its control session.
+    """
     places = Places(db, workplace, log, wish)
-    try:
-        places.wait()
-        yield places
-    finally:
-        with suppress(CerebroError):  # where that session is lost the run is over, too
-            places.take(0)
+    places.wait()
+    yield places
+    places.take(0)
 
 
 def waits_of(position: int | None) -> int:

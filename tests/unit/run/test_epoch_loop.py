@@ -341,7 +341,7 @@ class Unreliable:
         assert evaluated >= self.evaluations & {visit.epoch for visit in tour if visit.epoch != tour[-1].epoch}
         assert len({visit.state_table for visit in tour if isinstance(visit, TrainVisit)}) == 1
         assert len(tour) == 1 or tour[0].attempt == 1
-        assert not any(task in self.attempts for visit in tour[1:] for task in tasks_of(visit)), "who was tried is alone"
+        assert not any(task in self.attempts for visit in tour[1:] for task in tasks_of(visit)), "tried ones are alone"
 
     @property
     def trained(self) -> list[tuple[int, int, int]]:
