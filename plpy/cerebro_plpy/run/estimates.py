@@ -173,7 +173,7 @@ def visit_rows(request: FitRequest, config: Config) -> int:
 
 def data_of(request: FitRequest, room: int) -> Data:
     """Sizes of what is trained on, where each trainer has this room for rows."""
-    rows = request.source.rows + (request.validation.rows if request.validation else 0)
+    rows = sum(table.rows for table in request.row_tables)
     return Data(request.source.rows, rows, request.decoded_bytes, room, request.gpus)
 
 

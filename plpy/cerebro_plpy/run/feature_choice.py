@@ -163,9 +163,8 @@ def side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
 
 def means_of(request: FitRequest) -> Means:
     """The rows of a run, and what features of them may take."""
-    tables = [table for table in (request.source, request.validation) if table]
-    budget, rows = request.spec.arguments.feature_budget, sum(table.rows for table in tables)
-    decoded = sum(table.decoded_bytes for table in tables)
+    budget, rows = request.spec.arguments.feature_budget, sum(table.rows for table in request.row_tables)
+    decoded = sum(table.decoded_bytes for table in request.row_tables)
     if budget is None:
         return Means(rows, decoded // rows, decoded)
     return Means(rows, decoded // rows, budget * MEGABYTE, overhead=0)  # who names one says that it is worth a moment
@@ -173,8 +172,7 @@ def means_of(request: FitRequest) -> Means:
 
 def _chosen(request: FitRequest, found: Sequence[Candidate], kept: frozenset[str]) -> dict[int, Cut]:
     """The cuts that the run takes least with."""
-    tables = [table for table in (request.source, request.validation) if table]
-    most = LARGEST_VALUE // max(table.buffer_size for table in tables)
+    most = LARGEST_VALUE // max(table.buffer_size for table in request.row_tables)
     evaluations = len(request.spec.evaluate_epochs)
     wishes = [
         Wish(each.config.mst_key, cuts, request.spec.epochs * each.config.fit.passes + evaluations)

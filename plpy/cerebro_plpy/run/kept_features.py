@@ -69,8 +69,7 @@ class Memory:
         """Whether all that a layer gives for a configuration's rows is there."""
         if not self._settings.kept_features_mb or not self._kept:
             return False
-        sides = (self._request.source, self._request.validation)
-        prints = [self.print(candidate, cut, table) for table in sides if table]
+        prints = [self.print(candidate, cut, table) for table in self._request.row_tables]
         return all(each is not None and each.fingerprint in self._kept for each in prints)
 
     def print(self, candidate: Candidate, cut: Cut, table: PackedTable) -> Print | None:

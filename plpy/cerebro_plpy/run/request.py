@@ -224,6 +224,11 @@ class FitRequest:
         return (self.source, self.validation) if features is None else (features.source, features.validation)
 
     @property
+    def row_tables(self) -> tuple[PackedTable, ...]:
+        """Those of the rows themselves, whatever is stored of them: to train on, and to validate on if there is one."""
+        return (self.source, self.validation) if self.validation else (self.source,)
+
+    @property
     def tables(self) -> tuple[PackedTable, ...]:
         """All that its configurations see, and those that may join."""
         pairs = [(self.source, self.validation)] if len(self.features) < len(self.configs) or self.search else []
