@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cerebro_db
@@ -15,11 +17,12 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
 
 
 @given(user=WORDS, password=WORDS, database=st.text("abcxyz_09", min_size=1))
+@example(user="ann", password="%00", database="flowers")
 def test_parts_of_a_url_survive(user: str, password: str, database: str) -> None:
-    written = sa.URL.create("postgresql", user, password, "db.example", 5433, database)
-    read = sqlalchemy_url(written.render_as_string(hide_password=False))
-    assert read.drivername == "postgresql+psycopg2"
-    assert read.set(drivername="postgresql") == written
+    """Written as a person must write them: SQLAlchemy 2.0.0 itself leaves percent signs of a password as they are."""
+    who = ":".join(quote(part, safe="") for part in (user, password))
+    read = sqlalchemy_url(f"postgresql://{who}@db.example:5433/{database}")
+    assert read == sa.URL.create("postgresql+psycopg2", user, password, "db.example", 5433, database)
 
 
 @pytest.mark.parametrize(
