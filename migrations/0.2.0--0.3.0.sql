@@ -146,6 +146,15 @@ COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
 COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
 COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
 
+-- Written by functions of the extension alone: who removes a run has used its time all the same.
+CREATE TABLE cerebro.dropped_time (
+    owner   name NOT NULL,
+    seconds double precision NOT NULL,
+    time    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE cerebro.dropped_time IS 'Internal: processor seconds that runs had used within 24 hours when they were removed; it counts for 24 hours more';
+ALTER TABLE cerebro.dropped_time ENABLE ROW LEVEL SECURITY;
+
 CREATE TABLE cerebro.decision_log (
     run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
     decision_no integer NOT NULL,

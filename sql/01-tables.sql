@@ -79,6 +79,14 @@ COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
 COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
 COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
 
+-- Written by functions of the extension alone: who removes a run has used its time all the same.
+CREATE TABLE cerebro.dropped_time (
+    owner   name NOT NULL,
+    seconds double precision NOT NULL,
+    time    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE cerebro.dropped_time IS 'Internal: processor seconds that runs had used within 24 hours when they were removed; it counts for 24 hours more';
+
 CREATE TABLE cerebro.config_log (
     run_id         bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
     mst_key        integer NOT NULL,
@@ -378,6 +386,7 @@ COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those 
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.dropped_time ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.config_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;

@@ -29,14 +29,18 @@ CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cereb
 
 -- What limits the processor time of a day: to count it otherwise, change this view.
 CREATE OR REPLACE VIEW cerebro.processor_time AS
-SELECT r.owner, sum(u.seconds) AS seconds
-FROM (SELECT v.run_id, v.trainer_seconds + v.backend_seconds AS seconds FROM cerebro.visit v WHERE v.ended_at > clock_timestamp() - interval '24 hours'
-      UNION ALL
-      SELECT e.run_id, e.trainer_seconds + e.backend_seconds FROM cerebro.evaluation e WHERE e.ended_at > clock_timestamp() - interval '24 hours'
-      UNION ALL
-      SELECT l.run_id, l.trainer_seconds + l.backend_seconds FROM cerebro.run_log l WHERE l.ended_at > clock_timestamp() - interval '24 hours') u
-JOIN cerebro.run_log r USING (run_id) GROUP BY r.owner;
-COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, of what ended within 24 hours, by role';
+SELECT r.owner, u.run_id, u.seconds
+FROM (SELECT t.run_id, sum(t.seconds) AS seconds
+      FROM (SELECT v.run_id, v.trainer_seconds + v.backend_seconds AS seconds FROM cerebro.visit v WHERE v.ended_at > clock_timestamp() - interval '24 hours'
+            UNION ALL
+            SELECT e.run_id, e.trainer_seconds + e.backend_seconds FROM cerebro.evaluation e WHERE e.ended_at > clock_timestamp() - interval '24 hours'
+            UNION ALL
+            SELECT l.run_id, l.trainer_seconds + l.backend_seconds FROM cerebro.run_log l WHERE l.ended_at > clock_timestamp() - interval '24 hours') t
+      GROUP BY t.run_id) u
+JOIN cerebro.run_log r USING (run_id)
+UNION ALL
+SELECT d.owner, NULL, d.seconds FROM cerebro.dropped_time d WHERE d.time > clock_timestamp() - interval '24 hours';
+COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, of what ended within 24 hours, by run; those of runs that were removed count until 24 hours after that';
 
 CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
 LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
@@ -63,8 +67,9 @@ WITH alive AS (
     LEFT JOIN used u ON u.owner = o.owner
     LEFT JOIN cerebro.quota q ON q.role = o.owner
     LEFT JOIN cerebro.quota s ON s.role IS NULL
-    LEFT JOIN (SELECT c.owner, c.seconds FROM cerebro.processor_time c
-               WHERE EXISTS (SELECT FROM cerebro.quota n WHERE n.cpu_a_day IS NOT NULL AND n.role IS NOT NULL)) p ON p.owner = o.owner
+    LEFT JOIN (SELECT c.owner, sum(c.seconds) AS seconds FROM cerebro.processor_time c
+               WHERE EXISTS (SELECT FROM cerebro.quota n WHERE n.cpu_a_day IS NOT NULL AND n.role IS NOT NULL)
+               GROUP BY c.owner) p ON p.owner = o.owner
     LEFT JOIN (SELECT sum(c.seconds) AS seconds FROM cerebro.processor_time c
                WHERE EXISTS (SELECT FROM cerebro.quota n WHERE n.cpu_a_day IS NOT NULL AND n.role IS NULL)) t ON true
 ), numbered AS (

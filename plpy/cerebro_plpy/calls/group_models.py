@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from cerebro_plpy.calls.held_back import margin_of, predictions
-from cerebro_plpy.calls.run_results import has_value, network_of, ranked, states_of
+from cerebro_plpy.calls.run_results import best_by_group, has_value, network_of, states_of
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
@@ -24,13 +24,9 @@ def best_of_groups(db: Database, workplace: Workplace, run: LoggedRun, source: R
     assert train is not None
     if not train.groups:
         return []
-    states, found = states_of(db, run), list[OfGroup]()
-    for value, place in train.groups.items():
-        best = ranked(workplace, run, states, 1, value)
-        found += [OfGroup(result, place.rows) for result in best]
-    trained = {each.result.mst_key for each in found}
-    missing = sorted(value for value, place in train.groups.items() if not trained.intersection(place.mst_keys))
-    if missing:
+    best = best_by_group(workplace, run, states_of(db, run))
+    found = [OfGroup(best[value], place.rows) for value, place in train.groups.items() if value in best]
+    if missing := sorted(train.groups.keys() - best.keys()):
         db.notice(f"the budget was over before groups {', '.join(missing)} had a model: that of all rows predicts them")
     return list(_measured(db, workplace, run, source, (found, ends)))
 

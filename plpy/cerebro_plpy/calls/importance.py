@@ -38,7 +38,7 @@ MODULE = "importance"
 MOST_ROWS, REPEATS = 5000, 5
 MOST_NUMBERS = 1 << 24
 """Of all rows, which are all on their way at once."""
-LEAST_ROWS, MOST_CELLS = 250, 250_000
+LEAST_ROWS, MOST_CELLS = 250, 20_000
 """Of the rows that a run has held back: fewer where there are many columns, whatever the machine."""
 FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 """For versions that were compared by what is no metric here."""

@@ -34,12 +34,16 @@ def states_of(db: Database, run: LoggedRun) -> dict[int, StoredState]:
     return {row["mst_key"]: state for row in rows if (state := outputs.state_of(row))}
 
 
-def ranked(
-    workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState], most: int, group: str | None = None
-) -> list[Result]:
-    """So many of the best configurations of a run that have a state, of those over all rows or over a group."""
-    rows = workplace.control.run(sql("version.best"), (run.run_id, list(states), group, most))
+def ranked(workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState], most: int) -> list[Result]:
+    """So many of the best configurations of a run that have a state, of those over all rows."""
+    rows = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
     return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in rows]
+
+
+def best_by_group(workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState]) -> dict[str, Result]:
+    """The best configuration of each group of a run of which one has a state, by the value of the group."""
+    rows = workplace.control.run(sql("version.best_of_groups"), (run.run_id, list(states)))
+    return {group: Result(run.run_id, mst_key, value, None, states[mst_key]) for group, mst_key, value in rows}
 
 
 def network_of(run: LoggedRun, result: Result, logged: Row) -> Network:

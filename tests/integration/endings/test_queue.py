@@ -228,8 +228,10 @@ def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
     cid = users[2]
     assert cid.value("SELECT cerebro.wait(%s)", submit(cid, "used")) == "completed"
     counted = cid.value("SELECT sum(trainer_seconds + backend_seconds) FROM cerebro.cost WHERE owner = current_user")
-    used = "SELECT seconds FROM cerebro.processor_time WHERE owner = 'queue_cid'"
+    used = "SELECT sum(seconds) FROM cerebro.processor_time WHERE owner = 'queue_cid'"
     assert shared_superuser.value(used) == pytest.approx(counted) and counted > 0
+    cid.rows("SELECT cerebro.drop_run(max(run_id)) FROM cerebro.run WHERE owner = current_user")
+    assert shared_superuser.value(used) == pytest.approx(counted)
     with quota(shared_superuser, role="queue_cid", cpu_a_day=f"{counted / 2} seconds"):
         second = submit(cid, "used_up")
         rests = "SELECT status, rests FROM cerebro.queue WHERE run_id = %s"
@@ -238,6 +240,7 @@ def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
             shared_superuser.rows(
                 f"UPDATE cerebro.{table} SET ended_at = ended_at - interval '1 day' WHERE run_id < %s", second
             )
+        shared_superuser.rows("UPDATE cerebro.dropped_time SET time = time - interval '1 day'")
         eventually(lambda: cid.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
     assert cid.value("SELECT cerebro.wait(%s)", second) == "completed"
 

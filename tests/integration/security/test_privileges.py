@@ -63,6 +63,7 @@ def test_these_are_all_tables_and_views(bench: Workbench) -> None:
         "quota",
         "queue",
         "queue_log",
+        "dropped_time",
         "processor_time",
         "newest_value",
         "orchestrator",

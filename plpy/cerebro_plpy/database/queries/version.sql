@@ -83,11 +83,18 @@ UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m
 SELECT cerebro.remove_dropped_models()
 
 -- name: best
--- The best configurations of a run of which there is a state, of those over all rows, or over a group.
+-- The best configurations of a run of which there is a state, of those over all rows.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
-  AND l.group_value IS NOT DISTINCT FROM %s::text
+  AND l.group_value IS NULL
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
+
+-- name: best_of_groups
+-- The same of each group: one of its configurations.
+SELECT DISTINCT ON (l.group_value) l.group_value, l.mst_key, l.value FROM cerebro.leaderboard l
+WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
+  AND l.group_value IS NOT NULL
+ORDER BY l.group_value, l.rank, l.mst_key
 
 -- name: leaderboard
 -- The configurations that were begun; of others there is nothing to tell.
