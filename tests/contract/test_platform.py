@@ -145,12 +145,14 @@ class Run:
     request: FitRequest
     run_id: int
 
-    def train(self, segment: int, number: int = 1, attempt: int = 1, free: Collection[str] = ()) -> TrainVisit:
+    def train(
+        self, segment: int, number: int = 1, attempt: int = 1, free: Collection[str] = (), fresh: Collection[str] = ()
+    ) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
         first = visits.initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
-        place = visits.Attempt(number, attempt, 0, {}, number, free)
+        place = visits.Attempt(number, attempt, 0, {}, number, free, fresh)
         return visits.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
 
     def later(self, number: int) -> StateSource:
@@ -458,6 +460,17 @@ def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker:
         assert same(*states)
         others = 1 if place.greenplum and number > 2 else 0
         assert len(run.stored(number)) == (1 + others) * len(emptied.stored(number))
+
+
+def test_a_table_that_nothing_was_written_to_takes_a_state_as_an_emptied_one_does(
+    place: Place, worker: Worker, team: Team, run: Run
+) -> None:
+    emptied, serves = begun(place, worker, run.request.source), place.at(team, 0)
+    tables = state_tables.state_tables(run.run_id, CONFIG.mst_key)
+    for number in (1, 2):
+        drive(serves.session, made(place.visits, serves, [run.train(0, number, free=tables, fresh=tables)]))
+        drive(serves.session, made(place.visits, serves, [emptied.train(0, number)]))
+        assert run.stored(number) == emptied.stored(number)
 
 
 def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: Worker, team: Team, run: Run) -> None:

@@ -1,7 +1,7 @@
 """The plan of a run: how its work may be divided among workers, what each way is expected to take, and which it has.
 
 All ways that are compared are sequential SGD for each config, so that none of them changes what is learned. One that
-averages is another way to learn: it is followed where somebody asks for it, and nobody foresees what it takes.
+averages is another way to learn: it is followed where somebody asks for it, and compared with nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Strategy:
     @property
     def stays(self) -> bool:
         """Whether every worker may serve all segments."""
-        return self.name != MOP
+        return self.name not in (MOP, AVERAGE)
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,9 @@ class Settled(NamedTuple):
 
 def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Case | None:
     """The run by a strategy, to be simulated; None where it is not known how long something takes, or which orders are
-    repeated, and where it averages."""
+    repeated."""
     work = settled.work
-    if work.schedule == AVERAGING or (work.schedule == REPLAY and not settled.orders):
+    if work.schedule == REPLAY and not settled.orders:
         return None
     costs = {
         key: Cost(
@@ -219,7 +219,8 @@ def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> C
         return None
     shared = share_segments(work.segments, range(strategy.workers))
     own = {key: frozenset(segments) for key, segments in work.own.items()}
-    plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), own=own)
+    averages = work.schedule == AVERAGING
+    plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), averages, own)
     compiled = {worker: names for worker, names in settled.compiled.items() if worker < strategy.workers}
     certain = 1 if work.sooner else sys.maxsize
     return Case(plan, costs, work.schedule, strategy.stays, settled.orders, compiled, work.commit_seconds, certain)

@@ -8,6 +8,7 @@ done. What a worker does for the first time, such as to compile a program, it do
 from __future__ import annotations
 
 import heapq
+import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -111,7 +112,10 @@ def _crowded(case: Case) -> Outcome:
     compilations = len({cost.program for cost in case.costs.values()}) * (1 if case.stays else len(workers))
     compiling = sum({cost.program: cost.compile for cost in case.costs.values()}.values())
     compiling *= 1 / len(workers) if case.stays else 1
-    around = sum(visits[key] * (cost.hop + cost.store) for key, cost in case.costs.items()) / len(workers)
+    around = sum(visits[key] * (cost.hop + cost.store) for key, cost in case.costs.items())
+    if plan.averaging:
+        around += plan.epochs * sum(averaging(case, key) for key in case.costs)
+    around /= len(workers)
     seconds = max(longest(case), shared(case) + around) + compiling
     made = sum(visits.values())
     return Outcome(seconds, dict.fromkeys(workers, shared(case) + around + compiling), made, made, made, compilations)
@@ -133,9 +137,18 @@ def least(case: Case) -> float:
 
 
 def longest(case: Case) -> float:
-    """What the config with the most work trains for."""
+    """What the config with the most work trains for; where it averages, on all workers at once."""
     plan = case.plan
-    return max((cost.train * len(plan.visited(key)) * plan.epochs for key, cost in case.costs.items()), default=0.0)
+    most = {key: len(plan.visited(key)) for key in case.costs}
+    if plan.averaging:
+        most = {key: math.ceil(visits / case.workers) for key, visits in most.items()}
+    return max((cost.train * most[key] * plan.epochs for key, cost in case.costs.items()), default=0.0)
+
+
+def averaging(case: Case, key: int) -> float:
+    """What a visit takes that makes the mean of what others have left: it reads them, and stores one."""
+    cost = case.costs[key]
+    return len(case.plan.visited(key)) * cost.hop + cost.store
 
 
 def shared(case: Case) -> float:
@@ -195,13 +208,15 @@ class _Run:
         if progress.kind == "evaluate":
             return Reach(len(progress.waiting))
         key, case = progress.mst_key, self._case
-        if key not in self._trained:
+        if progress.averaging or key not in self._trained:
             return Reach(1)
         evaluation = case.costs[key].evaluate * len(case.plan.visited(key))
         found = tours.together(self._expected[key], evaluation, self._hop, case.commit_seconds)
         return found._replace(evaluations=min(found.evaluations, case.certain))
 
     def _start(self, worker: int, tour: Tour) -> None:
+        if self._case.plan.averaging and tour[0].kind != "evaluate":
+            return self._start_copy(worker, tour)
         key, cost, storing = tour[0].mst_key, self._case.costs[tour[0].mst_key], self._stored[worker]
         progress = schedule.begin(self._progress[key], tour)
         self._idle.remove(worker)
@@ -222,6 +237,23 @@ class _Run:
         self._progress[key] = progress
         self._work[worker] += end - self._now
         self._note(end, worker, tour)
+
+    def _start_copy(self, worker: int, tour: Tour) -> None:
+        """A config that averages: what goes on is not what a copy has left, but the mean, wherever that is made."""
+        key, case = tour[0].mst_key, self._case
+        self._idle.remove(worker)
+        self._progress[key] = schedule.begin(self._progress[key], tour)
+        if tour[0].kind == "train":
+            seconds = self._before(worker, key) + case.costs[key].train + case.costs[key].store
+            self._visits += 1
+            del self._has[worker]
+        else:
+            seconds = averaging(case, key)
+            self._hops += len(case.plan.visited(key))
+            self._has[worker], self._held[key] = key, (worker, 0.0)
+        self._stores += 1
+        self._work[worker] += seconds
+        self._note(self._now + seconds, worker, tour)
 
     def _before(self, worker: int, key: int) -> float:
         """What a worker has to do before it can go on with a config."""

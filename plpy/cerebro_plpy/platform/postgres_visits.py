@@ -32,7 +32,9 @@ class PostgresVisits(SharedVisits):
         return [Statement(sql("visit.state_read", source=read.sql), read.values)]
 
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
-        return sql("visit.visit_end", state=table)
+        fresh = visit.fresh and table == visit.state_table
+        taken = sql("visit.hold_state" if fresh else "visit.empty_state", state=table)
+        return sql("visit.visit_end", state=table, taken=taken)
 
     def _stored(self, stored: StoredState, key: str) -> Statement:
         return Statement(sql("visit.state_store", state=stored.table), (key,))

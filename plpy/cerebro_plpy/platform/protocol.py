@@ -60,7 +60,7 @@ class TrainVisit:
 
     `state_table` takes the new state, or that of the last visit of a tour; it is still to be made where it replaces
     `replaced_table`. It is to be `emptied` before, unless it is known to have nothing of the segment; where nothing
-    tells the states of segments apart, it always is.
+    tells the states of segments apart, unless it is known to be `fresh`, with nothing at all.
     """
 
     run_id: int
@@ -74,6 +74,7 @@ class TrainVisit:
     state_table: str
     replaced_table: str | None = None
     emptied: bool = True
+    fresh: bool = False
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:

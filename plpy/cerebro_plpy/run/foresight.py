@@ -8,7 +8,6 @@ from statistics import median, median_low
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.plans import RunPlan, Settled
-from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.hopping.tours import SHORTEST
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
@@ -42,10 +41,10 @@ def foresee(
     """The plan of a run whose trainers are there; None where it is of no use.
 
     `begun` are the seconds that it has taken so far. One that is asked for, and not made where a run begins, has all
-    strategies, and one of a run that averages is made for nothing else; `probed` are programs that were timed for it.
+    strategies; `probed` are programs that were timed for it.
     """
     threads = trainers.width.threads
-    if not threads or (request.spec.schedule == AVERAGING and probed is None):
+    if not threads:
         return None
     knowledge = Knowledge(control, request, trainers.machines)
     programs = knowledge.measured([*knowledge.timed(threads, probed or {})], threads)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import plans, simulation
 from cerebro_plpy.hopping.allowance import Prices
-from cerebro_plpy.hopping.plans import SOURCES, Program, RunPlan, Settled, StoredLayer, Strategy
+from cerebro_plpy.hopping.plans import AVERAGE, SOURCES, Program, RunPlan, Settled, StoredLayer, Strategy
 from cerebro_plpy.hopping.simulation import Outcome
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict, dataclass, field
@@ -117,7 +117,10 @@ def _money(
     plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: Happened | None
 ) -> Iterator[tuple[str, object]]:
     if prices and outcome:
-        yield "Most Cost" if plan.limits else "Expected Cost", Amount(prices.of(plans.spent(plan, outcome, HOPPING)))
+        yield (
+            "Most Cost" if plan.limits else "Expected Cost",
+            Amount(prices.of(plans.spent(plan, outcome, _tables(plan)))),
+        )
     if happened and happened.money is not None:
         yield "Actual Cost", Amount(happened.money)
 
@@ -192,7 +195,7 @@ def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -
         hops, stores = (count / plan.work.epochs for count in (outcome.hops, outcome.stores))
         facts["Moved per Epoch"] = Measure((hops + stores) * mean, "B")
         facts["WAL per Epoch"] = Measure(stores * mean, "B")
-        facts["Disk at the Peak"] = Measure((HOPPING + 1) * sum(sizes.values()), "B")
+        facts["Disk at the Peak"] = Measure((_tables(plan) + 1) * sum(sizes.values()), "B")
     head: dict[str, object] = {}
     if outcome:
         head = {"hops": outcome.hops, "stores": outcome.stores}
@@ -202,6 +205,11 @@ def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -
         facts["Actual Bytes Stored"] = Measure(_sum(happened, "bytes"), "B")
         facts["Actual Store Time"] = Measure(_sum(happened, "storing"))
     return Node("States", head, facts)
+
+
+def _tables(plan: RunPlan) -> int:
+    """How many tables hold the states of each configuration in turn."""
+    return len(plan.work.segments) + 1 if plan.chosen.name == AVERAGE else HOPPING
 
 
 def _sum(happened: Happened, name: str) -> float:

@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
         """The others, each with what it would take; of other numbers of workers those that are known, the one that has
         all cores, and the largest."""
         request, trainers = self.request, self.trainers
-        if usual.name != WIDE and may_stay(request, trainers, trainers.width):
+        if usual.name in (MOP, TASK) and may_stay(request, trainers, trainers.width):
             other = replace(usual, name=MOP if usual.name == TASK else TASK)
             yield plans.priced(self.settled, self.programs, other)
         for number, width in self._widths().items():

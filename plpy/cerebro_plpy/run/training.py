@@ -155,7 +155,9 @@ class ConfigTraining:
                 continue
             for visit, number in zip(group, numbers):
                 free = set() if self.unstored else self._free(visit)
-                told = Attempt(number, attempt, remaining_rows, known, turn, free, self.route.tables, self.compilation)
+                fresh = {table for table in free if not self.holding[table]}
+                tables = self.route.tables
+                told = Attempt(number, attempt, remaining_rows, known, turn, free, fresh, tables, self.compilation)
                 yield train_visit(self.request, self.config, self.run_id, visit, told, source)
                 source = later_state(self.run_id, key, number, None)
 

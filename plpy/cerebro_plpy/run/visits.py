@@ -24,7 +24,8 @@ class Attempt:
     """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
     about forms: the rows that its program has still to train, and the timings known; `compilation` names what is
     compiled for it. `turn` counts the states that are
-    stored, and this one; `tables` hold them in turn, and those that are `free` have nothing of its segment."""
+    stored, and this one; `tables` hold them in turn; those that are `free` have nothing of its segment, and those that
+    are `fresh` nothing at all."""
 
     visit_no: int
     number: int
@@ -32,6 +33,7 @@ class Attempt:
     known: Mapping[str, Any]
     turn: int
     free: Collection[str] = ()
+    fresh: Collection[str] = ()
     tables: int = HOPPING
     compilation: str | None = None
 
@@ -157,6 +159,7 @@ def train_visit(
         job=job,
         state_table=table,
         emptied=table not in attempt.free,
+        fresh=table in attempt.fresh,
         replaced_table=replaced_table(run_id, key, attempt.turn, tables),
     )
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.placement import share_segments
-from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Program, Settled, Strategy, Work, cheapest, priced
-from cerebro_plpy.hopping.schedule import Plan
+from cerebro_plpy.hopping.plans import AVERAGE, MOP, TASK, UNKNOWN, Program, Settled, Strategy, Work, cheapest, priced
+from cerebro_plpy.hopping.schedule import AVERAGING, Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, foreseen, least, simulate
+from cerebro_plpy.records import replace
 
 UNITS = (2, 1, 1, 1, 2)
 """Of the five models of figure 5 of the paper on Cerebro, whose epochs take 6, 3, 3, 3 and 6 on three workers."""
@@ -132,3 +133,40 @@ def test_of_a_long_run_the_first_epochs_tell_the_rest(costs: Mapping[int, Cost],
     assert math.isclose(short.seconds, long.seconds)
     assert short.visits == long.visits
     assert foreseen(case, 10**6) == long
+
+
+def averaged(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]) -> Case:
+    """A run of which each config is the mean of copies."""
+    case = case_of(costs, epochs, shape, AVERAGING, stays=False)
+    return replace(case, plan=replace(case.plan, averaging=True))
+
+
+@given(COSTS, st.integers(1, 4), SHAPES)
+def test_what_averages_stores_a_copy_for_each_visit_and_a_mean_for_each_epoch(
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]
+) -> None:
+    case = averaged(costs, epochs, shape)
+    found, segments = simulate(case), shape[0]
+    assert found.visits == epochs * segments * len(costs)
+    assert found.stores == found.visits + epochs * len(costs)
+    assert found.seconds >= least(case) * (1 - 1e-9)
+    assert sum(found.work.values()) <= found.seconds * shape[1] * (1 + 1e-9)
+
+
+@given(st.builds(Cost, st.just("a"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS), st.integers(1, 9), st.integers(2, 4))
+def test_copies_of_one_config_are_trained_at_once_and_wait_for_their_mean(
+    cost: Cost, epochs: int, workers: int
+) -> None:
+    """From the second epoch on most workers read the mean; in the end they read it to evaluate it."""
+    found = simulate(averaged({1: cost}, epochs, (workers, workers)))
+    mean = workers * cost.hop + cost.store
+    trained = cost.compile + epochs * (cost.train + cost.store + mean) + (epochs - 1) * cost.hop
+    assert math.isclose(found.seconds, trained + cost.hop + cost.evaluate)
+
+
+def test_a_run_that_averages_is_foreseen() -> None:
+    rows = {1: 100, 2: 100}
+    work = Work(40, (40,), (0, 1), rows, 10.0, AVERAGING)
+    programs = [Program("a", (1, 2), "jax", 1, UNKNOWN, row=0.01, store=0.1)]
+    found = priced(Settled(work), programs, Strategy(AVERAGE, 2, 1))
+    assert found.seconds is not None and math.isclose(found.seconds, 40 * 2 * (1.0 + 0.1 + 0.1 / 2), rel_tol=0.1)

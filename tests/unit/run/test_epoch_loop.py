@@ -270,6 +270,7 @@ class Unreliable:
         last, before = made[-1], self.remains.get(made[-1].state_table, set())
         segment = last.dataset.segment_id
         assert last.emptied or segment not in before, "no state is mixed up with another one"
+        assert not (last.fresh and before), "nothing is left of another one"
         self.remains[last.state_table] = {segment, *(() if last.emptied else before)}
         with self._alone("workers", worker.number), self._in_vain(worker, trained.visits):
             yield Statement("store")

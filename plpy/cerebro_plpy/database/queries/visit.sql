@@ -76,11 +76,18 @@ SELECT cerebro.job_finish(){at}
 -- name: job_cost
 SELECT cerebro.job_cost(){at}
 
+-- name: empty_state
+-- It gives the space of the older state back at once, whatever snapshots others hold.
+TRUNCATE {state}
+
+-- name: hold_state
+-- Of a table that nothing was written to. A transaction that has emptied one waits for the disk when it commits.
+LOCK TABLE {state} IN ROW EXCLUSIVE MODE
+
 -- name: visit_end
--- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
--- whatever snapshots others hold.
+-- New state and log row, in one transaction.
 SET LOCAL lock_timeout = '2s';
-TRUNCATE {state};
+{taken};
 SET LOCAL lock_timeout = '0';
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
