@@ -2,8 +2,9 @@
 for all rows beside one for each group, over real tables.
 
 Both runs try as many configurations of the same template for as many epochs. Of the runs by group some are made, before
-the one run and after it, and their median time counts for each of the others. The one run trains a model of all rows, too, which goes through as many
-rows as all groups together: so it stands beside the runs of groups alone, and beside these and one run over all rows.
+the one run and after it, and their median time counts for each of the others. The one run trains a model of all rows,
+too, which goes through as many rows as all groups together: so it stands beside the runs of groups alone, and beside
+these and one run over all rows.
 """
 
 from __future__ import annotations
