@@ -1,7 +1,8 @@
 """The plan of a run: how its work may be divided among workers, what each way is expected to take, and which it has.
 
 All ways that are compared are sequential SGD for each config, so that none of them changes what is learned. One that
-averages is another way to learn: it is followed where somebody asks for it, and compared with nothing.
+averages is another way to learn: it is followed where somebody asks for it, and no other way
+is compared with it.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ def _crowded(case: Case) -> Outcome:
     around /= len(workers)
     seconds = max(longest(case), shared(case) + around) + compiling
     made = sum(visits.values())
-    return Outcome(seconds, dict.fromkeys(workers, shared(case) + around + compiling), made, made, made, compilations)
+    hops, stores = (2 * made, made + plan.epochs * len(visits)) if plan.averaging else (made, made)
+    return Outcome(seconds, dict.fromkeys(workers, shared(case) + around + compiling), made, hops, stores, compilations)
 
 
 def simulate(case: Case) -> Outcome:
@@ -138,11 +139,9 @@ def least(case: Case) -> float:
 
 def longest(case: Case) -> float:
     """What the config with the most work trains for; where it averages, on all workers at once."""
-    plan = case.plan
-    most = {key: len(plan.visited(key)) for key in case.costs}
-    if plan.averaging:
-        most = {key: math.ceil(visits / case.workers) for key, visits in most.items()}
-    return max((cost.train * most[key] * plan.epochs for key, cost in case.costs.items()), default=0.0)
+    plan, places = case.plan, case.workers if case.plan.averaging else 1
+    turns = {key: math.ceil(len(plan.visited(key)) / places) for key in case.costs}
+    return max((cost.train * turns[key] * plan.epochs for key, cost in case.costs.items()), default=0.0)
 
 
 def averaging(case: Case, key: int) -> float:

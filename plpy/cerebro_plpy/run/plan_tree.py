@@ -117,10 +117,8 @@ def _money(
     plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: Happened | None
 ) -> Iterator[tuple[str, object]]:
     if prices and outcome:
-        yield (
-            "Most Cost" if plan.limits else "Expected Cost",
-            Amount(prices.of(plans.spent(plan, outcome, _tables(plan)))),
-        )
+        spent = plans.spent(plan, outcome, _tables(plan))
+        yield "Most Cost" if plan.limits else "Expected Cost", Amount(prices.of(spent))
     if happened and happened.money is not None:
         yield "Actual Cost", Amount(happened.money)
 

@@ -164,6 +164,13 @@ def test_copies_of_one_config_are_trained_at_once_and_wait_for_their_mean(
     assert math.isclose(found.seconds, trained + cost.hop + cost.evaluate)
 
 
+def test_of_many_configs_that_average_means_are_counted_too() -> None:
+    case = averaged({key: Cost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (2, 2))
+    crowded, found = foreseen(case), simulate(case)
+    assert (crowded.visits, crowded.stores) == (found.visits, found.stores)
+    assert math.isclose(crowded.seconds, found.seconds, rel_tol=0.05)
+
+
 def test_a_run_that_averages_is_foreseen() -> None:
     rows = {1: 100, 2: 100}
     work = Work(40, (40,), (0, 1), rows, 10.0, AVERAGING)
