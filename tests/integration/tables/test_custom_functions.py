@@ -155,10 +155,13 @@ def test_evaluation_and_prediction(tables: Workbench, shared_superuser: Workbenc
     assert tables.rows("SELECT * FROM ranked EXCEPT SELECT * FROM ranked_again") == []
 
 
+LONG = 10  # epochs: more visits than a configuration makes before it is stored, and its visits are seen
+
+
 def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str) -> int:
     """A run that somebody cancels after its first visits."""
     session = bench.another()
-    with session.fitting("packed", output, table, 3, seed=1) as fitted:
+    with session.fitting("packed", output, table, LONG, seed=1) as fitted:
         done = "SELECT count(*) FROM cerebro.visit JOIN cerebro.run USING (run_id) WHERE pid = %s AND form IS NOT NULL"
         eventually(lambda: superuser.value(done, session.pid()) > 1)
         superuser.rows("SELECT pg_cancel_backend(%s)", session.pid())
@@ -172,20 +175,21 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
 def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench, shared_superuser: Workbench) -> None:
     lasting = LOSS.replace("Own_Loss", "lasting")
     load(shared_superuser, "lasting", lasting)
-    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=40")
+    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=16")
     run = interrupted(tables, shared_superuser, "lasting_mst", "lasting_model")
     resume = "SELECT cerebro.resume(%s)"
     again = (
-        "SELECT madlib_fit_multiple_model('packed', 'again', 'lasting_mst', 3, schedule => 'replay', replay_run => %s)"
+        "SELECT madlib_fit_multiple_model('packed', 'again', 'lasting_mst', %s, schedule => 'replay',"
+        " replay_run => %s)"
     )
     change(shared_superuser, "lasting", lasting + "# another")
     assert "not what they were" in str(refused(tables, resume, run, code="55000"))
     change(shared_superuser, "lasting", lasting)
     tables.rows(resume, run)
-    tables.rows(again, run)
+    tables.rows(again, LONG, run)
     assert tables.weights("again") == tables.weights("lasting_model")
     change(shared_superuser, "lasting", lasting + "# another")
-    assert "not what they were" in str(refused(tables, again.replace("again", "third"), run, code="22023"))
+    assert "not what they were" in str(refused(tables, again.replace("again", "third"), LONG, run, code="22023"))
 
 
 def test_warm_start_keeps_the_optimizer_s_state(tables: Workbench) -> None:
