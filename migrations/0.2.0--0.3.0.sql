@@ -65,13 +65,15 @@ ALTER TABLE cerebro.visit ADD COLUMN trainer_seconds double precision,
     ADD COLUMN gpu_seconds double precision,
     ADD COLUMN read_bytes bigint,
     ADD COLUMN peak_memory_bytes bigint,
-    ADD COLUMN dropped_at timestamptz;
+    ADD COLUMN dropped_at timestamptz,
+    ADD COLUMN base_table text;
 COMMENT ON COLUMN cerebro.visit.trainer_seconds IS 'processor seconds of the trainer for the visit, and for what was done on its worker since the one before; NULL where they are not known';
 COMMENT ON COLUMN cerebro.visit.backend_seconds IS 'the same of the server process of the worker';
 COMMENT ON COLUMN cerebro.visit.gpu_seconds IS 'how long it took on a GPU; 0 without one';
 COMMENT ON COLUMN cerebro.visit.read_bytes IS 'bytes of states that the trainer read for it; those that it wrote are state_bytes';
 COMMENT ON COLUMN cerebro.visit.peak_memory_bytes IS 'the most memory that its trainer had by its end';
 COMMENT ON COLUMN cerebro.visit.dropped_at IS 'when the table with its state was dropped, where no later state had taken its place';
+COMMENT ON COLUMN cerebro.visit.base_table IS 'where the frozen weights of that state lie, which other states share; NULL where it has all itself';
 ALTER TABLE cerebro.evaluation ADD COLUMN trainer_seconds double precision,
     ADD COLUMN backend_seconds double precision,
     ADD COLUMN gpu_seconds double precision,
@@ -95,7 +97,7 @@ BEGIN
                                   ' trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
-                                  ' training_seconds, stored_at, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at) ON cerebro.visit TO %s', role);
+                                  ' training_seconds, stored_at, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at, base_table) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.evaluation TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO %s', role);
     END LOOP;

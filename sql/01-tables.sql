@@ -155,6 +155,7 @@ CREATE TABLE cerebro.visit (
     read_bytes  bigint,
     peak_memory_bytes bigint,
     dropped_at  timestamptz,
+    base_table  text,
     PRIMARY KEY (run_id, mst_key, visit_no, attempt)
 );
 COMMENT ON TABLE cerebro.visit IS 'One configuration training over one segment, once; committed together with the state it produced';
@@ -170,6 +171,7 @@ COMMENT ON COLUMN cerebro.visit.read_bytes IS 'bytes of states that the trainer 
 COMMENT ON COLUMN cerebro.visit.peak_memory_bytes IS 'the most memory that its trainer had by its end';
 COMMENT ON COLUMN cerebro.visit.dropped_at IS 'when the table with its state was dropped, where no later state had taken its place';
 COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written; NULL where those that follow were made in the same job';
+COMMENT ON COLUMN cerebro.visit.base_table IS 'where the frozen weights of that state lie, which other states share; NULL where it has all itself';
 
 CREATE TABLE cerebro.evaluation (
     run_id     bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,

@@ -36,12 +36,12 @@ return segment.state_add(plpy, GD, part, chunk)
 $$;
 COMMENT ON FUNCTION cerebro.state_add(integer, bytea) IS 'Internal: pass one chunk of a state, its parts numbered from 1, to the job that job_begin began; returns its length';
 
-CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer, key text) RETURNS SETOF bytea
+CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer, key text, part text DEFAULT 'whole') RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.state_chunks(plpy, GD, chunk_bytes, key)
+return segment.state_chunks(plpy, GD, chunk_bytes, key, part)
 $$;
-COMMENT ON FUNCTION cerebro.state_chunks(integer, text) IS 'Internal: the state of that name that a job of this session''s trainer left, in chunks; also while the next one is done';
+COMMENT ON FUNCTION cerebro.state_chunks(integer, text, text) IS 'Internal: the state of that name that a job of this session''s trainer left, in chunks, or a part of it: its ''own'' variables, or its ''base'', the frozen weights; also while the next one is done';
 
 CREATE OR REPLACE FUNCTION cerebro.job_begin(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -143,8 +143,8 @@ $$SELECT EXISTS (
     SELECT FROM pg_class c
     WHERE c.relnamespace = 'cerebro_state'::regnamespace AND c.relkind = 'r' AND c.relname = split_part(name, '"', 2)::name
       AND c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user)
-      AND name = 'cerebro_state."' || c.relname || '"' AND c.relname ~ ('^r' || run_id || '_(c-?[0-9]+_[0-9ab_]+|f[0-9]+_(training|validation))$'))$$;
-COMMENT ON FUNCTION cerebro.is_state(bigint, text) IS 'Internal: whether this is the quoted name of a table of the current user that holds a state of the run, or what frozen layers give for its rows';
+      AND name = 'cerebro_state."' || c.relname || '"' AND c.relname ~ ('^r' || run_id || '_(c-?[0-9]+_[0-9ab_]+|z_[0-9a-f]{32}|f[0-9]+_(training|validation))$'))$$;
+COMMENT ON FUNCTION cerebro.is_state(bigint, text) IS 'Internal: whether this is the quoted name of a table of the current user that holds a state of the run, frozen weights that states share, or what frozen layers give for its rows';
 
 -- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
 -- declared for another type of the same make. Arrays then cross to the packer without a call for each element.

@@ -7,6 +7,7 @@ PostgreSQL errors at the border; nothing inside needs to know how.
 from __future__ import annotations
 
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
+MADE_MEANWHILE = ("42P07", "23505")  # somebody has made a table of that name
 
 
 class CerebroError(Exception):

@@ -112,11 +112,12 @@ def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     return len(chunk)
 
 
-def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None) -> Iterator[Buffer]:
-    """The state of that name that a job left, in chunks."""
+def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part: str | None) -> Iterator[Buffer]:
+    """The state of that name that a job left, or a part of it, in chunks."""
 
     def begun() -> Iterator[Buffer]:
-        return segment.state_chunks(segment.trainer(gd), chunk_bytes, fields.require("key", key))
+        named = fields.require("key", key), fields.require("part", part)
+        return segment.state_chunks(segment.trainer(gd), chunk_bytes, *named)
 
     chunks = raise_to_sql(plpy, begun)
     while True:

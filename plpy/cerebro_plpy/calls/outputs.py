@@ -77,7 +77,8 @@ def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, ke
 
 def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
     """Remove what was not needed for the output tables: until they are there, the rest of a run may start from it."""
-    needed = [state.table for state in map(outputs.state_of, outputs.newest_states(db, run_id)) if state]
+    states = map(outputs.state_of, outputs.newest_states(db, run_id))
+    needed = [table for state in states if state for table in state.tables]
     with open_workplace(db, gd, (), None) as workplace:
         RunLog(workplace.control, run_id).drop_states(keep=needed)
 

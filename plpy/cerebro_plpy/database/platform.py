@@ -306,10 +306,10 @@ class Platform(Protocol):
         """What makes a table for states anew; `name` is quoted."""
         ...
 
-    def state_rows(self, table: str, segment_id: int | None) -> str:
+    def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
         """What reads the chunks of the state that a visit to that segment has left in a table, in order.
 
-        Of the only state in the table, where no segment is named.
+        Of the only state in the table, where no segment is named. What states share of it may lie in the table `base`.
         """
         ...
 
@@ -320,8 +320,9 @@ class Platform(Protocol):
         """
         ...
 
-    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
-        """What copies that state into another table for states, where it can be read in the same way."""
+    def state_copy(self, table: str, segment_id: int | None, base: str | None, copy: str) -> str:
+        """What copies that state into another table for states, where it can be read in the same way; with what lies
+        in its `base`, if one is named."""
         ...
 
     def state_of_rows(self, rows: str, table: str) -> str:

@@ -258,8 +258,9 @@ class Greenplum:
         """A table for states of several segments, each on its own."""
         return sql("greenplum.state_table", state=name)
 
-    def state_rows(self, table: str, segment_id: int | None) -> str:
-        """The rows on that segment; or all, which lie on one."""
+    def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
+        """The rows on that segment; or all, which lie on one. States are whole here: no other segment could read what
+        they shared."""
         if segment_id is None:
             return sql("greenplum.only_state_rows", state=table)
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
@@ -268,7 +269,7 @@ class Greenplum:
         """States of several segments lie in one table, each on its own."""
         return None
 
-    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, base: str | None, copy: str) -> str:
         """On its own segment."""
         if segment_id is None:
             return sql("greenplum.only_state_copy", state=table, copy=copy)

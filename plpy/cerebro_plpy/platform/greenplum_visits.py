@@ -72,14 +72,19 @@ class GreenplumVisits(SharedVisits):
             Statement(sql("visit.state_read", source=sql("greenplum.hopped", key=key))),
         ]
 
-    def _visit_end(self, visit: TrainVisit, table: str) -> str:
+    def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
         """States of several segments may lie in one table.
 
         To empty a table ends the processes that read for the session on other segments: the next hop starts them anew,
         which takes longer than all else in a short visit.
         """
-        end = sql("greenplum.visit_end", state=table, key=str(visit.dataset.segment_id))
-        return "; ".join((sql("greenplum.empty_state", state=table), end)) if visit.emptied else end
+        end = sql("greenplum.visit_end", state=stored.table, key=str(visit.dataset.segment_id))
+        return "; ".join((sql("greenplum.empty_state", state=stored.table), end)) if visit.emptied else end
+
+    def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
+        """No segment can read what others have, so each state has all of its weights."""
+        yield from ()
+        return None
 
     def _stored(self, stored: StoredState, key: str) -> Statement:
         return Statement(sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)), (key,))

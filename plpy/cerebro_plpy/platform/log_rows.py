@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cerebro_plpy.platform.cost import Cost
-from cerebro_plpy.platform.protocol import EvaluateVisit
+from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit
 
 LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds", *Cost._fields)
 """Columns of a visit that `logged` has the values of."""
@@ -16,6 +16,23 @@ Result = Mapping[str, Any]
 def logged(result: Result) -> tuple[object, ...]:
     """What the log says of a visit that trained."""
     return (*(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds")), *Cost.of(result))
+
+
+def following(trained: Trained) -> list[dict[str, Any]]:
+    """A row for each visit of a tour behind the first one, from the end of what was done before it; the last
+    has no result yet, which comes with its state."""
+    last = trained.trained[-1][0]
+    return [
+        {
+            "epoch": visit.epoch,
+            "segment_id": visit.dataset.segment_id,
+            "visit_no": visit.visit_no,
+            "started_at": end(before),
+            **({} if visit is last else dict(zip(LOGGED, logged(found)))),
+        }
+        for visit, before, found in zip(trained.visits[1:], trained.results, trained.results[1:])
+        if isinstance(visit, TrainVisit)
+    ]
 
 
 def end(result: Result) -> float:

@@ -26,6 +26,7 @@ class TrainerMemory:
         self._datasets: dict[str, bool] = {}
         self._programs: set[str] = set()
         self._state = ""
+        self._base: str | None = None
         self.unstored: tuple[str, ...] = ()
         """The names of states that are to be stored, which it must have until they are."""
 
@@ -61,9 +62,11 @@ class TrainerMemory:
         """What it is told of a job, without what it has: the program, or the state to start from."""
         chosen = {each.key: list(each.buffers) for each in datasets if each.buffers is not None}
         source = "kept" if self._state == state.key and state.may_be_kept else state.source
+        base = state.stored.base_digest if state.stored and source == "chunks" else None
+        told = {"source": source, "key": state.key, "seed": state.seed, "shares": [rows for _, rows in state.of]}
         return {
             **job.to_json(known=job.program_key in self._programs),
-            "state": {"source": source, "key": state.key, "seed": state.seed, "shares": [rows for _, rows in state.of]},
+            "state": {**told, "base": base} if base and base == self._base else told,
             "datasets": [dataset.key for dataset in datasets],
             **({"buffers": chosen} if chosen else {}),
             **({"unstored": self.unstored} if self.unstored else {}),
@@ -73,11 +76,12 @@ class TrainerMemory:
         """What it is told of sums, without what it has."""
         return sums.to_json(known=sums.program_key in self._programs)
 
-    def did(self, job: Job) -> None:
-        """It has done a job."""
+    def did(self, job: Job, base: str | None = None) -> None:
+        """It has done a job, and says which frozen weights the next one can begin from, by their digest."""
+        self._base = base
         self._programs |= {job.program_key} if job.program_key else set()
         self._state = job.result_key if job.leaves_state else ""
 
     def lost_state(self) -> None:
         """Whether it holds a state cannot be told."""
-        self._state, self.unstored = "", ()
+        self._state, self._base, self.unstored = "", None, ()

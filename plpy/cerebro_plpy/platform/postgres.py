@@ -158,17 +158,17 @@ class Postgres:
         """A table for one state at a time."""
         return sql("run.state_table", state=name)
 
-    def state_rows(self, table: str, segment_id: int | None) -> str:
-        """All that the table has."""
-        return sql("visit.state_rows", state=table)
+    def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
+        """All that the table has, and then what its base has."""
+        return sql("visit.state_with_base", state=table, base=base) if base else sql("visit.state_rows", state=table)
 
     def state_between(self, table: str, segment_id: int | None) -> str | None:
         """A row fills a block."""
         return sql("visit.state_between", state=table)
 
-    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, base: str | None, copy: str) -> str:
         """Chunk by chunk, in their order."""
-        return self.state_of_rows(self.state_rows(table, segment_id), copy)
+        return self.state_of_rows(self.state_rows(table, segment_id, base), copy)
 
     def state_of_rows(self, rows: str, table: str) -> str:
         """Chunk by chunk, in their order."""

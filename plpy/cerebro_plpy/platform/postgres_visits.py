@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import MADE_MEANWHILE, CerebroError
+from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.shared_visits import SharedVisits
-from cerebro_plpy.platform.statements import chunks
+from cerebro_plpy.platform.statements import chunks, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +34,43 @@ class PostgresVisits(SharedVisits):
         read = chunks(worker, state)
         return [Statement(sql("visit.state_read", source=read.sql), read.values)]
 
-    def _visit_end(self, visit: TrainVisit, table: str) -> str:
-        fresh = visit.fresh and table == visit.state_table
-        taken = sql("visit.hold_state" if fresh else "visit.empty_state", state=table)
-        return sql("visit.visit_end", state=table, taken=taken)
+    def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
+        fresh = visit.fresh and stored.table == visit.state_table
+        taken = sql("visit.hold_state" if fresh else "visit.empty_state", state=stored.table)
+        return sql("visit.visit_end", state=stored.table, taken=taken, part=_part(stored))
 
     def _stored(self, stored: StoredState, key: str) -> Statement:
-        return Statement(sql("visit.state_store", state=stored.table), (key,))
+        return Statement(sql("visit.state_store", state=stored.table, part=_part(stored)), (key,))
+
+    def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
+        """Frozen weights are stored by whoever comes to them first; another worker, which does so at once, waits for
+        that and finds them."""
+        table = state_tables.base_table(visit.run_id, digest) if digest else None
+        if table is None or table in self._bases:
+            return table
+        stored = Statement(sql("visit.base_store", base=table), (visit.job.result_key,))
+        known = Statement(sql("visit.base_known"), (visit.run_id, table))
+        if not (yield known)[0][0]:
+            try:
+                yield from _together(worker, Statement(sql("visit.base_table", base=table)), stored)
+            except CerebroError as error:
+                if error.sqlstate not in MADE_MEANWHILE:
+                    raise
+                if not (yield known)[0][0]:
+                    return None  # it is somebody else's
+        self._bases.add(table)
+        return table
+
+
+def _together(worker: Worker, made: Statement, filled: Statement) -> Steps[None]:
+    """Make a table and fill it in one transaction; the caller's own session, which is in one, knows it only then."""
+    if worker.session.pid != os.getpid():
+        yield join([made, filled])
+    else:
+        yield made
+        yield filled
+
+
+def _part(stored: StoredState) -> str:
+    """What of a state its own table has."""
+    return "whole" if stored.base is None else "own"

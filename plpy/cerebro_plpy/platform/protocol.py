@@ -133,8 +133,8 @@ class BestState:
 
     @property
     def kept(self) -> StoredState:
-        """Where it lies then."""
-        return StoredState(self.table, self.segment_id)
+        """Where it lies then; the frozen weights of one that was stored before stay where they are."""
+        return StoredState(self.table, self.segment_id, self.state.stored.base if self.state.stored else None)
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,16 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class VisitResult:
-    """What a training visit came to; it has no `state_table` where others followed in its tour."""
+    """What a training visit came to; it has no `state_table` where others followed in its tour.
+
+    The frozen weights of its state may lie in a `base_table`.
+    """
 
     rows: int
     loss: float
     seconds: float
     state_table: str | None
+    base_table: str | None = None
 
 
 class Visits(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import strict_json
@@ -42,12 +42,17 @@ class SharedVisits(TrainerJobs):
     """See `protocol.Visits` for the laws."""
 
     @abstractmethod
-    def _visit_end(self, visit: TrainVisit, table: str) -> str:
-        """What stores the new state in this table, and says so in the log."""
+    def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
+        """What stores the new state in its table, and says so in the log."""
 
     @abstractmethod
     def _stored(self, stored: StoredState, key: str) -> Statement:
-        """What stores the state of that name, which the trainer holds, in an empty table."""
+        """What stores the state of that name, which the trainer holds, in an empty table; without its base, if any."""
+
+    @abstractmethod
+    def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
+        """The table with the frozen weights of a state, of that digest, for all that share them; None where the state
+        is to have them itself."""
 
     @abstractmethod
     def predict(
@@ -82,10 +87,11 @@ class SharedVisits(TrainerJobs):
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
         """See `Visits.store`."""
         made = trained.trained
-        table = yield from self._or_failed(worker, made[0][0], self._store(worker, trained), trained.results)
+        stored = yield from self._or_failed(worker, made[0][0], self._store(worker, trained), trained.results)
         worker.account.charge(total(map(Cost.of, trained.results)))
+        places = stored.table, stored.base
         return [
-            VisitResult(found["rows"], found["loss"], found["seconds"], table if visit is made[-1][0] else None)
+            VisitResult(found["rows"], found["loss"], found["seconds"], *(places if visit is made[-1][0] else (None,)))
             for visit, found in made
         ]
 
@@ -133,62 +139,61 @@ class SharedVisits(TrainerJobs):
         for found in results:
             worker.account.tell(found)
         made = tour[: len(results)]
-        memory.did(made[-1].job)
+        memory.did(made[-1].job, results[-1].get("lent_base"))
         memory.unstored = tuple(dict.fromkeys([*candidates, made[-1].job.result_key]))
         return Trained(made, results)
 
-    def _store(self, worker: Worker, trained: Trained) -> Steps[str]:
-        """Write the new state and the log rows, and the best state if there is one; the table that took the new one.
+    def _store(self, worker: Worker, trained: Trained) -> Steps[StoredState]:
+        """Write the new state and the log rows, and the best state if there is one; where the new one lies."""
+        (visit, result), best = trained.trained[-1], trained.best
+        before, after = self._visits_before(worker, trained), [*self._evaluations_of(trained)]
+        base = yield from self._base(worker, visit, result.get("base"))
+        if best:
+            after += [*self._best(worker, best), self._stored(best.kept._replace(base=base), best.state.key)]
+        if base:
+            visits = trained.trained[0][0].visit_no, visit.visit_no
+            after.append(Statement(sql("visit.visits_with_base"), (base, visit.run_id, visit.mst_key, *visits)))
+
+        def store(table: str) -> Statement:
+            logged = (visit.job.result_key, *log_rows.logged(result), table, *_place(visit))
+            stored = StoredState(table, visit.dataset.segment_id, base)
+            return join([*before, Statement(self._visit_end(visit, stored), logged), *after])
+
+        taken = yield from self._taken(worker, visit, store)
+        worker.memory.unstored = ()
+        if visit.replaced_table and taken == visit.state_table:
+            yield from self._drop_table(visit.run_id, visit.replaced_table)
+        if best and best.replaced_table:
+            yield from self._drop_table(best.run_id, best.replaced_table)
+        return StoredState(taken, visit.dataset.segment_id, base)
+
+    def _taken(self, worker: Worker, visit: TrainVisit, store: Callable[[str], Statement]) -> Steps[str]:
+        """Have a state stored in the table whose turn it is; the one that took it.
 
         Someone who reads a state table for long, such as a backup, must not stop the run: after a short
         wait the state goes to a fresh table.
         """
-        (visit, result), best = trained.trained[-1], trained.best
-        before, after = self._visits_before(worker, trained), [*self._evaluations_of(trained)]
-        if best:
-            after += [*self._best(worker, best), self._stored(best.kept, best.state.key)]
-
-        def store(table: str) -> Statement:
-            logged = (visit.job.result_key, *log_rows.logged(result), table, *_place(visit))
-            return join([*before, Statement(self._visit_end(visit, table), logged), *after])
-
         try:
             if visit.replaced_table:
                 yield from self._make_table(worker, visit, visit.state_table)
             yield store(visit.state_table)
-            taken = visit.state_table
+            return visit.state_table
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
             taken = state_tables.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
             yield from self._make_table(worker, visit, taken)
             yield store(taken)
-        worker.memory.unstored = ()
-        if visit.replaced_table and taken == visit.state_table:
-            yield from self._drop_table(visit.run_id, visit.replaced_table)
-        if best and best.replaced_table:
-            yield from self._drop_table(best.run_id, best.replaced_table)
-        return taken
+            return taken
 
     def _visits_before(self, worker: Worker, trained: Trained) -> list[Statement]:
         """What logs the visits of a tour up to the last one that trains, and that as begun."""
-        made = trained.trained
-        (first, result), last = made[0], made[-1][0]
-        if first is last:
+        first, result = trained.trained[0]
+        if len(trained.trained) == 1:
             return []
-        rows = [
-            {
-                "epoch": visit.epoch,
-                "segment_id": visit.dataset.segment_id,
-                "visit_no": visit.visit_no,
-                "started_at": log_rows.end(before),
-                **({} if visit is last else dict(zip(log_rows.LOGGED, log_rows.logged(found)))),
-            }
-            for visit, before, found in zip(trained.visits[1:], trained.results, trained.results[1:])
-            if isinstance(visit, TrainVisit)
-        ]
         passed = Statement(sql("visit.visit_passed"), (*log_rows.logged(result), *_place(first)))
-        following = (first.run_id, first.mst_key, worker.session.pid, strict_json.dumps(rows))
+        rows = strict_json.dumps(log_rows.following(trained))
+        following = (first.run_id, first.mst_key, worker.session.pid, rows)
         return [passed, Statement(sql("visit.visits_following"), following)]
 
     def _evaluations_of(self, trained: Trained) -> Iterator[Statement]:
@@ -301,7 +306,8 @@ class SharedVisits(TrainerJobs):
     def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         """Copy a state and log it as the best."""
         assert best.state.stored is not None
-        copy = worker.session.platform.state_copy(*best.state.stored, best.table)
+        own = best.state.stored._replace(base=None)
+        copy = worker.session.platform.state_copy(*own, best.table)
         yield join([*self._best(worker, best), Statement(copy)])
         if best.replaced_table:
             yield from self._drop_table(best.run_id, best.replaced_table)

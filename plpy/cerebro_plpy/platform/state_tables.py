@@ -11,11 +11,23 @@ from cerebro_plpy.database.names import quote_identifier
 class StoredState(NamedTuple):
     """Where a state lies: a table, in which there may be others, and the segment whose visit left it.
 
-    There is no segment where the table has this state alone, whoever left it.
+    There is no segment where the table has this state alone, whoever left it. Its frozen weights lie in another table,
+    its `base`, which it shares with others; where there is none, the table has all.
     """
 
     table: str
     segment_id: int | None
+    base: str | None = None
+
+    @property
+    def tables(self) -> list[str]:
+        """All that it takes."""
+        return [self.table] if self.base is None else [self.table, self.base]
+
+    @property
+    def base_digest(self) -> str | None:
+        """What tells its frozen weights from others."""
+        return None if self.base is None else self.base.strip('"')[-DIGITS:]
 
 
 STATE_SCHEMA = "cerebro_state"
@@ -24,6 +36,7 @@ DATA_TABLES = tuple(side + end for side in SIDES for end in ("", "_summary"))
 # Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
 # caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
 RENEWED = 64  # states
+DIGITS = 32  # of what tells frozen weights apart
 HOPPING = 2  # tables of a configuration: the one that a visit reads, and the one that it writes
 
 
@@ -65,6 +78,11 @@ def start_table(run_id: int, mst_key: int) -> str:
 def best_table(run_id: int, mst_key: int, epoch: int) -> str:
     """The table that keeps the state that a configuration had after an epoch, quoted."""
     return _state_table(f"r{run_id}_c{mst_key}_b_{epoch}")
+
+
+def base_table(run_id: int, digest: str) -> str:
+    """The table for the frozen weights of that digest, which states of a run share; quoted."""
+    return _state_table(f"r{run_id}_z_{digest}")
 
 
 def joined_table(run_id: int, mst_key: int) -> str:

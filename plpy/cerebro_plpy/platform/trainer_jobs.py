@@ -13,6 +13,7 @@ from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
+from cerebro_plpy.records import replace
 from cerebro_plpy.trainer.settings import TrainerOptions
 
 
@@ -31,6 +32,8 @@ class TrainerJobs(ABC):
         self._cache_bytes = cache_bytes
         self._note = note
         self._noted: set[str] = set()
+        self._bases: set[str] = set()
+        """Tables that are known to have frozen weights which states of the run share."""
 
     @abstractmethod
     def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
@@ -91,7 +94,7 @@ class TrainerJobs(ABC):
             parts = []
         end = call(worker, "visit.job_finish")
         found = job_result((yield join([*parts, *passes(worker, job, datasets), end])))
-        worker.memory.did(job)
+        worker.memory.did(job, found.get("lent_base"))
         worker.account.tell(found)
         return found
 
@@ -105,6 +108,8 @@ class TrainerJobs(ABC):
         if source in ("averaged", "joined"):
             states = [one for one, _ in state.of]
             return [begin, *(part for one in states for part in self._pass_state(worker, one, first=False))]
+        if "base" in spec["state"] and state.stored:
+            state = replace(state, stored=state.stored._replace(base=None))
         return [begin] if source in ("kept", "new") else [begin, *self._pass_state(worker, state, first=True)]
 
 

@@ -258,7 +258,7 @@ class Orchestrator:
         for visit, result in zip((visit for visit in task.tour if visit.kind != "evaluate"), done):
             training.trained(visit, result)
         if best := task.trained.best:
-            training.best = Kept(best.epoch, best.kept)
+            training.best = Kept(best.epoch, best.kept._replace(base=done[-1].base_table))
         for evaluation, told in evaluated:
             if task.mst_key in self._progress:
                 self._hear(training, evaluation.epoch, told["metrics"])

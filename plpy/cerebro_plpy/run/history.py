@@ -28,10 +28,10 @@ PAUSE_SECONDS = 0.05
 def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, Past]:
     """By mst_key, what these configurations did so far. ObjectNotReady where a state is gone."""
     visits: dict[int, list[tuple[Visit, VisitResult]]] = {}
-    for mst_key, epoch, segment_id, kind, rows, loss, seconds, table in control.run(sql("run.past_visits"), (run_id,)):
+    for mst_key, epoch, segment_id, kind, *result in control.run(sql("run.past_visits"), (run_id,)):
         visit = Visit(epoch, mst_key, segment_id, kind)
-        visits.setdefault(mst_key, []).append((visit, VisitResult(rows, loss, seconds, table)))
-    for (mst_key,) in control.run(sql("run.lost_states"), (run_id, run_id)):
+        visits.setdefault(mst_key, []).append((visit, VisitResult(*result)))
+    for (mst_key,) in control.run(sql("run.lost_states"), (run_id,)):
         raise ObjectNotReady(
             f"the state of mst_key {mst_key} of run {run_id} is gone",
             detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
@@ -46,8 +46,8 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     for mst_key, *logged in control.run(sql("run.past_metrics"), (run_id,)):
         metrics.setdefault(mst_key, []).append(tuple(logged))
     best = {
-        mst_key: Kept(epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id))
-        for mst_key, epoch, segment_id in control.run(sql("run.past_best"), (run_id,))
+        mst_key: Kept(epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id, base))
+        for mst_key, epoch, segment_id, base in control.run(sql("run.past_best"), (run_id,))
     }
     released = {mst_key for (mst_key,) in control.run(sql("run.past_released"), (run_id,))}
     return {

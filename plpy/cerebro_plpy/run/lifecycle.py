@@ -92,7 +92,7 @@ def train(
     # Of its own session the caller's transaction holds them still. And while its tables or its version are still to be
     # made a run is not completed, and may have to go on from any of them.
     if not (workplace.local or db.in_procedure or request.spec.train):
-        log.drop_states(keep=[stored.table for stored in orchestrator.states.values()])
+        log.drop_states(keep=[table for stored in orchestrator.states.values() for table in stored.tables])
     return log.run_id
 
 

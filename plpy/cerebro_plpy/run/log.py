@@ -178,7 +178,7 @@ class RunLog:
     def copy_state(self, state: StoredState, mst_key: int, visits: int) -> str:
         """Copy a state, which so many visits have left, for the configuration that begins from it; the table."""
         platform, table = self._control.platform, state_tables.start_table(self.run_id, mst_key)
-        texts = platform.state_table(table), platform.state_copy(state.table, state.segment_id, table)
+        texts = platform.state_table(table), platform.state_copy(*state, table)
         self._control.run("; ".join([*texts, sql("run.warm_started")]), (visits, self.run_id, mst_key))
         return table
 

@@ -241,7 +241,7 @@ class ConfigTraining:
         """A visit was made; what it left is what the next one starts from, or is to be averaged."""
         stored = None
         if result.state_table:
-            stored = StoredState(result.state_table, visit.segment_id)
+            stored = StoredState(result.state_table, visit.segment_id, result.base_table)
             others = self.holding.get(stored.table, set()) if stored.table in self._free(visit) else set()
             self.holding[stored.table] = {*others, visit.segment_id}
             self.states += 1

@@ -57,15 +57,23 @@ def find(catalog: Catalog, model: Relation, summary: Relation) -> Relation | Non
 
 
 def add(db: Database, states: str, mst_key: int, state: StoredState) -> Pieces[None]:
-    """Copy a state, in ranges of blocks where it can be read so."""
-    source = db.platform.state_between(*state)
-    if source is None:
-        db.rows(sql("states.add", states=states, source=db.platform.state_rows(*state)), mst_key)
-        return
-    copy = db.repeated(sql("states.add", states=states, source=source), mst_key, 0, 0)
-    start, size, blocks = 0, FIRST_BLOCKS, db.value(sql("states.blocks"), state.table)
+    """Copy a state, with the frozen weights that it shares, in ranges of blocks where it can be read so."""
+    before = 0
+    for table in state.tables:
+        source = db.platform.state_between(table, state.segment_id)
+        if source is None:
+            db.rows(sql("states.add", states=states, source=db.platform.state_rows(*state)), mst_key, before)
+            return
+        yield from _blocks(db, sql("states.add", states=states, source=source), (mst_key, before), table)
+        before = db.value(sql("states.parts", state=table)) if table != state.tables[-1] else 0
+
+
+def _blocks(db: Database, statement: str, values: tuple[int, int], table: str) -> Pieces[None]:
+    """Copy what a table has; the values are the model's key, and how many parts of it come before these."""
+    copy = db.repeated(statement, *values, 0, 0)
+    start, size, blocks = 0, FIRST_BLOCKS, db.value(sql("states.blocks"), table)
     while start < blocks:
         began = time.monotonic()
-        copy(mst_key, start, start + size)
+        copy(*values, start, start + size)
         start, size = start + size, next_size(size, time.monotonic() - began)
         yield

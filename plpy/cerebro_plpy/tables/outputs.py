@@ -211,7 +211,7 @@ def create(db: Database, output: Relation, run: LoggedRun) -> OutputTables:
 
 def state_of(config: Row) -> StoredState | None:
     """Where the newest state of a configuration of a run lies, if it has one."""
-    return StoredState(config["state_table"], config["segment_id"]) if config["state_table"] else None
+    return StoredState(table, config["segment_id"], config["base_table"]) if (table := config["state_table"]) else None
 
 
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:

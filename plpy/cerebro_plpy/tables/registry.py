@@ -106,5 +106,5 @@ def _kept(session: Session, result: Result) -> str:
     """Copy a state into the table of its own that it has for a version; that table."""
     table, platform = version_table(result.run_id, result.mst_key), session.platform
     session.run(platform.state_table(table))
-    session.run(platform.state_copy(result.state.table, result.state.segment_id, table))
+    session.run(platform.state_copy(*result.state, table))
     return table

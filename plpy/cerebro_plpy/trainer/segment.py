@@ -199,12 +199,14 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
         trainer(gd, sealed=sealed)
 
 
-def state_chunks(link: Link, chunk_bytes: int, key: str) -> Iterator[Buffer]:
-    """The state of that name, which a job has left, in chunks of that size, the last as small as it is."""
+def state_chunks(link: Link, chunk_bytes: int, key: str, part: str) -> Iterator[Buffer]:
+    """The state of that name, which a job has left, or a part of it, in chunks of that size, the last as small as it
+    is."""
     size = fields.whole("chunk_bytes", chunk_bytes, 1)
     if size > COLLECTED_BYTES:
         raise InvalidParameter(f"chunk_bytes is {size}; expected at most {COLLECTED_BYTES}", hint=fields.HINT)
-    for frame in link.chunks(wire.request("state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size)):
+    asked = wire.request("state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size, part=part)
+    for frame in link.chunks(asked):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
 

@@ -25,7 +25,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "state": ("sealed",),
     "finish": (),
-    "state_get": ("key", "chunk_bytes", "aside"),
+    "state_get": ("key", "chunk_bytes", "part", "aside"),
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
     "features": ("layer", "buffer_id", "arrays"),

@@ -6,13 +6,15 @@ long as somebody refers to them, and another thread may send them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.protocol import Array, Program
 from cerebro_trainer.state import serialization
-from cerebro_trainer.state.serialization import Layout, Progress
+from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.state.serialization import Progress
+from cerebro_trainer.wire.fields import integer, text
 from cerebro_trainer.wire.frames import Message, Messages
 
 
@@ -29,18 +31,21 @@ class Snapshot(NamedTuple):
     key: str
     values: Sequence[Array]
     layout: Layout
-    progress: Progress
+    header: bytes
 
     @classmethod
-    def of(cls, held: Held, epochs: int) -> Snapshot:
-        """The state of a program that was trained for so many epochs."""
+    def of(cls, held: Held, epochs: int, base: str | None) -> Snapshot:
+        """The state of a program that was trained for so many epochs; `base` is the digest of its frozen weights."""
         program = held.program
-        return cls(held.key, program.read(), program.layout, Progress(program.step, epochs))
+        header = serialization.header_of(program.layout, Progress(program.step, epochs), base)
+        return cls(held.key, program.read(), program.layout, header)
 
-    def chunks(self, chunk_bytes: int) -> Messages:
-        """All of it, in chunks of that many bytes, and how many these were."""
+    def chunks(self, header: Mapping[str, Any]) -> Messages:
+        """What a request wants of it, in chunks of as many bytes as that says, and how many these were."""
+        part = text(header, "part", choices=serialization.PARTS) if "part" in header else "whole"
         total, count = 0, 0
-        for chunk in serialization.dump(self.values, self.layout, self.progress, chunk_bytes):
+        size = integer(header, "chunk_bytes", minimum=1)
+        for chunk in serialization.dump(self.values, self.layout, self.header, size, part):
             total, count = total + sum(map(len, chunk)), count + 1
             yield Message({"more": True}, *chunk)
         yield Message({"ok": {"bytes": total, "chunks": count}})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
+from cerebro_trainer.commands.held_bases import HeldBase
 from cerebro_trainer.commands.held_states import Held, Snapshot, not_held
 from cerebro_trainer.commands.jobs import AverageJob, Fit, Job, RestoreJob, TimeJob, TrainJob
 from cerebro_trainer.commands.network_jobs import OTHERS
@@ -17,7 +18,7 @@ from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import literal
 from cerebro_trainer.data.buffers import Buffer, Dataset, from_frame
 from cerebro_trainer.data.recipe_values import RecipeValues
-from cerebro_trainer.errors import ConfigError, RequestError, summary
+from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.protocol import Array, Program
 from cerebro_trainer.programs.tensorboard import Callbacks
@@ -53,6 +54,7 @@ class Work:
         self._check_peer = check_peer
         self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
+        self._base = HeldBase()
         self._unstored: Mapping[str, Snapshot] = {}
         self._job: Job | None = None
         self._loading: Loading | None = None
@@ -122,17 +124,19 @@ class Work:
         if isinstance(job, TrainJob):
             self._origin = Origin(job.epoch, whole=True)
         self._held = None if self._sealed else Held(self._result_key, job.program)
+        leaves = isinstance(job, (TrainJob, AverageJob))
+        bases = self._base.told(job.program if leaves else None)
         if isinstance(job, TrainJob):
             job.warnings = self._workshop.warnings.of(job.program)
-        return (Message({"ok": job.result()}),)
+        return (Message({"ok": {**job.result(), **bases}}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
         """A state that is held, in chunks."""
-        key, size = text(header, "key"), integer(header, "chunk_bytes", minimum=1)
+        key = text(header, "key")
         if self._job is not None:
             self._open_job()
         if self._held is not None and self._held.key == key:
-            return Snapshot.of(self._held, self._origin.epochs).chunks(size)
+            return self._snapshot(self._held).chunks(header)
         if self._sealed and self._job is not None:
             raise RequestError("the state of this job is sealed", sqlstate="55000")
         return self.replaced_state(header)
@@ -142,7 +146,7 @@ class Work:
         replaced = self._unstored.get(key := text(header, "key"))
         if replaced is None:
             raise not_held(key, self._held)
-        return replaced.chunks(integer(header, "chunk_bytes", minimum=1))
+        return replaced.chunks(header)
 
     def results(self, header: Header, payload: Bytes) -> Messages:
         """Loss and metrics from added sums."""
@@ -218,14 +222,18 @@ class Work:
         """Drop the state that is held, and all that belongs to it."""
         self.abandon()
         self._held, self._unstored = None, {}
+        self._base.forget()
         self._specs.clear()
 
     def _retain(self, keys: Collection[str]) -> None:
         """Have the states of these names, which are still to be stored, whatever is done next; and no others."""
         kept = {key: snapshot for key, snapshot in self._unstored.items() if key in keys}
         if self._held and self._held.key in {*keys} - kept.keys():
-            kept[self._held.key] = Snapshot.of(self._held, self._origin.epochs)
+            kept[self._held.key] = self._snapshot(self._held)
         self._unstored = kept
+
+    def _snapshot(self, held: Held) -> Snapshot:
+        return Snapshot.of(held, self._origin.epochs, self._base.of(held.program))
 
     def _spec(self, header: Header) -> ProgramSpec:
         """The program that a request names or brings; a name is remembered until `reset`."""
@@ -270,8 +278,13 @@ class Work:
         if source == "kept":
             return None
         self._held = None
+        base = text(header, "base") if source == "chunks" and "base" in header else None
+        if base is None:
+            self._base.replaced(program)
+        else:
+            self._base.bring(program, base)
         if source == "chunks":
-            return serialization.read(program.layout, program.assign, self._took)
+            return serialization.read(program.layout, program.assign, self._took, base)
         if source == "averaged":
             return averaging.read(program.layout, program.assign, self._took, integers(header, "shares"))
         self._origin, seed = Origin(0, whole=False), integer(header, "seed")
@@ -290,6 +303,8 @@ class Work:
 
     def _loaded(self, job: Job, spec: ProgramSpec) -> None:
         """The program now is the job's state. One in training has no name until it is done."""
+        if self._origin.base and not self._sealed:
+            self._base.hold(job.program, self._origin.base)
         job.program.set_numbers(spec)
         if isinstance(job, RestoreJob):
             job.whole = self._origin.whole
@@ -325,22 +340,8 @@ class Work:
             return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
         return OTHERS[kind](program, keys, header)
 
-    @contextmanager
-    def _boundary(self) -> Iterator[None]:
-        """The one place where what a framework raises for a config becomes that config's failure."""
-        try:
-            with self._workshop.warnings.heard():
-                yield
-        except self._workshop.framework.memory_errors as error:
-            raise ConfigError(
-                "the config ran out of memory" + ("" if self._recipe is not None else f": {summary(error)}"),
-                sqlstate="53200",
-                hint="A smaller batch_size or a smaller model needs less.",
-            ) from error
-        except self._workshop.failures as error:
-            # What a framework says may have numbers of the network, which who may not read it is not told.
-            said = "" if self._recipe is not None else f": {summary(error)}"
-            raise ConfigError(f"{type(error).__name__}{said}") from error
+    def _boundary(self) -> AbstractContextManager[None]:
+        return self._workshop.boundary(silent=self._recipe is not None)
 
 
 def _columns(texts: Iterable[str]) -> Messages:

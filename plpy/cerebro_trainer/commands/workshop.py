@@ -10,11 +10,13 @@ import ctypes
 import gc
 import random
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cerebro_trainer.errors import CONFIG_EXCEPTIONS
+from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
@@ -41,6 +43,24 @@ class Workshop:
     def program(self, spec: ProgramSpec, form: str | None = None) -> Program:
         """The program of a spec, which has that form if one is named; made, if need be, for the memory that is left."""
         return self.programs.get(spec, Room(self._memory, form))
+
+    @contextmanager
+    def boundary(self, *, silent: bool) -> Iterator[None]:
+        """The one place where what a framework raises for a config becomes that config's failure.
+
+        What it says may have numbers of the network, which who may not read it is not told: that is `silent`.
+        """
+        try:
+            with self.warnings.heard():
+                yield
+        except self.framework.memory_errors as error:
+            raise ConfigError(
+                "the config ran out of memory" + ("" if silent else f": {summary(error)}"),
+                sqlstate="53200",
+                hint="A smaller batch_size or a smaller model needs less.",
+            ) from error
+        except self.failures as error:
+            raise ConfigError(f"{type(error).__name__}{'' if silent else f': {summary(error)}'}") from error
 
     def forms(self, program: Program, batch_size: int) -> Forms:
         """What is known of the forms of a program with batches of that size."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cerebro_trainer.models import fronts, keras_model
 from cerebro_trainer.models.differentiable import differentiable
+from cerebro_trainer.models.frozen_weights import frozen_weights
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.models.variable_numbers import SCHEDULED, attach
@@ -23,7 +24,7 @@ from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.interface import Interface, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
 from cerebro_trainer.programs.protocol import Array, Attributions, Places, Program, Sums
-from cerebro_trainer.state.serialization import Layout
+from cerebro_trainer.state.layout import Layout
 
 EVALUATION_BYTES = 16 << 20
 EVALUATION_ROWS = 256
@@ -317,6 +318,7 @@ class KerasProgram(Program):
             optimizer=type(self.optimizer).__name__,
             framework=framework,
             keras=keras.__version__,
+            frozen=tuple(positions[id(weight)] for weight in frozen_weights(self.whole)),
         )
 
 

@@ -21,7 +21,7 @@ from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.tensorboard import Board
-from cerebro_trainer.state.serialization import Layout
+from cerebro_trainer.state.layout import Layout
 
 Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]

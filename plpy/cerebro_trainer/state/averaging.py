@@ -16,7 +16,8 @@ import numpy as np
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.state import serialization
-from cerebro_trainer.state.serialization import Array, Assign, Layout, Note
+from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.state.serialization import Array, Assign, Note
 from cerebro_trainer.wire.streams import Reading, Stream
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.state import serialization
-from cerebro_trainer.state.serialization import Assign, Layout
+from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.state.serialization import Assign
 from cerebro_trainer.wire.streams import Reading, Stream
 
 

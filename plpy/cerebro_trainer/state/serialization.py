@@ -4,6 +4,9 @@ Positions, not names: Keras renames variables when a model is rebuilt from JSON,
 skips them without a word. The order is `model.variables + optimizer.variables` after `optimizer.build`.
 Generator states stand in the middle of it, so the header says which entries are weights.
 
+A state whose frozen weights may stand apart (`layout.base`) is of version 2: their tensors come last, so that it is cut
+in two where they begin, and its header says which base that is by a digest.
+
 A state may take most of the memory, so it is written from the variables themselves and read into them, piece
 by piece. The library can do neither: here is only what its format says (u64 length, JSON header padded with
 spaces to a multiple of 8, then the tensors without gaps), and the tests hold every state against the library.
@@ -13,10 +16,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,66 +28,21 @@ import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.state import shapes
+from cerebro_trainer.state.layout import CODES, DIGITS, Entry, Layout
 from cerebro_trainer.wire.streams import Reading, Stream, Taking, damaged
 
 FORMAT = "cerebro_db.state/1"
+FORMAT_WITH_BASE = "cerebro_db.state/2"
+PARTS = ("whole", "own", "base")
+DIGEST = re.compile(f"[0-9a-f]{{{DIGITS}}}")
 LENGTH = struct.Struct("<Q")
 HEADER_LIMIT = 100_000_000
 """Bytes; the library's own limit."""
 EPOCH_DIGITS = 9
-CODES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
-    "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
 
 Array: TypeAlias = npt.NDArray[Any]
 Assign: TypeAlias = Callable[[int, Array], None]
 Note: TypeAlias = "Callable[[Origin], None]"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """What a program's variables look like.
-
-    `weights` are the positions of get_weights(), in its order, `trainable` of those the ones that are trained; `paths`
-    are what Keras calls the weights.
-    """
-
-    shapes: tuple[tuple[int, ...], ...]
-    dtypes: tuple[str, ...]
-    weights: tuple[int, ...]
-    trainable: tuple[int, ...]
-    paths: tuple[str, ...]
-    architecture: str
-    optimizer: str
-    framework: str
-    keras: str
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Bytes of each variable."""
-        pairs = zip(self.shapes, self.dtypes, strict=True)
-        return tuple(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in pairs)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all variables."""
-        return sum(self.sizes)
-
-    @cached_property
-    def order(self) -> tuple[int, ...]:
-        """Positions as their tensors lie in a state: large elements first, so that all are aligned."""
-        return tuple(sorted(range(len(self.shapes)), key=lambda p: (-np.dtype(self.dtypes[p]).itemsize, p)))
-
-
-class Entry(NamedTuple):
-    """A tensor of a state: its name, its type in safetensors' words, and where it ends in the data."""
-
-    name: str
-    code: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
 
 
 class Progress(NamedTuple):
@@ -95,21 +53,26 @@ class Progress(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a reader of a state is told of it: the epochs that it was trained, and whether all of it was taken."""
+    """What a reader of a state is told of it: the epochs that it was trained, whether all of it was taken, and the
+    digest of its base, if it has one."""
 
     epochs: int
     whole: bool
+    base: str | None = None
 
 
-def dump(values: Sequence[Array], layout: Layout, progress: Progress, chunk_bytes: int) -> Iterator[list[memoryview]]:
-    """The state of a program with this layout.
+def dump(
+    values: Sequence[Array], layout: Layout, header: bytes, chunk_bytes: int, part: str = "whole"
+) -> Iterator[list[memoryview]]:
+    """The state of a program with this layout, or one of its PARTS.
 
     In chunks of that many bytes, the last as small as it is; each is a list of views of the values themselves.
     """
     chunk: list[memoryview] = []
     room = chunk_bytes
-    tensors = (bytes_of(values[position]) for position in layout.order)  # one by one: they may come from a file
-    for piece in chain((memoryview(_header(layout, progress)),), tensors):
+    positions = {"whole": layout.order, "own": layout.own, "base": layout.base}[part]
+    tensors = (bytes_of(values[position]) for position in positions)  # one by one: they may come from a file
+    for piece in chain(() if part == "base" else (memoryview(header),), tensors):
         while piece:
             chunk.append(piece[:room])
             piece = piece[room:]
@@ -121,10 +84,11 @@ def dump(values: Sequence[Array], layout: Layout, progress: Progress, chunk_byte
         yield chunk
 
 
-def _header(layout: Layout, progress: Progress) -> bytes:
+def header_of(layout: Layout, progress: Progress, base: str | None = None) -> bytes:
+    """What a state begins with, all before its tensors."""
     header: dict[str, object] = {
         "__metadata__": {
-            "format": FORMAT,
+            "format": FORMAT if base is None else FORMAT_WITH_BASE,
             "keras": layout.keras,
             "framework": layout.framework,
             "architecture": layout.architecture,
@@ -133,6 +97,7 @@ def _header(layout: Layout, progress: Progress) -> bytes:
             "epochs": str(progress.epochs),
             "weights": json.dumps([_name(position) for position in layout.weights]),
             "trainable": json.dumps([_name(position) for position in layout.trainable]),
+            **({} if base is None else {"base": base}),
         }
     }
     end = 0
@@ -145,10 +110,17 @@ def _header(layout: Layout, progress: Progress) -> bytes:
     return LENGTH.pack(len(text)) + text
 
 
-def read(layout: Layout, assign: Assign, note: Note) -> Reading:
-    """Read a state into its program, tensor by tensor; ConfigError says what does not fit it."""
+def read(layout: Layout, assign: Assign, note: Note, base: str | None = None) -> Reading:
+    """Read a state into its program, tensor by tensor; ConfigError says what does not fit it.
+
+    Where the program has its `base`, of that digest, the state comes without it.
+    """
     stream = Stream()
-    yield from read_one(stream, layout, assign, note)
+    metadata, entries = yield from _read_header(stream)
+    wanted = _fitting(metadata, entries, layout)
+    own = entries if base is None else _own(metadata, entries, layout, base)
+    note(Origin(_epochs(metadata), whole=True, base=base or _base(metadata, entries, layout)))
+    yield from _read_tensors(stream, layout, assign, own, wanted)
     yield from check_end(stream)
 
 
@@ -190,9 +162,30 @@ def read_warm(layout: Layout, assign: Assign, note: Note) -> Reading:
 def read_one(stream: Stream, layout: Layout, assign: Assign, note: Note) -> Reading:
     """Read a state of which more may follow in the stream."""
     metadata, entries = yield from _read_header(stream)
-    _check_origin(metadata, layout)
+    wanted = _fitting(metadata, entries, layout)
     note(Origin(_epochs(metadata), whole=True))
-    yield from _read_tensors(stream, layout, assign, entries, _all(entries, layout))
+    yield from _read_tensors(stream, layout, assign, entries, wanted)
+
+
+def _fitting(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
+    """The positions of all tensors of a state, where it is one of a program with this layout."""
+    _check_origin(metadata, layout)
+    return _all(entries, layout)
+
+
+def _base(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> str | None:
+    """The digest of the base of a state, where it is what of this layout may stand apart."""
+    digest, names = str(metadata.get("base")), {_name(position) for position in layout.base}
+    last = entries[len(entries) - len(names) :]
+    return digest if names and DIGEST.fullmatch(digest) and {entry.name for entry in last} == names else None
+
+
+def _own(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout, base: str) -> Sequence[Entry]:
+    """The tensors of a state that comes without its base, which is to be that one."""
+    found = _base(metadata, entries, layout)
+    if found != base:
+        raise damaged(f"its base is {found}, expected {base}")
+    return entries[: len(entries) - len(layout.base)]
 
 
 def _read_header(stream: Stream) -> Taking[tuple[dict[str, str], list[Entry]]]:
@@ -203,8 +196,9 @@ def _read_header(stream: Stream) -> Taking[tuple[dict[str, str], list[Entry]]]:
         raise damaged(f"its header would have {length} bytes")
     text = yield from stream.take(length)
     metadata, entries = _parsed(bytes(text))
-    if metadata.get("format") != FORMAT:
-        raise ConfigError(f"the state does not fit: its format is {metadata.get('format')}, expected {FORMAT}")
+    if metadata.get("format") not in (FORMAT, FORMAT_WITH_BASE):
+        expected = f"{FORMAT} or {FORMAT_WITH_BASE}"
+        raise ConfigError(f"the state does not fit: its format is {metadata.get('format')}, expected {expected}")
     return metadata, entries
 
 

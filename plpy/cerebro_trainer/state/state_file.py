@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.state.serialization import Layout, bytes_of
+from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.state.serialization import bytes_of
 
 ALIGNMENT = 64
 """Bytes: memory that begins at a multiple of them frameworks take over as it is."""

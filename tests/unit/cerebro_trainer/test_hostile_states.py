@@ -18,7 +18,7 @@ from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.tables.weights import read_weights
 from cerebro_trainer.errors import TrainerError
 from cerebro_trainer.state import serialization
-from cerebro_trainer.state.serialization import Layout
+from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import streams
 
 VALUES = [np.arange(6, dtype="f4").reshape(2, 3), np.array(7, "i8"), np.ones(3, "f4")]
@@ -33,7 +33,8 @@ LAYOUT = Layout(
     framework="f",
     keras="k",
 )
-WHOLE = b"".join(b"".join(chunk) for chunk in serialization.dump(VALUES, LAYOUT, serialization.Progress(3, 2), 1000))
+HEAD = serialization.header_of(LAYOUT, serialization.Progress(3, 2))
+WHOLE = b"".join(b"".join(chunk) for chunk in serialization.dump(VALUES, LAYOUT, HEAD, 1000))
 LENGTH = struct.unpack("<Q", WHOLE[:8])[0]
 HEADER, TENSORS = json.loads(WHOLE[8 : 8 + LENGTH]), WHOLE[8 + LENGTH :]
 FLAT = b"".join(VALUES[position].tobytes() for position in LAYOUT.weights)

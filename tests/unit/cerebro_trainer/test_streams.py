@@ -19,7 +19,8 @@ from cerebro_plpy.tables import weights
 from cerebro_plpy.tables.weights import as_float32, read_weights
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.state import serialization
-from cerebro_trainer.state.serialization import Array, Layout
+from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.state.serialization import Array
 from cerebro_trainer.wire import streams
 
 DTYPES = st.sampled_from(["float32", "float16", "float64", "int64", "int32", "uint32", "uint8", "bool"])
@@ -46,8 +47,13 @@ def layout(values: list[Array]) -> Layout:
     )
 
 
+def dump(values: list[Array], chunk_bytes: int) -> Iterator[list[memoryview]]:
+    found = layout(values)
+    return serialization.dump(values, found, serialization.header_of(found, PROGRESS), chunk_bytes)
+
+
 def dumped(values: list[Array], chunk_bytes: int = 100) -> list[bytes]:
-    return [b"".join(chunk) for chunk in serialization.dump(values, layout(values), PROGRESS, chunk_bytes)]
+    return [b"".join(chunk) for chunk in dump(values, chunk_bytes)]
 
 
 def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
@@ -193,6 +199,6 @@ def test_the_header_ends_where_tensors_are_aligned(values: list[Array]) -> None:
 
 def test_nothing_is_copied_on_the_way_out() -> None:
     value = np.zeros(1000, "f4")
-    chunks = list(serialization.dump([value], layout([value]), PROGRESS, 1 << 20))
+    chunks = list(dump([value], 1 << 20))
     value += 1
     assert b"".join(chunks[0]).endswith(np.ones(1000, "f4").tobytes())

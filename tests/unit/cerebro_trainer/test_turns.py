@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.programs.shards import Cost, cut
 from cerebro_trainer.programs.turns import Array, Turn, Turns
-from cerebro_trainer.state.serialization import Layout
+from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.state_file import StateFile
 
 SHAPES = ((3, 2), (), (5,), (2, 2), (7,))
@@ -23,7 +23,7 @@ PLANS = st.lists(st.tuples(st.sets(st.integers(0, 4), min_size=1), st.booleans()
 def layout() -> Layout:
     count = len(SHAPES)
     names = {"architecture": "a", "optimizer": "o", "framework": "f", "keras": "3"}
-    return Layout(shapes=SHAPES, dtypes=("float32",) * count, weights=(), trainable=(), paths=(), **names)
+    return Layout(shapes=SHAPES, dtypes=("float32",) * count, weights=(), trainable=(), paths=(), frozen=(), **names)
 
 
 class Memory:

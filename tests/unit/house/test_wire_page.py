@@ -25,7 +25,7 @@ from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.protocol import Array, Attributions, Framework, Places, Program, Sums
-from cerebro_trainer.state.serialization import Layout
+from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
 from cerebro_trainer.wire.read_ahead import Ahead, Aside
@@ -293,7 +293,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
         *DATASET,
         begun("train", program=PROGRAM, program_key="p", compilation="c", forms=FORMS, callbacks=SHOWN, sealed=False,
               **{**TRAINING, "fit": {**FIT, "steps_per_epoch": 1, "class_weight": [1.0, 2.0]}}),
-        FINISH, ask("state_get", key="k", chunk_bytes=100),
+        FINISH, ask("state_get", key="k", chunk_bytes=100), ask("state_get", key="k", chunk_bytes=100, part="own"),
         begun("train", **TRAINING, program=None, program_key="p", unstored=["k"]),
         ask("state_get", key="k", chunk_bytes=100, aside=1), FINISH,
         begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p", datasets=["d"]),
@@ -371,6 +371,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
 
 NAN = FLOATS[:-4] + np.array([np.nan], np.float32).tobytes()
 REFUSED = [
+    begun("predict", {"source": "chunks", "base": "0" * 32}),
     ask("block", NUMBERS + NAN * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
     ask("pack"),
     ask("block", NUMBERS[:8] + IMAGE, rows=1, arrays=[{**COLUMN, "kind": "image"}], lengths=[8, len(IMAGE)]),

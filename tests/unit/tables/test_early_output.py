@@ -89,7 +89,12 @@ class Run:
 
 def config(mst_key: int, failed: bool = False) -> dict[str, Any]:
     """What the log says of a configuration."""
-    return {"mst_key": mst_key, "state_table": None if failed else f"state_{mst_key}", "segment_id": 0}
+    return {
+        "mst_key": mst_key,
+        "state_table": None if failed else f"state_{mst_key}",
+        "segment_id": 0,
+        "base_table": None,
+    }
 
 
 @contextmanager

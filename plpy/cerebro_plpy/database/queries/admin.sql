@@ -27,7 +27,7 @@ GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};
 GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs, plan, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO {role};
 GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO {role};
-GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds, stored_at,
+GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, base_table, training_seconds, stored_at,
               trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at) ON cerebro.visit TO {role};
 GRANT UPDATE (status, ended_at, rows, error, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.evaluation TO {role};
 GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};

@@ -63,11 +63,11 @@ ORDER BY l.n
 -- name: configs
 -- The state of each configuration that has one: the newest, or the one that is kept as the best. A failed one counts as
 -- having none, and so does one whose state was dropped. Of averaging, replicas are none.
-SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, c.released, v.state_table, v.segment_id,
-       cerebro.is_state(c.run_id, v.state_table) AS kept
+SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, c.released, v.state_table, v.segment_id, v.base_table,
+       cerebro.is_state(c.run_id, v.state_table) AND cerebro.is_state(c.run_id, v.base_table) IS NOT FALSE AS kept
 FROM cerebro.config_log c
 LEFT JOIN (
-    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.segment_id,
+    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.segment_id, v.base_table,
            CASE WHEN k.best_epoch IS NULL THEN v.state_table
                 ELSE 'cerebro_state."r' || v.run_id || '_c' || v.mst_key || '_b_' || k.best_epoch || '"' END AS state_table
     FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id) JOIN cerebro.config_log k USING (run_id, mst_key)

@@ -230,7 +230,8 @@ FROM cerebro.decision_log d WHERE d.run_id = %s::bigint AND d.action = 'replan'
 UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: past_best
-SELECT DISTINCT ON (v.mst_key) v.mst_key, c.best_epoch, v.segment_id
+SELECT DISTINCT ON (v.mst_key) v.mst_key, c.best_epoch, v.segment_id,
+       CASE WHEN cerebro.is_state(v.run_id, v.base_table) THEN v.base_table END AS base_table
 FROM cerebro.config_log c JOIN cerebro.visit v USING (run_id, mst_key)
 WHERE c.run_id = %s::bigint AND v.epoch <= c.best_epoch AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC
 
@@ -310,7 +311,7 @@ UPDATE cerebro.config_log c SET state_tables = '{}' WHERE c.run_id = %s::bigint 
 -- name: ended_with_states
 -- Runs of which the current user has states, and that ended, or were interrupted, so many seconds ago, or are in no log.
 SELECT f.run_id
-FROM (SELECT DISTINCT pg_catalog.substring(t.relname::text, '^r([0-9]{1,18})_(?:c|training|validation)')::bigint AS run_id FROM pg_catalog.pg_class t
+FROM (SELECT DISTINCT pg_catalog.substring(t.relname::text, '^r([0-9]{1,18})_(?:c|z_|training|validation)')::bigint AS run_id FROM pg_catalog.pg_class t
       WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
         AND t.relowner = (SELECT u.oid FROM pg_catalog.pg_roles u WHERE u.rolname = current_user)) f
 LEFT JOIN cerebro.run_log r USING (run_id)
@@ -333,7 +334,7 @@ SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::te
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
 -- name: past_visits
-SELECT v.mst_key, v.epoch, v.segment_id, v.kind, v.rows, v.loss, v.training_seconds, v.state_table
+SELECT v.mst_key, v.epoch, v.segment_id, v.kind, v.rows, v.loss, v.training_seconds, v.state_table, v.base_table
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no
 
 -- name: past_threads
@@ -356,10 +357,10 @@ WHERE m.run_id = %s::bigint GROUP BY m.mst_key, m.epoch, m.dataset, r.started_at
 -- name: lost_states
 -- Configurations that are to go on from a state whose table is gone.
 SELECT n.mst_key
-FROM (SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table FROM cerebro.visit v JOIN cerebro.config_log c USING (run_id, mst_key)
+FROM (SELECT DISTINCT ON (v.mst_key) v.mst_key, v.run_id, v.state_table, v.base_table FROM cerebro.visit v JOIN cerebro.config_log c USING (run_id, mst_key)
       WHERE v.run_id = %s::bigint AND v.status = 'completed' AND c.status <> 'failed' AND NOT c.released
       ORDER BY v.mst_key, v.visit_no DESC) n
-WHERE cerebro.is_state(%s::bigint, n.state_table) IS NOT TRUE
+WHERE cerebro.is_state(n.run_id, n.state_table) IS NOT TRUE OR cerebro.is_state(n.run_id, n.base_table) IS FALSE
 
 -- name: workers_left
 -- Worker sessions that make a visit of the run; a process number alone might be that of a later process, or that of

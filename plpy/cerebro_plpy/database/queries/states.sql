@@ -41,4 +41,7 @@ DROP TABLE {states}
 SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass) / pg_catalog.current_setting('block_size')::bigint
 
 -- name: add
-INSERT INTO {states} SELECT %s::integer, s.part, s.chunk FROM ({source}) s
+INSERT INTO {states} SELECT %s::integer, s.part + %s::integer, s.chunk FROM ({source}) s
+
+-- name: parts
+SELECT max(t.part) FROM {state} t

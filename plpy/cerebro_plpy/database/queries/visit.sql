@@ -53,6 +53,12 @@ SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 -- each but the last fills its page. cerebro.state_add checks it.
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
+-- name: state_with_base
+-- The same of a state that has its frozen weights elsewhere: they come after it.
+SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
+UNION ALL
+SELECT b.part + (SELECT max(o.part) FROM {state} o), b.chunk FROM {base} b WHERE b.ctid >= '(0,0)'
+
 -- name: state_between
 -- The same from one block of the table on, but before another.
 SELECT t.part, t.chunk FROM {state} t
@@ -91,7 +97,7 @@ SET LOCAL lock_timeout = '2s';
 SET LOCAL lock_timeout = '0';
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
-    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text) AS chunk) c
+    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, '{part}') AS chunk) c
     RETURNING pg_catalog.octet_length(chunk) AS bytes
 )
 UPDATE cerebro.visit v
@@ -105,7 +111,24 @@ WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::int
 
 -- name: state_store
 INSERT INTO {state} (part, chunk)
-SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text) AS chunk) c
+SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, '{part}') AS chunk) c
+
+-- name: base_known
+SELECT cerebro.is_state(%s::bigint, %s::text)
+
+-- name: base_table
+-- See run.state_table; but one that is there already is not dropped: states refer to it.
+CREATE TABLE {base} (part integer NOT NULL) WITH (autovacuum_enabled = false);
+ALTER TABLE {base} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+
+-- name: base_store
+INSERT INTO {base} (part, chunk)
+SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, 'base') AS chunk) c
+
+-- name: visits_with_base
+-- Those of a tour: a state that is kept as the best is of one of them.
+UPDATE cerebro.visit v SET base_table = %s::text
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no BETWEEN %s::integer AND %s::integer
 
 -- name: visit_passed
 -- A visit after which others followed in one job: what it left is what they began from, and is stored nowhere.
