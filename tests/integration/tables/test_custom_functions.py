@@ -179,8 +179,7 @@ def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench
     run = interrupted(tables, shared_superuser, "lasting_mst", "lasting_model")
     resume = "SELECT cerebro.resume(%s)"
     again = (
-        "SELECT madlib_fit_multiple_model('packed', 'again', 'lasting_mst', %s, schedule => 'replay',"
-        " replay_run => %s)"
+        "SELECT madlib_fit_multiple_model('packed', 'again', 'lasting_mst', %s, schedule => 'replay', replay_run => %s)"
     )
     change(shared_superuser, "lasting", lasting + "# another")
     assert "not what they were" in str(refused(tables, resume, run, code="55000"))
