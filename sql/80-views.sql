@@ -107,16 +107,17 @@ COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the read
 
 -- The newest value is the greatest of arrays that begin with what makes it so: nothing is sorted.
 CREATE OR REPLACE VIEW cerebro.newest_value AS
-SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[3] AS value,
-       (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[3] AS validation,
-       (max(s.newest) FILTER (WHERE s.dataset = 'training'))[3] AS training
+SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[2] AS value,
+       (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[2] AS validation,
+       (max(s.newest) FILTER (WHERE s.dataset = 'training'))[2] AS training
 FROM (
     SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks,
-           ARRAY[CASE WHEN m.epoch = k.best_epoch THEN 1 ELSE 0 END, m.epoch, m.value] AS newest
+           ARRAY[m.epoch, m.value] AS newest
     FROM cerebro.metric m JOIN cerebro.config_log k USING (run_id, mst_key)
-    JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.rank_metric = m.name) s
+    JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.rank_metric = m.name
+    WHERE k.best_epoch IS NULL OR m.epoch <= k.best_epoch) s
 GROUP BY s.run_id, s.mst_key;
-COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of all runs, as it is after the best epoch where that is kept, else after the newest one';
+COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of all runs, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
 
 -- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
 -- run_id reaches each part.

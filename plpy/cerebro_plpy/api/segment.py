@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from math import isfinite
 from typing import Any
 
 from cerebro_plpy.api.entry import database, package_version
@@ -14,6 +13,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.tables import granted_function
 from cerebro_plpy.trainer import (
+    answers,
     code_folders,
     cost,
     fields,
@@ -203,8 +203,7 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
                     asked = requests.with_sources(db, fields.kind("a job", job, dict))
                     segment.begin(gd, link, asked)
                 results.append(segment.finished(gd, link))
-                training = results[-1].get("metrics", {}).get("training")
-                if training and not isfinite(training["loss"]):
+                if answers.lost_by(results[-1].get("metrics", {})):
                     break
         except BaseException:
             for result in results:  # nobody hears of them

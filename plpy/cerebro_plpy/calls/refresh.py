@@ -26,7 +26,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.space import compile_text
 from cerebro_plpy.configs.spec import metrics_iterations
-from cerebro_plpy.configs.templates.effort import frequency
+from cerebro_plpy.configs.templates.effort import frequency, training_epochs
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import Start, TrainSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -151,7 +151,7 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
     first = made.asked.start.epochs if made.asked.start else before.epochs
     epochs = -(-first // PART)
     trained = before.epochs_before.get(key, 0) + (made.configs[key]["best_epoch"] or before.epochs)
-    models = models_of(made, prepared, epochs)
+    models, evaluated = models_of(made, prepared, epochs), metrics_iterations(epochs, frequency(epochs))
     arguments = replace(
         before.arguments,
         source_table=prepared.inputs.source.table.quoted,
@@ -166,7 +166,8 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
         arguments=arguments,
         epochs=epochs,
         frequency=frequency(epochs),
-        evaluate_epochs=metrics_iterations(epochs, frequency(epochs)),
+        evaluate_epochs=evaluated,
+        training_epochs=training_epochs(evaluated),
         schedule=SCHEDULE,
         segments=data.source.segments,
         source=data.source.spec(),

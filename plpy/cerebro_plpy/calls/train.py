@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.aim import (
     Aim,
@@ -31,7 +31,7 @@ from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec, metrics_iterations
-from cerebro_plpy.configs.templates.effort import Effort, frequency
+from cerebro_plpy.configs.templates.effort import Effort, frequency, training_epochs
 from cerebro_plpy.configs.templates.table import Floats
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -138,19 +138,19 @@ def build_request(
 ) -> FitRequest:
     """What the run is asked: configurations of templates, and how they are trained in the time that is left."""
     aim, prepared = call
-    arguments = aim.arguments
     table, source = prepared.table, prepared.data.source
-    chosen = metric_name(MODULE, table.target.task, arguments.metric)
-    metric = METRICS[table.target.task][chosen]
+    chosen = metric_name(MODULE, table.target.task, aim.arguments.metric)
+    ranking = _ranking(METRICS[table.target.task][chosen])
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
-    before = predecessors_of(aim, workplace.control, table)
+    before, evaluated = predecessors_of(aim, workplace.control, table), _evaluated(aim, planned, ranking)
     tried = entries(list(islice(asked(aim, before, table), planned.configs)), table.groups, table.rows)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
         frequency=frequency(planned.epochs),
-        evaluate_epochs=_evaluated(aim, planned),
+        evaluate_epochs=evaluated.epochs,
+        training_epochs=evaluated.training,
         seed=aim.seed,
         schedule=SCHEDULE,
         dtype_policy=None,
@@ -159,7 +159,7 @@ def build_request(
         segments=source.segments,
         source=source.spec(),
         validation=prepared.data.validation.spec() if prepared.data.validation else None,
-        ranking=Ranking("validation", metric, larger_is_better(metric)),
+        ranking=ranking,
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
         train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs),
@@ -197,12 +197,29 @@ def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:
     return Models(found.configs, found.architectures, None, backends)
 
 
-def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
-    """The epochs that end with an evaluation, so many that a search has what it decides by."""
+def _ranking(metric: str) -> Ranking:
+    """By what configurations are compared: rows that none of them was trained on."""
+    return Ranking("validation", metric, larger_is_better(metric))
+
+
+class Evaluated(NamedTuple):
+    """The epochs that end with an evaluation, and those after which it goes over the rows that were trained on, too:
+    None for all of them."""
+
+    epochs: tuple[int, ...]
+    training: tuple[int, ...] | None
+
+
+def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
+    """So many that a search has what it decides by, after which a configuration may have come to its end."""
     usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
-    return tuple(sorted({*usual, *(rule.asked if rule else ())}))
+    asked = rule.asked if rule else ()
+    stopping = aim.wanted.rule.stopping(ranking) if aim.wanted.rule else None
+    watched = stopping is not None and stopping.watched.dataset == "training"
+    training = None if watched else tuple(sorted({*training_epochs(usual), *asked}))
+    return Evaluated(tuple(sorted({*usual, *asked})), training)
 
 
 def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:

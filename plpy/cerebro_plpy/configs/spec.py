@@ -146,7 +146,8 @@ class SearchSpec:
 class Spec:
     """What a run is asked. `arguments` are those of the call; what it left open is settled in the other fields.
 
-    `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which; `functions` are the
+    `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which, and `training_epochs`
+    after which of them over the rows that were trained on as well, where that is not after all; `functions` are the
     custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
     call's tables, by what they are for it; `epochs_before` are those that configurations were trained by earlier calls,
     by mst_key; `version` is that of the package; `train` is what a call of `cerebro.train` adds. Of `earlier_trials` a
@@ -173,6 +174,13 @@ class Spec:
     epochs_before: Mapping[int, int] = field(default_factory=dict)
     train: TrainSpec | None = None
     earlier_trials: tuple[EarlierTrial, ...] = ()
+    training_epochs: tuple[int, ...] | None = None
+
+    def evaluates_training(self, epoch: int) -> bool:
+        """Whether an evaluation after this epoch goes over the rows that were trained on."""
+        return self.training_metrics and (
+            self.training_epochs is None or epoch in self.training_epochs or epoch > self.epochs
+        )
 
     def evaluated_until(self, epochs: int) -> tuple[int, ...]:
         """The epochs after which metrics are computed, where somebody has let configurations train for so many."""
@@ -224,6 +232,7 @@ class Spec:
             "epochs_before": {str(key): epochs for key, epochs in self.epochs_before.items()},
             **(asdict(self.search) if self.search else {}),
             **({"train": self.train.to_json()} if self.train else {}),
+            **({} if self.training_epochs is None else {"training_epochs": self.training_epochs}),
             **({"earlier_trials": [list(each) for each in self.earlier_trials]} if self.earlier_trials else {}),
         }
 
@@ -266,6 +275,7 @@ class Spec:
             search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
             train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
             earlier_trials=tuple(EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())),
+            training_epochs=None if (training := values.get("training_epochs")) is None else tuple(training),
         )
 
 

@@ -5,7 +5,6 @@ There is no barrier: whenever a worker is free, it gets the next visit that the 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
@@ -37,6 +36,7 @@ from cerebro_plpy.run.tasks import PASSING, Keeping, Results, Storing, Surroundi
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past, evaluations
 from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.workers import residence
+from cerebro_plpy.trainer import answers
 
 
 class Orchestrator:
@@ -286,9 +286,9 @@ class Orchestrator:
 
     def _hear(self, training: ConfigTraining, epoch: int, found: Mapping[str, Any]) -> bool:
         """Take up what the log has of a configuration after an epoch; whether it goes on."""
-        key, loss = training.config.mst_key, found["training"]["loss"] if "training" in found else None
-        if loss is not None and not math.isfinite(loss):
-            self._give_up(key, f"the loss over the training set was {loss} after epoch {epoch}")
+        key = training.config.mst_key
+        if lost := answers.lost_by(found):
+            self._give_up(key, f"the loss over the {lost} set was {found[lost]['loss']} after epoch {epoch}")
             return False
         made = evaluations(key, epoch, found, time.monotonic() - self._began)
         self.evaluations += made

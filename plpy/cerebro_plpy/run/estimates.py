@@ -147,10 +147,12 @@ def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlie
 def work_of(request: FitRequest) -> Work:
     """What there is to do."""
     spec, segments = request.spec, request.source.segments
-    evaluated = request.source.rows * spec.training_metrics + (request.validation.rows if request.validation else 0)
+    epochs = tuple(spec.evaluated_until(request.last_epoch))
+    share = sum(map(spec.evaluates_training, epochs)) / max(1, len(epochs))
+    evaluated = request.source.rows * share + (request.validation.rows if request.validation else 0)
     return Work(
         epochs=request.last_epoch,
-        evaluate_epochs=tuple(spec.evaluated_until(request.last_epoch)),
+        evaluate_epochs=epochs,
         segments=tuple(segments),
         rows={config.mst_key: visit_rows(request, config) for config in request.configs},
         evaluated_rows=evaluated / len(segments),

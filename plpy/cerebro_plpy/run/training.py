@@ -166,7 +166,7 @@ class ConfigTraining:
         for visit in tour:
             yield training_rows(self.request, self.config, visit.segment_id)
             if visit.kind == "evaluate":
-                yield from (rows for _, rows in evaluated_rows(self.request, self.config, visit.segment_id))
+                yield from (rows for _, rows in evaluated_rows(self.request, self.config, visit))
 
     def evaluate_visit(self, tour: Tour, attempt: int) -> EvaluateVisit:
         """This attempt at an evaluation over segments."""

@@ -108,17 +108,18 @@ def training_rows(request: FitRequest, config: Config, segment_id: int) -> Datas
     return Dataset(request.packed(config.mst_key)[0], segment_id, buffers)
 
 
-def evaluated_rows(request: FitRequest, config: Config, segment_id: int) -> Iterator[tuple[str, Dataset]]:
-    """What a configuration is evaluated on of a segment, with what messages call it."""
-    if request.spec.training_metrics:
+def evaluated_rows(request: FitRequest, config: Config, visit: Visit) -> Iterator[tuple[str, Dataset]]:
+    """What a configuration is evaluated on of a segment after an epoch, with what messages call it."""
+    segment_id, training = visit.segment_id, request.spec.evaluates_training(visit.epoch)
+    if training:
         yield "training", training_rows(request, config, segment_id)
     _, validation = request.packed(config.mst_key)
     if validation is None:
         return
     if config.group is None:
         yield "validation", Dataset(validation, segment_id)
-    elif segment_id in (placed := request.groups[config.group].validation):
-        yield "validation", Dataset(validation, segment_id, placed[segment_id])
+    elif segment_id in (placed := request.groups[config.group].validation) or not training:
+        yield "validation", Dataset(validation, segment_id, placed.get(segment_id, ()))
 
 
 def train_visit(
@@ -184,7 +185,7 @@ def evaluate_visit(
 ) -> EvaluateVisit:
     """An evaluation of the training partitions of segments, and of the validation partitions beside them."""
     visit = tour[0]
-    named = tuple(pair for segment in tour for pair in evaluated_rows(request, config, segment.segment_id))
+    named = tuple(pair for segment in tour for pair in evaluated_rows(request, config, segment))
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}
     job = Job(
         "evaluate",

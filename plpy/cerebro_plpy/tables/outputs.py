@@ -7,7 +7,7 @@ completed. The whole states, from which training can go on, lie apart: see `tabl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs import per_output
@@ -255,14 +255,13 @@ def metric_columns(
     names = check_architecture(read_architecture(architecture)).output_names
     measured = per_output.logged_metrics(compiled.metrics, names, dependent)
     metric = measured[0].logged if measured else None
-    series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
-    elapsed = [row["elapsed"] for row in deciding_losses(rows)] or None
+    sides = [[row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")]
+    elapsed = {row["epoch"]: row["elapsed"] for row in deciding_losses(rows)}
     return (
-        elapsed,
+        [*elapsed.values()] or None,
         per_output.in_order(compiled.metrics_given, names) or None,
         compiled.loss_given,
-        *_values(series["training"], metric, best_epoch),
-        *_values(series["validation"], metric, best_epoch),
+        *(value for side in sides for value in _values(side, metric, best_epoch, elapsed)),
     )
 
 
@@ -272,16 +271,17 @@ def deciding_losses(rows: Sequence[Row]) -> list[Row]:
     return [row for row in validated or rows if row["name"] == "loss"]
 
 
-def _values(rows: Sequence[Row], metric: str | None, best_epoch: int | None) -> list[object]:
-    """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
+def _values(rows: Sequence[Row], metric: str | None, best_epoch: int | None, epochs: Collection[int]) -> list[object]:
+    """Final metric, final loss, metrics, losses, these after each of the epochs; NULLs where nothing was computed."""
     of_metric, of_loss = ([row for row in rows if row["name"] == name] for name in (metric, "loss"))
-    series = [[row["value"] for row in found] or None for found in (of_metric, of_loss)]
+    values = ({row["epoch"]: row["value"] for row in found} for found in (of_metric, of_loss))
+    series = [[found.get(epoch) for epoch in epochs] if found else None for found in values]
     return [final(of_metric, best_epoch), final(of_loss, best_epoch), *series]
 
 
 def final(rows: Sequence[Row], best_epoch: int | None) -> float | None:
-    """The last value, or that of the best epoch where its state was kept; None without any."""
-    values = [row["value"] for row in rows if best_epoch is None or row["epoch"] == best_epoch]
+    """The last value, or the last up to the best epoch where its state was kept; None without any."""
+    values = [row["value"] for row in rows if best_epoch is None or row["epoch"] <= best_epoch]
     return values[-1] if values else None
 
 

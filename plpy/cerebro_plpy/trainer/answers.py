@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
 
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, ConfigFailure
@@ -32,3 +35,17 @@ def error(answer: Header) -> CerebroError | None:
     hint, detail = (None if told.get(name) is None else str(told[name]) for name in ("hint", "detail"))
     kind = ConfigFailure if told.get("kind") == "config" else errors.by_sqlstate(str(told.get("sqlstate")))
     return kind(told["message"], hint=hint, detail=detail)
+
+
+def lost_by(metrics: Mapping[str, Any]) -> str | None:
+    """The data set, of those evaluated, whose loss is no number any more, so that nothing comes of the configuration.
+
+    Rows that it was trained on decide where they were evaluated.
+
+    >>> from math import inf
+    >>> lost_by({"training": {"loss": 1.0}, "validation": {"loss": inf}}), lost_by({"validation": {"loss": inf}})
+    (None, 'validation')
+    """
+    decides = next((name for name in ("training", "validation") if name in metrics), None)
+    loss = metrics[decides]["loss"] if decides else None
+    return decides if loss is not None and not isfinite(loss) else None

@@ -6,7 +6,7 @@ sees targets and predictions, so it is shown a few made-up ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import keras
@@ -62,15 +62,16 @@ class CompiledMetrics:
         self._keras.update_state(targets, predictions)
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Forget all batches; may be part of a graph."""
         self._keras.reset_state()
 
     def sums(self) -> list[list[float]]:
         """Each metric's variables as they now are, flattened, in compile order."""
-        return [
-            [float(number) for variable in metric.variables for number in np.ravel(np.asarray(variable))]
-            for metric in self._keras.metrics
-        ]
+        return flattened(metric.variables for metric in self._keras.metrics)
+
+    def tensors(self) -> list[list[Any]]:
+        """The same as part of a graph, to be `flattened` when it has run."""
+        return [list(map(keras.ops.convert_to_tensor, metric.variables)) for metric in self._keras.metrics]
 
     def results(self, sums: Sequence[Sequence[float]]) -> list[float]:
         """The metrics' values from such sums."""
@@ -86,6 +87,11 @@ class CompiledMetrics:
         for targets, predictions in batches:
             update(targets, predictions)
         return self.sums()
+
+
+def flattened(metrics: Iterable[Iterable[Any]]) -> list[list[float]]:
+    """The numbers in the arrays of each metric."""
+    return [[float(number) for array in arrays for number in np.ravel(np.asarray(array))] for arrays in metrics]
 
 
 def packed(tensors: Sequence[Any]) -> Any:

@@ -28,7 +28,7 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.event_files import EventFiles
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.memory import Room
-from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.metrics import flattened, packed
 from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Program, Sums
 from cerebro_trainer.programs.tensorboard import Board
 
@@ -162,9 +162,8 @@ class TensorflowProgram(KerasProgram):
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.interface.fit(buffer)
-        self.metrics.reset()
-        total = self._evaluate(inputs, targets, np.int32(self.evaluation_batch(inputs)))
-        return [[float(total), float(buffer.rows)], *self.metrics.sums()]
+        total, sums = self._evaluate(inputs, targets, np.int32(self.evaluation_batch(inputs)))
+        return [[float(total), float(buffer.rows)], *flattened(sums)]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         fitted = self.interface.fit_inputs(inputs)
@@ -245,8 +244,10 @@ class TensorflowProgram(KerasProgram):
             self.optimizer.apply_gradients(zip(gradients, self.trained, strict=True))
         return loss
 
-    def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> Any:
+    def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> tuple[Any, list[list[Any]]]:
+        # All in one call: each operation outside of it takes as long as a small batch.
         rows = tf.shape(inputs[0])[0]
+        self.metrics.reset()
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
@@ -256,9 +257,9 @@ class TensorflowProgram(KerasProgram):
             self.metrics.update(y, predicted)
             return end, total + tf.cast(loss, tf.float64) * tf.cast(end - begin, tf.float64)
 
-        return tf.while_loop(lambda begin, _: begin < rows, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[
-            1
-        ]
+        start = 0, tf.zeros((), tf.float64)
+        _, total = tf.while_loop(lambda begin, _: begin < rows, body, start, parallel_iterations=1)
+        return total, self.metrics.tensors()
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
         return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]

@@ -84,6 +84,26 @@ def test_a_configuration_of_a_group_sees_its_rows_once_an_epoch_and_no_others(be
     assert done == total == bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", sales)
 
 
+def test_rows_that_were_trained_on_are_evaluated_after_every_fourth_epoch(bench: Workbench, sales: int) -> None:
+    """Those held back after each one; of a model the leaderboard has what was known when it came about."""
+    evaluated = """
+        SELECT group_value, dataset, array_agg(DISTINCT epoch ORDER BY epoch) FROM cerebro.metric
+        JOIN cerebro.config USING (run_id, mst_key) WHERE run_id = %s GROUP BY 1, 2 ORDER BY 1, 2"""
+    sides = ("training", [4]), ("validation", [1, 2, 3, 4])
+    assert bench.rows(evaluated, sales) == [(group, *side) for group in (*OWN, None) for side in sides]
+    seen = """
+        SELECT c.group_value, sum(e.rows) FROM cerebro.evaluation e JOIN cerebro.config c USING (run_id, mst_key)
+        WHERE run_id = %s AND e.epoch = 2 AND e.status = 'completed' GROUP BY 1"""
+    groups = bench.value("SELECT spec -> 'train' -> 'groups' FROM cerebro.run WHERE run_id = %s", sales)
+    counts: dict[str, int] = dict(bench.rows("SELECT country, count(*) FROM sales GROUP BY 1"))
+    held_back = {group: 2 * (counts[group] - sum(place[0])) for group, place in groups.items()}
+    assert {group: rows for group, rows in bench.rows(seen, sales) if group} == held_back
+    known = """
+        SELECT bool_and((l.training IS NULL) = (c.best_epoch < 4)), bool_and(l.validation IS NOT NULL)
+        FROM cerebro.leaderboard l JOIN cerebro.config c USING (run_id, mst_key) WHERE run_id = %s"""
+    assert bench.row(known, sales) == (True, True)
+
+
 def test_rows_are_predicted_by_the_model_of_their_group(bench: Workbench, sales: int) -> None:
     bench.messages()
     query = """SELECT s.country, p.prediction, p.upper::numeric - p.prediction::numeric AS margin, to_jsonb(s)::text

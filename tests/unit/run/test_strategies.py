@@ -30,14 +30,15 @@ ROWS, EPOCHS = 1000, 2
 
 def request(**more: Any) -> Any:
     """A request of two configurations, of which one trains nine times as many rows, and what else is said."""
-    spec = {"train": None, "search": None, "schedule": "longest", "dtype_policy": None, "training_metrics": False}
+    spec: dict[str, Any] = {"train": None, "search": None, "schedule": "longest", "dtype_policy": None}
+    spec |= {"evaluated_until": lambda last: (), "evaluates_training": lambda epoch: False}
     arguments = SimpleNamespace(workers=more.pop("asked", None))
     about = {key: more.pop(key) for key in spec.keys() & more.keys()}
     segments = more.pop("segments", (0, 1))
     bytes_ = {"decoded_bytes": 100}
     return SimpleNamespace(
         **{
-            "spec": SimpleNamespace(arguments=arguments, evaluated_until=lambda last: (), **{**spec, **about}),
+            "spec": SimpleNamespace(arguments=arguments, **{**spec, **about}),
             "source": SimpleNamespace(rows=ROWS, segments=segments, targets=list),
             "validation": None,
             "configs": [config(1, 9), config(2, 1)],

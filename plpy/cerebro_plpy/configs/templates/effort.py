@@ -7,7 +7,7 @@ time is over ends with the best that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import floor
 from typing import NamedTuple
 
@@ -31,6 +31,9 @@ PATIENCE_SHARE, LEAST_PATIENCE = 3, 8
 """A configuration that gets no better for a third of its epochs ends, but not before so many."""
 EVALUATIONS = 20
 """Of a configuration, at least: its curve is drawn of them, and the best is chosen among them."""
+TRAINING_EVERY = 4
+"""Of those evaluations go over the rows that were trained on, too. These are four times as many as those held back, and
+nothing is decided by them."""
 LEAST_SAMPLE = 1000
 """Rows that are trained on, whatever time there is."""
 MORE = 2
@@ -111,6 +114,15 @@ def frequency(epochs: int) -> int:
     (1, 3, 12)
     """
     return max(1, epochs // EVALUATIONS)
+
+
+def training_epochs(evaluated: Sequence[int]) -> tuple[int, ...]:
+    """The epochs after which rows that were trained on are evaluated, too; the last one that is evaluated is one.
+
+    >>> training_epochs((1, 2, 3, 4, 5, 6))
+    (2, 6)
+    """
+    return tuple(sorted(sorted(evaluated, reverse=True)[::TRAINING_EVERY]))
 
 
 def patience(epochs: int) -> int:
