@@ -141,8 +141,8 @@ $(MADE):
 	@touch $@
 
 .venv/dev: .venv/runtime
-	@echo "Installing JAX, Optuna, pytest, ruff and mypy; the first time this downloads some 90 MB"
-	@.ci/packages $(PYTHON) tensorflow,jax,automl,demo,export,dev
+	@echo "Installing JAX, PyTorch, Optuna, pytest, ruff and mypy; the first time this downloads some 280 MB"
+	@.ci/packages $(PYTHON) tensorflow,jax,torch,automl,demo,export,dev
 	@touch .venv/runtime $@
 
 .venv/dbt/made: docs/dbt/requirements.txt $(MADE)

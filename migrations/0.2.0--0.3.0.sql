@@ -20,7 +20,7 @@ COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is bett
 
 -- A run is logged before its frameworks are chosen.
 ALTER TABLE cerebro.config_log ALTER COLUMN backend DROP NOT NULL;
-COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
+COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow, jax or torch; NULL until it is chosen';
 
 ALTER TABLE cerebro.config_log ADD COLUMN best_epoch integer;
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';

@@ -114,7 +114,7 @@ CREATE TABLE cerebro.config_log (
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
 COMMENT ON COLUMN cerebro.config_log.architecture IS 'the architecture as it was when the run began';
-COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
+COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow, jax or torch; NULL until it is chosen';
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
 COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -15,13 +16,18 @@ NONE = "none"
 MODULES = {
     "tensorflow": "cerebro_trainer.programs.tensorflow_program",
     "jax": "cerebro_trainer.programs.jax_program",
+    "torch": "cerebro_trainer.programs.torch_program",
 }
 NOT_NEEDED = {
     "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
     "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),
+    "torch": ("tensorflow", "jax", "sklearn", "scipy", "pandas", "matplotlib"),
 }
-"""Keras and TensorFlow import these where they find them, for wrappers, plots and conversions: a second and 95 MB of
-no use here."""
+"""Keras and its frameworks import these where they find them, for wrappers, plots and conversions: a second and 95 MB
+of no use here."""
+SETTINGS = {"torch": {"OMP_WAIT_POLICY": "PASSIVE"}}
+"""What a framework reads of the environment while it is imported. Threads of PyTorch that wait for each other would
+otherwise do so at full speed: where others want the cores too, that takes three times as long."""
 NAMES = (NONE, *MODULES)
 
 
@@ -29,7 +35,7 @@ def load(name: str) -> ModuleType | None:
     """Import a framework, which takes a second and much memory, and touches no device; None where it is to be none."""
     if name == NONE:
         return None
-    os.environ["KERAS_BACKEND"] = name
+    os.environ.update({"KERAS_BACKEND": name, **SETTINGS.get(name, {})})
     if not any(isinstance(finder, _NotNeeded) for finder in sys.meta_path):
         sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:
@@ -47,12 +53,18 @@ def start(name: str, threads: int, cache: Path | None) -> Framework | None:
     return started
 
 
-class _NotNeeded(MetaPathFinder):
-    """Lets modules look as if they were not installed. An entry None in sys.modules would look imported to Keras."""
+class _NotNeeded(MetaPathFinder, Loader):
+    """Lets modules look as if they were not installed, to whoever imports them.
+
+    An entry None in sys.modules would look imported to Keras; and PyTorch asks where some of them lie, and takes no
+    error for an answer.
+    """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
 
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname in self._names:
-            raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname in self._names else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        raise ModuleNotFoundError(f"{spec.name} is not needed here", name=spec.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import plain_keras
@@ -15,7 +16,24 @@ from trainer_programs import FORMS
 from cerebro_plpy.trainer import nursery
 
 
-@pytest.fixture(scope="session", params=FORMS)
+def _installed(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"without {name}, which is not installed")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A framework with fewer forms has fewer tests."""
+    gone = [item for item in items if isinstance(item, pytest.Function) and _is_of_no_form(item)]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _is_of_no_form(item: pytest.Function) -> bool:
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    form, framework = params.get("form"), params.get("framework")
+    return isinstance(form, int) and framework in FORMS and form >= len(FORMS[str(framework)])
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=_installed(name)) for name in FORMS])
 def framework(request: pytest.FixtureRequest) -> str:
     """Each framework in turn; the laws are the same."""
     return str(request.param)

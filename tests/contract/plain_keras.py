@@ -24,6 +24,7 @@ def choose(backend: str) -> None:
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]
     os.environ.update(KERAS_BACKEND=backend, TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tuple[float, list[np.ndarray]]:
@@ -38,6 +39,12 @@ def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tupl
             losses.append(history.history["loss"][0])
             rows.append(len(x[0]))
     return float(np.average(losses, weights=rows)), built.get_weights()
+
+
+def _array(tensor: Any) -> np.ndarray:
+    import keras
+
+    return np.asarray(keras.ops.convert_to_numpy(tensor))
 
 
 def _alone(arrays: list[np.ndarray]) -> Any:
@@ -71,7 +78,7 @@ def predictions_alike(texts: list[str], inputs: list[np.ndarray]) -> list[tuple[
     models = [keras.models.model_from_json(text) for text in texts]
     for model in models:
         model.set_weights(models[0].get_weights())
-    return [(np.asarray(model(_alone(inputs))), [tuple(each.shape) for each in model.variables]) for model in models]
+    return [(_array(model(_alone(inputs))), [tuple(each.shape) for each in model.variables]) for model in models]
 
 
 def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +93,8 @@ def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, 
     for model in (first, keras.models.model_from_json(first.to_json())):
         model.set_weights(drawn)
         with warnings.catch_warnings(action="error"):
-            found.append(np.asarray(model(_alone(inputs))))
+            warnings.simplefilter("ignore", DeprecationWarning)  # of Keras' variables to numpy, with PyTorch
+            found.append(_array(model(_alone(inputs))))
     return found[0], found[1]
 
 
@@ -96,7 +104,7 @@ def predictions(text: str, weights: list[np.ndarray], inputs: list[np.ndarray]) 
 
     model = keras.models.model_from_json(text)
     model.set_weights(weights)
-    return np.asarray(model(_alone(inputs)))
+    return _array(model(_alone(inputs)))
 
 
 def built(texts: list[str]) -> list[tuple[int | None, ...]]:

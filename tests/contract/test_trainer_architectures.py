@@ -81,7 +81,7 @@ def refusal(trainer: Peer, architecture: Any) -> dict[str, Any]:
     return failed.value.error
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("name", KERAS_2)
 def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     targets = {"rnn": [2], "func": [2, 0], "built": [2], "nested": [2]}.get(name, [3])
@@ -94,7 +94,7 @@ def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize(("version", "name"), VERSIONS)
 def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: str) -> None:
     """The backend lets them in, and the trainer builds the same model of all of them."""
@@ -275,7 +275,7 @@ def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framew
 
 
 def test_a_step_asks_its_schedule_once(plain: ProcessPoolExecutor, framework: str) -> None:
-    assert plain.submit(traces.rates, framework).result() == 1
+    assert plain.submit(traces.rates, framework).result() == traces.RATES[framework]
 
 
 def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:

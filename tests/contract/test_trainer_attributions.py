@@ -124,7 +124,7 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
     return np.array([[row[label] for label in labels] for row in told])
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.long_for(table=("numbers", "categories"))
 @pytest.mark.parametrize(("table", "head"), [("mixed", HEADS[0]), ("numbers", HEADS[1]), ("categories", HEADS[1])])
 @pytest.mark.parametrize("template", [*TEMPLATES, None], ids=lambda each: each.name if each else ensemble.NAME)
@@ -146,7 +146,7 @@ def test_attributions_make_up_the_difference(trainer: Peer, template: Template |
     assert repeated == [values, gaps]
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_of_a_patch_it_is_what_is_lost_where_that_is_covered(trainer: Peer) -> None:
     """Whatever its positions are, and beside what columns tell, which stays as it is."""
     (template,) = (each for each in TEMPLATES if each.name == "realmlp")

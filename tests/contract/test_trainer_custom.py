@@ -88,7 +88,7 @@ def test_a_metric_of_several_numbers_is_their_mean(trainer: Peer, name: str) -> 
     assert 0 < mean < 1 and again == [pytest.approx(mean)]
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_keras_own_loop_takes_them_too(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
     _, state = trainer.train(program(metrics=["categorical_accuracy"]), NEW, forms=use("keras_fit"))

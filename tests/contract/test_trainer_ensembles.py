@@ -42,7 +42,7 @@ def joined(trainer: Peer, text: str, head: Head, states: list[bytes], count: int
     return weights(trainer.state())
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.long_for(case=(0, 1, 2, 3, 4, 6))
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPoolExecutor, case: int) -> None:

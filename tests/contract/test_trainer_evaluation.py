@@ -37,7 +37,7 @@ def results(trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[
     return answer
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     chosen = program(NOISY, metrics=METRICS)
     parts = buffers(40, 30, 20)
@@ -79,7 +79,7 @@ def test_two_datasets_at_once(trainer: Peer) -> None:
         assert both[key] == trainer.evaluate(program(), state, [key])[key]
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_evaluation_and_prediction_leave_the_state_alone(trainer: Peer) -> None:
     trainer.load("d", buffers(30))
     _, state = trainer.train(program(NOISY), NEW)

@@ -66,7 +66,7 @@ TWO = program(
 )
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.long_for(form=(0, 1))
 def test_every_form_equals_fit_for_several_inputs_and_outputs(
     trainer: Peer, plain: ProcessPoolExecutor, form: str

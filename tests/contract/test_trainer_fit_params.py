@@ -47,12 +47,13 @@ CASES = {
 
 
 @pytest.mark.long_for(position=(1, 2, 3))
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize(
     ("case", "position"), [("one-hot", position) for position in range(4)] + [(case, 0) for case in CASES][1:]
 )
 def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: str, case: str, position: int) -> None:
-    form = (*FORMS[framework], "keras_fit")[position]
+    forms = (*FORMS[framework], "keras_fit")
+    form = forms[min(position, len(forms) - 1)]
     chosen, given, as_keras = CASES[case]
     x, _ = examples(53)
     trainer.load("d", [[("x", x), ("y", given)]])
@@ -72,7 +73,7 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: 
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("classes", [None, WEIGHTS])
 def test_weights_of_rows_are_those_of_keras(trainer: Peer, keras: Any, form: str, classes: list[float] | None) -> None:
     """Times those of classes, which Keras itself does not take together with them."""
@@ -108,7 +109,7 @@ def test_what_is_no_weight_of_each_row_is_refused(trainer: Peer, arrays: list[An
         trainer.load("d", [[("x", x), ("y", y), *arrays]])
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
     """Within the rounding of sums: XLA fuses the multiplication by one with what is around it."""
     trainer.load("d", buffers(*SIZES))

@@ -41,7 +41,7 @@ def agree(keras_model: Any, state: bytes) -> None:
 
 
 @pytest.mark.long_for(sizes=((1, 1, 1), (1, 9, 1)))
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("sizes", [(5, 3, 7), (1, 1, 1), (1, 9, 1)], ids=str)
 def test_a_batch_ends_with_its_buffer_however_small(
     trainer: Peer, keras: Any, sizes: tuple[int, ...], form: str
@@ -63,7 +63,7 @@ def test_buffers_of_one_row_through_normalisation_and_evaluation(trainer: Peer) 
     assert found["rows"] == 4 and all(np.isfinite(found["sums"][0]))
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
 def test_tokens_are_embedded_as_in_keras(trainer: Peer, plain: ProcessPoolExecutor, dtype: str) -> None:
     """On the same backend: TensorFlow's gradients of embeddings are sparse, and Keras' Adam then takes other steps."""

@@ -63,7 +63,9 @@ def scheduled(class_name: str, **config: float) -> dict[str, Any]:
 
 
 @pytest.mark.long_for(optimizer=("Adadelta", "Adagrad", "Adamax", "Nadam", "Lion", "RMSprop"))
-@pytest.mark.long_for(framework="jax", optimizer=("AdamW", "Adamax", "Nadam", "Lion", "RMSprop", "Adadelta", "Adagrad"))
+@pytest.mark.long_for(
+    framework=("jax", "torch"), optimizer=("AdamW", "Adamax", "Nadam", "Lion", "RMSprop", "Adadelta", "Adagrad")
+)
 @pytest.mark.parametrize(
     ("optimizer", "config"),
     [
@@ -171,7 +173,7 @@ def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> Non
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("metrics", [["accuracy", "AUC", "Recall"], ["acc", "mse", "R2Score", "cosine_similarity"]])
 def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: Any, metrics: list[str]) -> None:
     chosen = program(REGULARISED, metrics=metrics)

@@ -48,7 +48,7 @@ def data(trainer: Peer, second_trainer: Peer) -> None:
         peer.load("d", buffers(21, 13))
 
 
-@pytest.mark.long_for(framework="jax", name=("momentum", "rmsprop", "noisy", "schedule"))
+@pytest.mark.long_for(framework=("jax", "torch"), name=("momentum", "rmsprop", "noisy", "schedule"))
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_state_goes_through_bytes_unchanged(trainer: Peer, name: str) -> None:
     _, state = trainer.train(OPTIMIZERS[name], NEW)
@@ -56,7 +56,7 @@ def test_state_goes_through_bytes_unchanged(trainer: Peer, name: str) -> None:
     assert content(trainer.state()) == content(state)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_hopping_to_another_process_changes_no_bit(

@@ -86,7 +86,7 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @by_name
 def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
     """By Keras alone, with weights of any size, and the same by what it writes of the model."""
@@ -106,7 +106,7 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
             np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoolExecutor) -> None:
     graph, (given, _) = Graph("pieces"), extreme_inputs(TABLE)
     text = graph.text(parts.joined(graph, embeddings.numbers(graph, TABLE, None)))
@@ -122,7 +122,7 @@ def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoo
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None:
     """Its inverse document frequency, in steps of which eight make it half as frequent; what is none weighs nothing."""
     having = [0, 1, 7, 100, 1000]
@@ -136,7 +136,7 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
     assert found[0, -1] == 0 and found[0, len(having) - 1] == 1
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @by_name
 def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, template: Template) -> None:
     """What searches draw, and the least that each field may be."""
@@ -152,7 +152,7 @@ def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, templat
     assert shapes == [(None, head.units) for (_, head), _ in chosen]
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @by_name
 def test_a_clone_predicts_with_the_weights_of_its_parent_what_that_does(
     plain: ProcessPoolExecutor, template: Template
@@ -185,7 +185,7 @@ def test_arrays_of_any_shape_are_read_as_the_graph_says(plain: ProcessPoolExecut
             assert plain.submit(plain_keras.shapes_apart, text).result() == []
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("head", [Classes(3), Floats((Measure(0.0, 1.0, -1e9, 1e9),))], ids=["classes", "floats"])
 def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecutor, head: Head) -> None:
     params = TABM.params(head, ROWS, {"width": 8, "members": 4, "dropout": 0})
@@ -197,7 +197,7 @@ def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecu
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> None:
     """A step is that of Keras' smoothed loss, and the loss that of the labels as they are."""
     head, targets = Classes(3), np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)]
@@ -213,7 +213,7 @@ def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> No
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @by_name
 def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
     """What it trains first are weights over each of them."""
@@ -268,7 +268,7 @@ def measured(target: np.ndarray) -> Floats:
     return Floats((Measure(float(target.mean()), float(target.std()), float(target.min()), float(target.max())),))
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.long_for(template=TRANSFORMER)
 @by_name
 def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
@@ -299,7 +299,7 @@ def test_units_of_a_target_make_no_difference(trainer: Peer) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_what_begins_out_of_bounds_learns_nevertheless(trainer: Peer) -> None:
     target = np.linspace(5, 6, ROWS, dtype=np.float32)[:, np.newaxis]
     head = Floats((Measure(0.0, 1.0, 5.0, 6.0),))
@@ -322,7 +322,7 @@ def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
     assert math.isfinite(trainer.evaluate(scaled, state)["d"]["sums"][0][0])
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_factors_of_learning_rates_are_those_of_steps(trainer: Peer) -> None:
     """A first step of Adam is lr long for each variable: a scale of columns moves by scale_rate·lr, kept as a sixth."""
     made, size = program(REALMLP, Classes(3), lr=0.01, weight_decay=0.0, dropout=0.0, scale_rate=6.0)

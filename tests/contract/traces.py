@@ -17,7 +17,9 @@ from trainer_programs import NOISY, buffers, program
 FALLBACK = "keras_fit"
 OWN = "import keras\n\n\ndef own(a, b):\n    return keras.losses.categorical_crossentropy(a, b)\n"
 CUSTOM: dict[str, Any] = {"loss": "own", "sources": {"own": OWN}}
-EXPECTED = {"tensorflow": (1, 1), "jax": (3, 1, 3)}
+RATES = {"tensorflow": 1, "jax": 1, "torch": 2}
+"""PyTorch takes a step before it traces one."""
+EXPECTED = {"tensorflow": (1, 1), "jax": (3, 1, 3), "torch": 2}
 
 
 def tensorflow() -> tuple[int, int]:
@@ -46,6 +48,17 @@ def jax() -> tuple[int, int, int]:
                 _use(made, rows, batch_size, rate, form)
     step, loop, evaluation = (each.call_count for each in counted)
     return step, loop, evaluation
+
+
+def torch() -> int:
+    """Traces of the step, for each size of batches one."""
+    from cerebro_trainer.programs import torch_graph
+
+    with mock.patch("cerebro_trainer.programs.torch_program.traced", side_effect=torch_graph.traced) as counted:
+        made = _program("torch")
+        for rows, batch_size, rate in ((20, 4, 0.1), (33, 4, 0.2), (33, 7, 0.3), (5, 64, 0.4)):
+            _use(made, rows, batch_size, rate, "graph")
+    return counted.call_count
 
 
 TRACED = ("_step", "_block", "_loop", "_evaluate_batch", "_outputs")
@@ -168,7 +181,7 @@ def renewed(framework: str) -> bool:
 
 
 def _program(framework: str, **config: Any) -> Any:
-    kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram"}[framework]
+    kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram", "torch": "TorchProgram"}[framework]
     module = import_module(f"cerebro_trainer.programs.{framework}_program")
     return getattr(module, kind)(_spec(program(**config)))
 

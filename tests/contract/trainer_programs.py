@@ -12,7 +12,11 @@ from models import model as sequential
 
 __all__ = ["Json", "dense", "layer", "sequential"]
 
-FORMS = {"tensorflow": ("graph_loop", "xla_step", "xla_loop"), "jax": ("scan", "jit_step", "scan_block")}
+FORMS = {
+    "tensorflow": ("graph_loop", "xla_step", "xla_loop"),
+    "jax": ("scan", "jit_step", "scan_block"),
+    "torch": ("graph", "eager"),
+}
 """The ways in which each framework trains, in the order in which they are tried."""
 
 MLP = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))

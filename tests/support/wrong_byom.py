@@ -41,7 +41,7 @@ BYOM = [
     byom(f"{OWN}, normalizing_const => 0", WRONG, "normalizing constant"),
     byom(f"{OWN}, normalizing_const => 'NaN'", WRONG, "normalizing constant"),
     byom(f"{OWN}, dependent_count => 2", WRONG, "dependent_count"),
-    byom(f"{OWN}, backend => 'torch'", WRONG, "torch"),
+    byom(f"{OWN}, backend => 'mxnet'", WRONG, "mxnet"),
     byom("'own_models', 4, 'points', 'id', 'x, pair', 'o'", WRONG, "dependent_count"),
     byom("'own_models', 4, 'points', 'id', 'x, pair', 'o', dependent_count => 2, class_values => ARRAY['a', 'b', 'c']",
          WRONG, "class values"),

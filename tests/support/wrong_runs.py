@@ -72,7 +72,7 @@ FIT = [
     fit("'two_packed', 'o', 'two_mst', 1, validation_table => 'targets_turned'", WRONG, "targets_turned"),
     fit("'packed', 'o', 'gone', 1", TABLE, "gone"),
     fit("'packed', 'o', 'mst', 1, dtype_policy => 'float8'", WRONG, "float8"),
-    fit("'packed', 'o', 'mst', 1, backend => 'torch'", WRONG, "torch"),
+    fit("'packed', 'o', 'mst', 1, backend => 'mxnet'", WRONG, "mxnet"),
     fit("'packed', 'o', 'points', 1", TABLE, "load_model_selection_table"),
     fit("'packed', 'o', 'keyless', 1", COLUMN, "mst_key"),
     fit("'packed', 'o', 'null_key_mst', 1", WRONG, "repeated"),

@@ -16,7 +16,7 @@ from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
 MODULE = "gpu_configuration"
-FRAMEWORKS = {"tensorflow": "tensorflow", "jax": "jax", "nvidia": "none"}
+FRAMEWORKS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch", "nvidia": "none"}
 """What a trainer is started with for each source."""
 
 

@@ -14,7 +14,7 @@ from cerebro_plpy.records import dataclass, field, fields
 from cerebro_plpy.trainer import code_folders, machine
 from cerebro_plpy.trainer.process import TrainerSpec, environment
 
-FRAMEWORKS = ("tensorflow", "jax", "none")
+FRAMEWORKS = ("tensorflow", "jax", "torch", "none")
 MOST = 1024  # trainers, threads of each, and numbers of devices, whoever asks
 
 

@@ -47,6 +47,8 @@ def differentiable(node: Node) -> Differentiable:
     edge = _Edge()
     output = _spread(model)
     edge.find(output)
+    for tensor in edge.made:
+        tensor._sparse = False  # Keras says so of a product with a constant, and takes no such input with PyTorch
     beside = [place for place in whole if any(model.inputs[place] is tensor for tensor in edge.kept)]
     others = [tensor for tensor in model.inputs if not _is_whole(tensor)]
     tail = [*others, *edge.made, *(model.inputs[place] for place in beside)]

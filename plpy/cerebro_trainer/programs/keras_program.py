@@ -165,13 +165,13 @@ class KerasProgram(Program):
         return [*self._regularizers, *self._hyperparameters.values()]
 
     @contextmanager
-    def one_rate(self) -> Iterator[None]:
-        """Within a step of the optimizer, its schedule is asked for the learning rate once.
+    def one_rate(self, optimizer: Any = None) -> Iterator[None]:
+        """Within a step of the optimizer, or of one in its place, its schedule is asked for the learning rate once.
 
         Keras asks for every variable that decays, and again for all. That is so many more conditions to trace, and to
         decide in each step.
         """
-        optimizer, rates = self._inner_optimizer, list[Any]()
+        optimizer, rates = optimizer or self._inner_optimizer, list[Any]()
 
         def rate() -> Any:
             if not rates:

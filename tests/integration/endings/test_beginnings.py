@@ -44,7 +44,7 @@ def test_submit_does_not_wait_for_trainers(bench: Workbench, gate: Path) -> None
     gate.touch()
     assert bench.value("SELECT cerebro.wait(%s)", run) == "completed"
     chosen = bench.rows("SELECT mst_key, backend FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run)
-    assert {backend for _, backend in chosen} <= {"tensorflow", "jax"}
+    assert {backend for _, backend in chosen} <= {"tensorflow", "jax", "torch"}
     assert bench.rows("SELECT mst_key, backend FROM waited_info ORDER BY mst_key") == chosen
 
 

@@ -1,17 +1,21 @@
-"""Runs on either framework: by name, or whichever proves faster for an architecture."""
+"""Runs on each framework: by name, or whichever proves faster for an architecture."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from models import CLASSES, NOISY
 from workbench import Row, Workbench, compile_text
 
 ADAM = compile_text("Adam(learning_rate=0.01)")
-JAX_FORMS = {"jit_step", "scan_block", "scan"}
-TENSORFLOW_FORMS = {"graph_loop", "xla_step", "xla_loop"}
+FORMS = {
+    "tensorflow": {"graph_loop", "xla_step", "xla_loop"},
+    "jax": {"jit_step", "scan_block", "scan"},
+    "torch": {"graph", "eager"},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,23 +40,37 @@ def weights(bench: Workbench, table: str) -> list[Row]:
     return bench.rows(f"SELECT mst_key, md5(model_weights) FROM {table} ORDER BY 1")
 
 
-def test_a_run_on_jax(bench: Workbench) -> None:
-    run = bench.fit("halves", "on_jax", "one", 2, backend="jax", validation_table="halves")
-    assert {backend for _, backend, _ in visits(bench, run)} == {"jax"}
-    assert {form for _, _, form in visits(bench, run)} <= JAX_FORMS
-    assert bench.value("SELECT bool_and(backend = 'jax' AND training_loss_final < 2) FROM on_jax_info")
-    bench.fit("halves", "jax_again", "one", 2, schedule="replay", replay_run=run)
-    assert weights(bench, "jax_again") == weights(bench, "on_jax")
+@pytest.fixture(scope="module", params=["jax", "torch"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Each that is not the default."""
+    if find_spec(request.param) is None:
+        pytest.skip(f"without {request.param}, which is not installed")
+    return str(request.param)
 
 
-def test_a_model_is_evaluated_and_predicted_by_its_framework(bench: Workbench) -> None:
-    bench.rows("SELECT madlib_evaluate('on_jax', 'halves', 'jax_loss', mst_key => 1)")
+@pytest.fixture(scope="module")
+def trained(bench: Workbench, backend: str) -> str:
+    """The output table of a run."""
+    run = bench.fit("halves", f"on_{backend}", "one", 2, backend=backend, validation_table="halves")
+    assert {found for _, found, _ in visits(bench, run)} == {backend}
+    assert {form for _, _, form in visits(bench, run)} <= FORMS[backend]
+    bench.fit("halves", f"{backend}_again", "one", 2, schedule="replay", replay_run=run)
+    return f"on_{backend}"
+
+
+def test_a_run_is_repeated_to_the_bit(bench: Workbench, backend: str, trained: str) -> None:
+    assert bench.value(f"SELECT bool_and(backend = '{backend}' AND training_loss_final < 2) FROM {trained}_info")
+    assert weights(bench, f"{backend}_again") == weights(bench, trained)
+
+
+def test_a_model_is_evaluated_and_predicted_by_its_framework(bench: Workbench, backend: str, trained: str) -> None:
+    bench.rows(f"SELECT madlib_evaluate('{trained}', 'halves', '{backend}_loss', mst_key => 1)")
     found, expected = bench.row(
-        "SELECT e.loss, i.training_loss_final FROM jax_loss e, on_jax_info i WHERE i.mst_key = 1"
+        f"SELECT e.loss, i.training_loss_final FROM {backend}_loss e, {trained}_info i WHERE i.mst_key = 1"
     )
     assert found == pytest.approx(expected, rel=1e-6)
-    bench.rows("SELECT madlib_predict('on_jax', 'points', 'id', 'x', 'jax_rows', mst_key => 1)")
-    assert bench.value("SELECT count(DISTINCT id) FROM jax_rows") == bench.value("SELECT count(*) FROM points")
+    bench.rows(f"SELECT madlib_predict('{trained}', 'points', 'id', 'x', '{backend}_rows', mst_key => 1)")
+    assert bench.value(f"SELECT count(DISTINCT id) FROM {backend}_rows") == bench.value("SELECT count(*) FROM points")
 
 
 @pytest.mark.long
@@ -62,11 +80,11 @@ def test_the_faster_framework_is_found(bench: Workbench) -> None:
     call = "SELECT cerebro.plan_fit('halves', 'one', 1, backend => 'auto', format => 'json')"
     (planned,) = json.loads(bench.value(call))
     programs = [part for part in planned["Plan"]["Plans"] if part["Node Type"] == "Program"]
-    assert {each["Backend"] for each in programs} <= {"tensorflow", "jax"}
+    assert {each["Backend"] for each in programs} <= set(FORMS)
     assert bench.newest_run() == before
     run = bench.fit("halves", "on_either", "one", 1, backend="auto")
     for mst_key, backend, form in visits(bench, run):
-        assert form in (JAX_FORMS if backend == "jax" else TENSORFLOW_FORMS), mst_key
+        assert form in FORMS[backend], mst_key
     assert len({(key, backend) for key, backend, _ in visits(bench, run)}) == 3
     bench.fit("halves", "either_again", "one", 1, schedule="replay", replay_run=run)
     assert weights(bench, "either_again") == weights(bench, "on_either")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,10 @@ def driver(superuser: Workbench, folder: Path, script: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("source", ["tensorflow", "jax", "nvidia", None])
+WITH_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="without torch, which is not installed")
+
+
+@pytest.mark.parametrize("source", ["tensorflow", "jax", pytest.param("torch", marks=WITH_TORCH), "nvidia", None])
 def test_without_gpus_the_table_is_empty(bench: Workbench, source: str | None) -> None:
     name = f"none_of_{source}"
     bench.messages()
@@ -58,7 +62,7 @@ def test_a_driver_that_fails_is_named(bench: Workbench, shared_superuser: Workbe
     [
         ("NULL", "22004", "NULL/empty output table name!"),
         ("'points'", "42P07", "Output table 'points' already exists."),
-        ("'o', 'intel'", "22023", "source is 'intel'; expected one of 'tensorflow', 'jax', 'nvidia'."),
+        ("'o', 'intel'", "22023", "source is 'intel'; expected one of 'tensorflow', 'jax', 'torch', 'nvidia'."),
     ],
 )
 def test_wrong_calls(bench: Workbench, arguments: str, code: str, words: str) -> None:

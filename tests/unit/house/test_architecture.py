@@ -66,6 +66,12 @@ IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
     "jax": {"cerebro_trainer.programs.jax_code", "cerebro_trainer.programs.jax_program"},
+    "torch": {
+        "cerebro_trainer.programs.torch_flat",
+        "cerebro_trainer.programs.torch_graph",
+        "cerebro_trainer.programs.torch_program",
+        "cerebro_trainer.programs.torch_keras",
+    },
     "tensorflow": {
         "cerebro_trainer.programs.tensorflow_program",
         "cerebro_trainer.programs.event_files",

@@ -113,4 +113,4 @@ def test_a_pre_release_is_not_taken_because_there_is_nothing_else(found: Require
 
 def test_requirements_have_a_floor() -> None:
     for found in REQUIREMENTS:
-        assert any(one.operator == ">=" for one in found.specifier), found
+        assert any(one.operator in (">=", "==") for one in found.specifier), found
