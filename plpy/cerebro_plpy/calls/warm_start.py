@@ -22,7 +22,7 @@ from cerebro_plpy.packing.packed_table import read_summary_row
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.request import FitRequest, WarmState
 from cerebro_plpy.tables import model_states
-from cerebro_plpy.tables.weights import epochs_of
+from cerebro_plpy.tables.weights import epochs_of, framework_of
 
 # MADlib's own output holds weights and no states of optimizers. The statement is one that Greenplum runs too, where a
 # function is not called for the rows of a table.
@@ -132,7 +132,8 @@ def warm_states(reader: Session, existing: ExistingOutput, request: FitRequest) 
             model, architecture = before[config.mst_key], request.architectures[config.model_id].json
             same = model.architecture is not None and json.loads(model.architecture) == json.loads(architecture)
             scaled = [scales_loss(each, architecture) for each in (policy, request.spec.dtype_policy)]
-            source = _source(model, config, same_architecture=same) if scaled[0] == scaled[1] else "weights_of_chunks"
+            alike = same and framework_of(model.beginning) == request.backends.get(config.mst_key)
+            source = _source(model, config, alike=alike) if scaled[0] == scaled[1] else "weights_of_chunks"
             epochs = epochs_of(model.beginning)
             states[config.mst_key] = WarmState(source, text, (config.mst_key,), not same, epochs)
     return states
@@ -146,11 +147,12 @@ class TrainedBefore(NamedTuple):
     beginning: bytes
 
 
-def _source(model: TrainedBefore, config: Config, *, same_architecture: bool) -> str:
-    """What of its state a configuration goes on with, where losses are scaled, or not, as then."""
+def _source(model: TrainedBefore, config: Config, *, alike: bool) -> str:
+    """What of its state a configuration goes on with, where losses are scaled, or not, as then; `alike` is whether its
+    architecture and framework are those of then."""
     before = _optimizer(model.compile_params)
     source = goes_on_with(before, config.compile.optimizer)
-    return "warm" if source == "chunks" and not same_architecture else source
+    return "warm" if source == "chunks" and not alike else source
 
 
 def _optimizer(compile_text: str) -> OptimizerSpec | None:

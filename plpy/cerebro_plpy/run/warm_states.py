@@ -26,7 +26,7 @@ def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
         if warm.source == "warm" and not whole:
             workplace.db.notice(
                 f"mst_key={config.mst_key}: the optimizer begins anew, for its variables, or the weights that it"
-                " trains, are not those of before."
+                " trains, are not those of before, or do not go over to another backend."
             )
 
 

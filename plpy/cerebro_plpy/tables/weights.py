@@ -39,6 +39,7 @@ SIZES = {**{name: array(code).itemsize for name, code in CODES.items()}, "F16": 
 
 
 EPOCHS = re.compile(rb'"epochs":"([0-9]{1,9})"')
+FRAMEWORK = re.compile(rb'"framework":"([a-z]{1,32})"')
 
 
 def epochs_of(beginning: bytes) -> int:
@@ -49,6 +50,16 @@ def epochs_of(beginning: bytes) -> int:
     """
     found = EPOCHS.search(bytes(beginning))
     return int(found[1]) if found else 0
+
+
+def framework_of(beginning: bytes) -> str | None:
+    """The framework that has left a state, by its first bytes.
+
+    >>> framework_of(b'........{"__metadata__":{"framework":"jax","step":"40",')
+    'jax'
+    """
+    found = FRAMEWORK.search(bytes(beginning))
+    return found[1].decode() if found else None
 
 
 @dataclass(frozen=True)

@@ -85,3 +85,8 @@ class Entry(NamedTuple):
     shape: tuple[int, ...]
     begin: int
     end: int
+
+
+def name_of(position: int) -> str:
+    """What a state calls the tensor of a variable."""
+    return f"{position:05d}"

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.state import shapes
-from cerebro_trainer.state.layout import CODES, DIGITS, Entry, Layout
+from cerebro_trainer.state import fitting, shapes
+from cerebro_trainer.state.layout import CODES, DIGITS, Entry, Layout, name_of
 from cerebro_trainer.wire.streams import Reading, Stream, Taking, damaged
 
 FORMAT = "cerebro_db.state/1"
@@ -95,8 +95,8 @@ def header_of(layout: Layout, progress: Progress, base: str | None = None) -> by
             "optimizer": layout.optimizer,
             "step": str(progress.step),
             "epochs": str(progress.epochs),
-            "weights": json.dumps([_name(position) for position in layout.weights]),
-            "trainable": json.dumps([_name(position) for position in layout.trainable]),
+            "weights": json.dumps([name_of(position) for position in layout.weights]),
+            "trainable": json.dumps([name_of(position) for position in layout.trainable]),
             **({} if base is None else {"base": base}),
         }
     }
@@ -104,7 +104,7 @@ def header_of(layout: Layout, progress: Progress, base: str | None = None) -> by
     for position in layout.order:
         begin, end = end, end + layout.sizes[position]
         code = CODES[layout.dtypes[position]]
-        header[_name(position)] = {"dtype": code, "shape": layout.shapes[position], "data_offsets": [begin, end]}
+        header[name_of(position)] = {"dtype": code, "shape": layout.shapes[position], "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % LENGTH.size)
     return LENGTH.pack(len(text)) + text
@@ -152,7 +152,7 @@ def read_warm(layout: Layout, assign: Assign, note: Note) -> Reading:
     """
     stream = Stream()
     metadata, entries = yield from _read_header(stream)
-    whole = _fits(metadata, entries, layout)
+    whole = fitting.fits(metadata, entries, layout)
     note(Origin(_epochs(metadata), whole))
     wanted = _all(entries, layout) if whole else _weights(metadata, entries, layout)
     yield from _read_tensors(stream, layout, assign, entries, wanted)
@@ -169,15 +169,15 @@ def read_one(stream: Stream, layout: Layout, assign: Assign, note: Note) -> Read
 
 def _fitting(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     """The positions of all tensors of a state, where it is one of a program with this layout."""
-    _check_origin(metadata, layout)
+    fitting.check_origin(metadata, layout)
     return _all(entries, layout)
 
 
 def _base(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> str | None:
-    """The digest of the base of a state, where it is what of this layout may stand apart."""
-    digest, names = str(metadata.get("base")), {_name(position) for position in layout.base}
-    last = entries[len(entries) - len(names) :]
-    return digest if names and DIGEST.fullmatch(digest) and {entry.name for entry in last} == names else None
+    """The digest of the base of a state, where it is what of this layout may stand apart, in the same types."""
+    digest, base = str(metadata.get("base")), {(name_of(each), CODES[layout.dtypes[each]]) for each in layout.base}
+    last = entries[len(entries) - len(base) :]
+    return digest if base and DIGEST.fullmatch(digest) and {each[:2] for each in last} == base else None
 
 
 def _own(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout, base: str) -> Sequence[Entry]:
@@ -211,10 +211,10 @@ def _read_tensors(
             yield from stream.skip(entry.end - entry.begin)
             continue
         position = wanted[entry.name]
-        _check(position, entry, layout)
-        array = np.empty(layout.shapes[position], layout.dtypes[position])
+        fitting.check(entry, position, layout)
+        array = np.empty(layout.shapes[position], fitting.TYPES[entry.code])
         yield from stream.fill(bytes_of(array))
-        assign(position, array)
+        assign(position, fitting.converted(array, layout.dtypes[position], entry))
 
 
 def check_end(stream: Stream) -> Reading:
@@ -271,30 +271,11 @@ def _epochs(metadata: dict[str, str]) -> int:
     return int(text)
 
 
-def _check_origin(metadata: dict[str, str], layout: Layout) -> None:
-    for key, expected in {"architecture": layout.architecture, "optimizer": layout.optimizer}.items():
-        if metadata.get(key) != expected:
-            raise ConfigError(
-                f"the state does not fit: its {key} is {metadata.get(key)}, expected {expected}",
-                hint="A state continues the same architecture and optimizer only.",
-            )
-
-
-def _fits(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> bool:
-    """Whether a state of perhaps another program is one that this program could have left."""
-    trainable = json.dumps([_name(position) for position in layout.trainable])
-    if (metadata.get("optimizer"), metadata.get("trainable")) != (layout.optimizer, trainable):
-        return False
-    pairs = enumerate(zip(layout.dtypes, layout.shapes, strict=True))
-    expected = {_name(position): (CODES[dtype], shape) for position, (dtype, shape) in pairs}
-    return {entry.name: (entry.code, entry.shape) for entry in entries} == expected
-
-
 def _all(entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     """The position of every tensor by its name."""
     if len(entries) != len(layout.shapes):
         raise ConfigError(f"the state has {len(entries)} tensors, the model and optimizer have {len(layout.shapes)}")
-    wanted = {_name(position): position for position in range(len(layout.shapes))}
+    wanted = {name_of(position): position for position in range(len(layout.shapes))}
     if unknown := {entry.name for entry in entries} - wanted.keys():
         raise damaged(f"it has tensors named {', '.join(sorted(unknown))}")
     return wanted
@@ -320,22 +301,6 @@ def _names(metadata: dict[str, str]) -> list[str]:
         raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
 
 
-def _check(position: int, entry: Entry, layout: Layout) -> None:
-    received = (entry.code, entry.shape)
-    expected = (CODES[layout.dtypes[position]], layout.shapes[position])
-    if received != expected:
-        raise ConfigError(
-            f"tensor {entry.name} of the state is {entry.code}{list(entry.shape)}, "
-            f"expected {expected[0]}{list(expected[1])}"
-        )
-    if entry.end - entry.begin != layout.sizes[position]:
-        raise damaged(f"tensor {entry.name} has {entry.end - entry.begin} bytes, expected {layout.sizes[position]}")
-
-
 def bytes_of(array: Array) -> memoryview:
     """The values of an array, one after another, without a copy where they lie so."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _name(position: int) -> str:
-    return f"{position:05d}"

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from models import CLASSES, NOISY
+from states import metadata, stored
 from workbench import Row, Workbench, compile_text
 
 ADAM = compile_text("Adam(learning_rate=0.01)")
@@ -71,6 +72,29 @@ def test_a_model_is_evaluated_and_predicted_by_its_framework(bench: Workbench, b
     assert found == pytest.approx(expected, rel=1e-6)
     bench.rows(f"SELECT madlib_predict('{trained}', 'points', 'id', 'x', '{backend}_rows', mst_key => 1)")
     assert bench.value(f"SELECT count(DISTINCT id) FROM {backend}_rows") == bench.value("SELECT count(*) FROM points")
+
+
+def test_a_warm_start_takes_the_optimizer_to_another_backend(bench: Workbench, backend: str) -> None:
+    table = f"to_{backend}"
+    bench.fit("halves", table, "two", 1)
+    before = metadata(stored(bench, table, 1))
+    bench.messages()
+    bench.fit("halves", table, "two", 1, backend=backend, warm_start=True)
+    after = metadata(stored(bench, table, 1))
+    assert (before["framework"], after["framework"]) == ("tensorflow", backend)
+    assert int(after["step"]) == 2 * int(before["step"]) > 0
+    assert not [text for text in bench.messages() if "anew" in text]
+
+
+@pytest.mark.long
+def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(bench: Workbench, backend: str) -> None:
+    table, settings = f"scaled_to_{backend}", {"dtype_policy": "mixed_float16"}
+    bench.fit("halves", table, "two", 1, **settings)
+    before = metadata(stored(bench, table, 1))
+    bench.messages()
+    bench.fit("halves", table, "two", 1, backend=backend, warm_start=True, **settings)
+    assert metadata(stored(bench, table, 1))["step"] == before["step"]
+    assert "do not go over to another backend" in "".join(bench.messages())
 
 
 @pytest.mark.long
