@@ -6,7 +6,9 @@ Files are read as data here; what an architecture may consist of, the server che
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +33,10 @@ PLACES = {
     "moving_variance": "running_var",
 }
 """What PyTorch calls a weight of Keras, in the layers that both have alike."""
+PYTORCH = (".pt", ".pt2", ".pth")
+"""How files end that torch.save and torch.export write."""
+PICKLES = ("/data.pkl", "/archive_format")
+"""What is in them, under the name of the file."""
 LAYERS = ("Dense", "Embedding", "Conv1D", "Conv2D", "Conv3D", "BatchNormalization", "LayerNormalization")
 
 
@@ -47,6 +53,7 @@ def read_source(path: Path) -> Source:
         raise UndefinedObject(f"{path} does not exist", hint="Name a .keras file, or a folder of an export.")
     if path.is_dir():
         return _folder(path)
+    _refuse_pickles(path)
     if path.suffix != KERAS:
         raise InvalidParameter(
             f"{path.name} is no model; expected a {KERAS} file, or a folder with {ARCHITECTURE} and {WEIGHTS}",
@@ -74,6 +81,19 @@ def read_weights(architecture: str, path: Path) -> list[Array]:
     return _of_modules(built(architecture), path.name, tensors)
 
 
+def _refuse_pickles(path: Path) -> None:
+    """Raises FeatureNotSupported for a file that PyTorch has written, whatever it is called."""
+    names = list[str]()
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as file:
+        names = file.namelist()
+    if path.suffix in PYTORCH or any(name.endswith(PICKLES) for name in names):
+        raise FeatureNotSupported(
+            f"{path.name} is a file of torch.save or torch.export: it holds pickles, and who loads them runs code",
+            hint="safetensors.torch.save_file(net.state_dict(), 'net.safetensors') writes weights alone; give them as"
+            " weights=Path('net.safetensors'), beside the same architecture in Keras.",
+        )
+
+
 def _folder(folder: Path) -> Source:
     missing = [name for name in (ARCHITECTURE, WEIGHTS) if not (folder / name).is_file()]
     if missing:
@@ -90,6 +110,7 @@ def _folder(folder: Path) -> Source:
 def _tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
     """All tensors of a file, and their order where it says it."""
     safetensors = library("safetensors", "export")
+    _refuse_pickles(path)
     try:
         with safetensors.safe_open(path, framework="np") as file:
             tensors = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118

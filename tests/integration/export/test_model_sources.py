@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from workbench import Workbench
 
 import cerebro_db
@@ -109,6 +113,69 @@ def test_weights_of_pytorch_lie_where_keras_has_them(
     save_file(state_dict(model, numbered=numbered), tmp_path / "torch.safetensors")
     session.load_model(model, "files", weights=tmp_path / "torch.safetensors")
     assert stored(bench, "files")[1] == flat(model)
+
+
+PYTORCH = """
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+torch.manual_seed(1)
+first = nn.Conv2d(2, 3, (2, 3)), nn.BatchNorm2d(3, eps=1e-3), nn.ReLU()
+net = nn.Sequential(*first, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+images = torch.rand(5, 2, 6, 6)
+net(images)  # moves the means
+net.eval()
+save_file(net.state_dict(), "net.safetensors")
+save_file({"images": images, "outputs": net(images).detach()}, "seen.safetensors")
+torch.save(net.state_dict(), "net.bin")
+torch.export.save(torch.export.export(net, (images,)), "net.pt2")
+"""
+
+
+@pytest.fixture(scope="module")
+def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of files that PyTorch has written, in a process of its own."""
+    if find_spec("torch") is None:
+        pytest.skip("without torch, which is not installed")
+    folder = tmp_path_factory.mktemp("pytorch")
+    subprocess.run([sys.executable, "-c", PYTORCH], cwd=folder, check=True)
+    return folder
+
+
+def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cerebro_db.Session, pytorch: Path) -> None:
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 2)),
+            layers.Conv2D(3, (2, 3)),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(4),
+        ]
+    )
+    session.load_model(model, "files", weights=pytorch / "net.safetensors")
+    taken = np.frombuffer(stored(bench, "files")[1], "<f4")
+    cuts = np.cumsum([each.size for each in model.get_weights()])[:-1]
+    shapes = [each.shape for each in model.get_weights()]
+    model.set_weights([part.reshape(shape) for part, shape in zip(np.split(taken, cuts), shapes, strict=True)])
+    seen = load_file(pytorch / "seen.safetensors")
+    outputs = np.asarray(model(seen["images"].transpose(0, 2, 3, 1)))
+    np.testing.assert_allclose(outputs, seen["outputs"], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["net.pt2", "net.bin", "renamed"])
+def test_what_unpickles_is_refused_with_the_reason(session: cerebro_db.Session, pytorch: Path, name: str) -> None:
+    """As a model and as weights, by what is in it."""
+    if name == "renamed":
+        shutil.copy(pytorch / "net.pt2", pytorch / name)
+    for model, weights in ((pytorch / name, None), (mixed(), pytorch / name)):
+        with pytest.raises(
+            errors.FeatureNotSupported, match=rf"{name} is a file of torch.* who loads them runs code"
+        ) as no:
+            session.load_model(model, "models", weights=weights)
+        assert "save_file(net.state_dict()" in str(no.value)
 
 
 def test_an_embedding_of_pytorch_is_that_of_keras(
