@@ -28,6 +28,9 @@ of no use here."""
 SETTINGS = {"torch": {"OMP_WAIT_POLICY": "PASSIVE"}}
 """What a framework reads of the environment while it is imported. Threads of PyTorch that wait for each other would
 otherwise do so at full speed: where others want the cores too, that takes three times as long."""
+HOMES = ("HOME", "TMPDIR", "KERAS_HOME", "TORCHINDUCTOR_CACHE_DIR")
+"""What says where libraries keep files of theirs. PyTorch makes the folder of the last one when Keras imports it, among
+temporary files where none is named, and remembers that for good."""
 NAMES = (NONE, *MODULES)
 
 
@@ -35,7 +38,7 @@ def load(name: str) -> ModuleType | None:
     """Import a framework, which takes a second and much memory, and touches no device; None where it is to be none."""
     if name == NONE:
         return None
-    os.environ.update({"KERAS_BACKEND": name, **SETTINGS.get(name, {})})
+    os.environ.update({"KERAS_BACKEND": name, "TORCHINDUCTOR_CACHE_DIR": os.getcwd(), **SETTINGS.get(name, {})})
     if not any(isinstance(finder, _NotNeeded) for finder in sys.meta_path):
         sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:

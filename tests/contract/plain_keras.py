@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +25,7 @@ def choose(backend: str) -> None:
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]
     os.environ.update(KERAS_BACKEND=backend, TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ.update(OMP_WAIT_POLICY="PASSIVE", TORCHINDUCTOR_CACHE_DIR=tempfile.gettempdir())
 
 
 def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tuple[float, list[np.ndarray]]:

@@ -280,7 +280,8 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
 
 @pytest.mark.parametrize("architecture", [MLP, NOISY], ids=["mlp", "noisy"])
 def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Opened, architecture: Any) -> None:
-    """Whatever it has trained before, with dropout and other rates; and what it has had is not there any more."""
+    """Whatever it has trained before, with dropout and other rates; and what it has had is not there any more, nor is a
+    folder that it had."""
     spec, form = replace(SPEC, framework=framework), FORMS[framework][0]
     first = opened(spec)
     expected = trained(first, architecture, form, 0.01)
@@ -292,6 +293,8 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
         second.ask(wire.request("state_get", key="result", chunk_bytes=1000))
     assert trained(second, architecture, form, 0.01) == expected
     second.close()
+    for link in (first, second):
+        eventually(lambda home=Path(link._home.path): not home.exists())  # type: ignore[misc]
 
 
 def test_nothing_of_a_session_stays_in_a_program(plain: ProcessPoolExecutor, framework: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from processes import eventually
-from trainer_peer import PREFIX, SECONDS, Peer, TrainerFailed, command, environment
+from trainer_peer import PLPY, PREFIX, SECONDS, Peer, TrainerFailed, command, environment
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -28,6 +28,30 @@ def test_hello_says_what_it_is(trainer: Peer, framework: str) -> None:
     assert trainer.hello["keras_version"].startswith("3.")
     assert trainer.hello["devices"] == ["CPU:0"]
     assert trainer.hello["threads"] == 2
+
+
+WRITING = """
+import os, sys
+
+def tell(event, arguments):
+    if event == "os.mkdir" or (event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")):
+        print(os.path.abspath(arguments[0]))
+
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+sys.addaudithook(tell)
+from cerebro_trainer import frameworks
+frameworks.load(sys.argv[2])
+"""
+
+
+@pytest.mark.long_for(framework=("tensorflow", "jax"))
+def test_a_framework_is_imported_without_a_trace_elsewhere(framework: str, tmp_path: Path) -> None:
+    """As in a nursery, which has no folder for temporary files; what it is told of at that moment it remembers."""
+    settings = {**environment(tmp_path, framework), "TMPDIR": str(tmp_path / "none")}
+    order = [sys.executable, "-c", WRITING, str(PLPY), framework]
+    said = subprocess.run(order, cwd=tmp_path, env=settings, check=True, capture_output=True, text=True).stdout
+    assert [path for path in said.splitlines() if not Path(path).is_relative_to(tmp_path)] == []
 
 
 def test_without_a_framework_it_loads_none(packer: Peer) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cerebro_trainer import confinement
+from cerebro_trainer.frameworks import HOMES
 from cerebro_trainer.nursery import packets
 from cerebro_trainer.service import Assignment
 
@@ -80,7 +81,7 @@ def later(tenant: Tenant, framework: str, mail: socket.socket) -> Iterator[Assig
 def move_to(folder: str) -> None:
     """Work there, and keep there what libraries keep in a home or among temporary files."""
     os.chdir(folder)
-    os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "KERAS_HOME"), folder))
+    os.environ.update(dict.fromkeys(HOMES, folder))
     tempfile.tempdir = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -139,7 +140,8 @@ def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if find_spec("torch") is None:
         pytest.skip("without torch, which is not installed")
     folder = tmp_path_factory.mktemp("pytorch")
-    subprocess.run([sys.executable, "-c", PYTORCH], cwd=folder, check=True)
+    settings = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", PYTORCH], cwd=folder, env=settings, check=True)
     return folder
 
 
