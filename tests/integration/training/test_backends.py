@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
+import psycopg2
 import pytest
+from interpreters import interpreter
 from models import CLASSES, NOISY
+from processes import eventually, trainers
 from states import metadata, stored
 from workbench import Row, Workbench, compile_text
 
@@ -17,6 +24,16 @@ FORMS = {
     "jax": {"jit_step", "scan_block", "scan"},
     "torch": {"graph", "eager"},
 }
+WITHOUT_OTHERS = """#!{python} -I
+import runpy, sys
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name in ("jax", "torch") else found(name, *rest)
+_, _, module = sys.argv[1:4]  # -I -m cerebro_trainer
+del sys.argv[1:4]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""An interpreter as that of an environment with TensorFlow alone."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -95,6 +112,65 @@ def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(bench: Wor
     bench.fit("halves", table, "two", 1, backend=backend, warm_start=True, **settings)
     assert metadata(stored(bench, table, 1))["step"] == before["step"]
     assert "do not go over to another backend" in "".join(bench.messages())
+
+
+@pytest.mark.long
+def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, backend: str) -> None:
+    """Killed, cancelled, or with its session, in which it has waited."""
+    watcher, caller = bench.another(), bench.another()
+    idle, before, seen = watcher.workers(), bench.newest_run(), set[Path]()
+
+    def homes() -> set[Path]:
+        working = watcher.workers() - idle
+        found = {home for pid in working for home in Path(tempfile.gettempdir()).glob(f"cerebro_trainer-{pid}-*")}
+        seen.update(found)
+        return found
+
+    def trained() -> int:
+        count: int = watcher.value(
+            "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", before
+        )
+        return count
+
+    with caller.fitting("halves", f"ended_on_{backend}", "two", 100_000, backend=backend, workers=1) as fitting:
+        eventually(trained)
+        (home,) = homes()
+        (pid,) = trainers(watcher.workers() - idle)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not home.exists())
+        count = trained()
+        eventually(lambda: trained() > count)
+        assert homes()
+        watcher.rows("SELECT pg_cancel_backend(%s)", caller.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitting.result()
+    eventually(lambda: not any(each.exists() for each in seen))
+    caller.fit("halves", f"waiting_on_{backend}", "two", 1, backend=backend)
+    assert homes()
+    caller.close()
+    watcher.close()
+    eventually(lambda: not any(each.exists() for each in seen))
+
+
+@pytest.mark.parametrize("name", ["jax", "torch"])
+def test_a_framework_that_is_not_installed_is_named(
+    bench: Workbench, shared_superuser: Workbench, folder: Path, name: str
+) -> None:
+    with (
+        interpreter(shared_superuser, folder, WITHOUT_OTHERS),
+        pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="the trainer could not start") as refused,
+    ):
+        bench.fit("halves", "without", "two", 1, backend=name)
+    assert f"No module named '{name}'" in str(refused.value.diag.message_detail)
+    assert f"pip install '.[{name}]'" in str(refused.value.diag.message_hint)
+    assert not bench.exists("without")
+
+
+@pytest.mark.long
+def test_what_is_not_installed_is_passed_over(bench: Workbench, shared_superuser: Workbench, folder: Path) -> None:
+    with interpreter(shared_superuser, folder, WITHOUT_OTHERS):
+        run = bench.fit("halves", "with_one", "two", 1, backend="auto")
+    assert {backend for _, backend, _ in visits(bench, run)} == {"tensorflow"}
 
 
 @pytest.mark.long
