@@ -130,8 +130,8 @@ class TorchProgram(KerasProgram):
         with torch.enable_grad():
             loss = self.model.compute_loss(x, y, self.model(x, training=True), weights, training=True)
             scaled = self.optimizer.scale_loss(loss)
-            weights = [variable._value for variable in self.trained]
-            gradients = torch.autograd.grad(scaled, weights, allow_unused=True)
+            trained = [variable._value for variable in self.trained]
+            gradients = torch.autograd.grad(scaled, trained, allow_unused=True)
         with torch.no_grad(), self.one_rate(self._inner_optimizer if self._flat is None else self._flat.optimizer):
             if self._flat is not None and all(gradient is not None for gradient in gradients):
                 self._flat.apply(gradients)
