@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 from interpreters import interpreter
-from models import CLASSES, NOISY
+from models import CLASSES, NOISY, dense, sequential
 from processes import eventually, trainers
 from states import metadata, stored
 from workbench import Row, Workbench, compile_text
@@ -112,6 +112,22 @@ def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(bench: Wor
     bench.fit("halves", table, "two", 1, backend=backend, warm_start=True, **settings)
     assert metadata(stored(bench, table, 1))["step"] == before["step"]
     assert "do not go over to another backend" in "".join(bench.messages())
+
+
+@pytest.mark.long
+@pytest.mark.postgresql("on Greenplum each state has all of its weights")
+def test_frozen_weights_stand_once(bench: Workbench, backend: str) -> None:
+    """And states that hop without them come to the same bits again."""
+    frozen = dense(600, "wide", trainable=False), dense(500, "narrow", trainable=False)
+    network = sequential([4], dense(8, "first"), *frozen, dense(3, "output", "softmax"))
+    bench.configure(f"frozen_on_{backend}", [ADAM], ["batch_size=8", "batch_size=16"], bench.model(network))
+    table, settings = f"heads_on_{backend}", {"workers": 2, "backend": backend}
+    run = bench.fit("halves", table, f"frozen_on_{backend}", 2, **settings, schedule="rotation")
+    bases = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ %s"
+    assert bench.value(bases, f"^r{run}_z_") == 2
+    assert metadata(stored(bench, table, 1))["base"]
+    bench.fit("halves", f"{table}_again", f"frozen_on_{backend}", 2, **settings, schedule="replay", replay_run=run)
+    assert weights(bench, f"{table}_again") == weights(bench, table)
 
 
 @pytest.mark.long
