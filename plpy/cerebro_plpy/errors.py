@@ -7,7 +7,9 @@ PostgreSQL errors at the border; nothing inside needs to know how.
 from __future__ import annotations
 
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
-MADE_MEANWHILE = ("42P07", "23505")  # somebody has made a table of that name
+# Somebody has made a table of that name. PostgreSQL looks for the table, then for its row type, and then writes both
+# into unique indexes: which one it meets depends on when the other transaction commits.
+MADE_MEANWHILE = ("42P07", "42710", "23505")
 
 
 class CerebroError(Exception):
