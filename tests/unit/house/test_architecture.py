@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from inspect import signature
 from pathlib import Path
@@ -100,8 +101,13 @@ def name_of(path: Path) -> str:
     return ".".join((package, *path.relative_to(folder).with_suffix("").parts))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """The full names of what a module imports anywhere in it; for `from a import b` also a.b."""
+    return frozenset(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
