@@ -185,10 +185,15 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
     return found
 
 
+def ranking_by(metric: str) -> Ranking:
+    """How configurations are compared: by rows that none of them was trained on."""
+    return Ranking("validation", metric, larger_is_better(metric))
+
+
 def check_watched(aim: Aim, table: RawTable) -> None:
     """Raises InvalidParameter where a search by patience watches what is not computed of configurations."""
     metric = METRICS[table.target.task][metric_name(aim.module, table.target.task, aim.arguments.metric)]
-    stopping = aim.wanted.rule and aim.wanted.rule.stopping(Ranking("validation", metric, larger_is_better(metric)))
+    stopping = aim.wanted.rule and aim.wanted.rule.stopping(ranking_by(metric))
     if stopping:
         names = dict.fromkeys(("loss", metric_of(metric)))
         computed = [Watched(dataset, name) for dataset in ("training", "validation") for name in names]

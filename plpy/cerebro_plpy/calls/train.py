@@ -16,6 +16,7 @@ from cerebro_plpy.calls.aim import (
     picks_of,
     planned_effort,
     predecessors_of,
+    ranking_by,
     templates_of,
     workload,
 )
@@ -28,7 +29,6 @@ from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.template_drawing import drawing
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
-from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec, metrics_iterations
 from cerebro_plpy.configs.templates.effort import Effort, frequency, training_epochs
@@ -140,7 +140,7 @@ def build_request(
     aim, prepared = call
     table, source = prepared.table, prepared.data.source
     chosen = metric_name(MODULE, table.target.task, aim.arguments.metric)
-    ranking = _ranking(METRICS[table.target.task][chosen])
+    ranking = ranking_by(METRICS[table.target.task][chosen])
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
     before, evaluated = predecessors_of(aim, workplace.control, table), _evaluated(aim, planned, ranking)
@@ -195,11 +195,6 @@ def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:
     found = made(spec, wanted, prepared.data.source)
     backends = frameworks.frameworks_of(spec.arguments.backend, wanted)
     return Models(found.configs, found.architectures, None, backends)
-
-
-def _ranking(metric: str) -> Ranking:
-    """By what configurations are compared: rows that none of them was trained on."""
-    return Ranking("validation", metric, larger_is_better(metric))
 
 
 class Evaluated(NamedTuple):

@@ -156,7 +156,7 @@ class Postgres:
 
     def state_table(self, name: str) -> str:
         """A table for one state at a time."""
-        return sql("run.state_table", state=name)
+        return sql("run.state_table", state=name, made=sql("run.new_state_table", state=name))
 
     def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
         """All that the table has, and then what its base has."""

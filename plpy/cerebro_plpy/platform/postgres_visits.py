@@ -48,11 +48,12 @@ class PostgresVisits(SharedVisits):
         table = state_tables.base_table(visit.run_id, digest) if digest else None
         if table is None or table in self._bases:
             return table
-        stored = Statement(sql("visit.base_store", base=table), (visit.job.result_key,))
+        stored = Statement(sql("visit.state_store", state=table, part="base"), (visit.job.result_key,))
         known = Statement(sql("visit.base_known"), (visit.run_id, table))
         if not (yield known)[0][0]:
             try:
-                yield from _together(worker, Statement(sql("visit.base_table", base=table)), stored)
+                # One that is there already is not dropped: states refer to it.
+                yield from _together(worker, Statement(sql("run.new_state_table", state=table)), stored)
             except CerebroError as error:
                 if error.sqlstate not in MADE_MEANWHILE:
                     raise

@@ -39,7 +39,7 @@ TRUNCATE pg_temp.cerebro_chunks
 SELECT t.part, t.chunk FROM pg_temp.cerebro_chunks t WHERE t.__dist_key__ = {key}
 
 -- name: state_table
--- See run.state_table.
+-- See run.new_state_table.
 DROP TABLE IF EXISTS {state};
 CREATE TABLE {state} (__dist_key__ integer NOT NULL, part integer NOT NULL) WITH (autovacuum_enabled = false) DISTRIBUTED BY (__dist_key__);
 ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN

@@ -75,13 +75,16 @@ DROP TABLE IF EXISTS {features};
 {table};
 SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 
--- name: state_table
+-- name: new_state_table
 -- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.
 -- It is not made either, because there never is a column that could be moved to it.
--- One that is there already, from an earlier attempt, holds nothing of value; and it may be somebody else's, with triggers.
-DROP TABLE IF EXISTS {state};
 CREATE TABLE {state} (part integer NOT NULL) WITH (autovacuum_enabled = false);
 ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+
+-- name: state_table
+-- One that is there already, from an earlier attempt, holds nothing of value; and it may be somebody else's, with triggers.
+DROP TABLE IF EXISTS {state};
+{made}
 
 -- name: add_state_table
 UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer AND %s::text <> ALL (c.state_tables)

@@ -3,7 +3,7 @@ CREATE TABLE {states} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY 
 {distributed_by_mst_key}
 
 -- name: chunk
--- See run.state_table.
+-- See run.new_state_table.
 ALTER TABLE {states} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: tie

@@ -116,15 +116,6 @@ SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s:
 -- name: base_known
 SELECT cerebro.is_state(%s::bigint, %s::text)
 
--- name: base_table
--- See run.state_table; but one that is there already is not dropped: states refer to it.
-CREATE TABLE {base} (part integer NOT NULL) WITH (autovacuum_enabled = false);
-ALTER TABLE {base} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
-
--- name: base_store
-INSERT INTO {base} (part, chunk)
-SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, 'base') AS chunk) c
-
 -- name: visits_with_base
 -- Those of a tour: a state that is kept as the best is of one of them.
 UPDATE cerebro.visit v SET base_table = %s::text
