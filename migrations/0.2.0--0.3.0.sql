@@ -131,7 +131,7 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.quota', '');
 
 -- Written by functions of the extension alone: nobody takes more than there is.
 CREATE TABLE cerebro.queue_log (
-    run_id     bigint PRIMARY KEY REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id     bigint PRIMARY KEY,
     arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     fewest     integer NOT NULL CHECK (fewest > 0),
     most       integer NOT NULL CHECK (most >= fewest),
@@ -158,7 +158,7 @@ COMMENT ON TABLE cerebro.dropped_time IS 'Internal: processor seconds that runs 
 ALTER TABLE cerebro.dropped_time ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE cerebro.decision_log (
-    run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id      bigint NOT NULL,
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
     mst_key     integer,
@@ -184,7 +184,7 @@ CREATE POLICY own_runs ON cerebro.decision_log USING (EXISTS (SELECT FROM cerebr
 SELECT pg_catalog.pg_extension_config_dump('cerebro.decision_log', '');
 
 CREATE TABLE cerebro.act_log (
-    run_id  bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id  bigint NOT NULL,
     act_id  bigint GENERATED ALWAYS AS IDENTITY,
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
@@ -209,6 +209,12 @@ ALTER TABLE cerebro.run_log DROP CONSTRAINT run_log_status_check,
     ADD CONSTRAINT run_log_status_check CHECK (status IN ('running', 'queued', 'paused', 'completed', 'cancelled', 'failed'));
 ALTER TABLE cerebro.config_log DROP CONSTRAINT config_log_status_check,
     ADD CONSTRAINT config_log_status_check CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed'));
+
+-- See sql/01-tables.sql.
+ALTER TABLE cerebro.config_log DROP CONSTRAINT config_log_run_id_fkey;
+ALTER TABLE cerebro.visit DROP CONSTRAINT visit_run_id_fkey;
+ALTER TABLE cerebro.evaluation DROP CONSTRAINT evaluation_run_id_fkey;
+ALTER TABLE cerebro.metric DROP CONSTRAINT metric_run_id_fkey;
 
 -- They have more arguments.
 DROP FUNCTION IF EXISTS @extschema@.madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean);

@@ -1,4 +1,7 @@
 -- What a run leaves behind. New columns go last: an upgrade appends them.
+--
+-- No foreign keys: pg_dump does not note in an archive which of an extension's tables refer to which, so that
+-- pg_restore --jobs would fill one before the other. Whose run a row belongs to is checked by row security.
 
 CREATE TABLE cerebro.setting (
     name  text PRIMARY KEY,
@@ -62,7 +65,7 @@ COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator
 
 -- Written by functions of the extension alone: nobody takes more than there is.
 CREATE TABLE cerebro.queue_log (
-    run_id     bigint PRIMARY KEY REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id     bigint PRIMARY KEY,
     arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     fewest     integer NOT NULL CHECK (fewest > 0),
     most       integer NOT NULL CHECK (most >= fewest),
@@ -88,7 +91,7 @@ CREATE TABLE cerebro.dropped_time (
 COMMENT ON TABLE cerebro.dropped_time IS 'Internal: processor seconds that runs had used within 24 hours when they were removed; it counts for 24 hours more';
 
 CREATE TABLE cerebro.config_log (
-    run_id         bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id         bigint NOT NULL,
     mst_key        integer NOT NULL,
     params         jsonb NOT NULL,
     status         text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed')),
@@ -129,7 +132,7 @@ COMMENT ON COLUMN cerebro.config_log.cut IS 'the layer whose outputs for all row
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 
 CREATE TABLE cerebro.visit (
-    run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id      bigint NOT NULL,
     epoch       integer NOT NULL,
     mst_key     integer NOT NULL,
     segment_id  integer NOT NULL,
@@ -174,7 +177,7 @@ COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit
 COMMENT ON COLUMN cerebro.visit.base_table IS 'where the frozen weights of that state lie, which other states share; NULL where it has all itself';
 
 CREATE TABLE cerebro.evaluation (
-    run_id     bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id     bigint NOT NULL,
     epoch      integer NOT NULL,
     mst_key    integer NOT NULL,
     segment_id integer NOT NULL,
@@ -195,7 +198,7 @@ COMMENT ON TABLE cerebro.evaluation IS 'One configuration evaluated over one seg
 COMMENT ON COLUMN cerebro.evaluation.trainer_seconds IS 'as of cerebro.visit, like the four below; the first of several segments that were evaluated in one job has what all have cost';
 
 CREATE TABLE cerebro.metric (
-    run_id  bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id  bigint NOT NULL,
     mst_key integer NOT NULL,
     epoch   integer NOT NULL,
     dataset text NOT NULL CHECK (dataset IN ('training', 'validation')),
@@ -207,7 +210,7 @@ CREATE TABLE cerebro.metric (
 COMMENT ON TABLE cerebro.metric IS 'Metrics over a whole data set after an epoch, one value a row; the loss is the metric named loss';
 
 CREATE TABLE cerebro.decision_log (
-    run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id      bigint NOT NULL,
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
     mst_key     integer,
@@ -230,7 +233,7 @@ COMMENT ON COLUMN cerebro.decision_log.rule IS 'the search rule, or what somebod
 COMMENT ON COLUMN cerebro.decision_log.cause IS 'the configuration whose result was decided about; NULL where the search began. The decision about that one comes first';
 
 CREATE TABLE cerebro.act_log (
-    run_id  bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    run_id  bigint NOT NULL,
     act_id  bigint GENERATED ALWAYS AS IDENTITY,
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
