@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+import updates
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import (
@@ -100,6 +102,12 @@ CONVOLUTIONS = {
     "plain": [layer("Reshape", "series", target_shape=[4, 1]), SLIDING],
     "within": [layer("Reshape", "more", target_shape=[1, 4, 1]), layer("TimeDistributed", "each", layer=SLIDING)],
 }
+
+
+@pytest.mark.parametrize("framework", ["tensorflow"], indirect=True, scope="session")
+def test_kernels_of_updates_have_the_bits_of_keras(plain: ProcessPoolExecutor) -> None:
+    found = plain.submit(updates.outcomes).result()
+    assert found == {name: (True, name not in updates.WITHOUT) for name in updates.CHOSEN}
 
 
 @pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")

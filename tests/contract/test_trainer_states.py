@@ -147,6 +147,12 @@ def test_seed_alone_decides_the_initial_state(trainer: Peer, second_trainer: Pee
     assert content(trainer.initial(program(NOISY), 8)) != content(first)
 
 
+def test_a_seed_that_comes_again_and_again_gives_the_same_state(trainer: Peer) -> None:
+    """Training changes nothing of what the trainer has kept for the next one."""
+    ends = [content(trainer.train(program(NOISY), {"source": "new", "seed": 7})[1]) for _ in range(4)]
+    assert ends == ends[:1] * 4
+
+
 def test_learning_rate_comes_from_the_config_and_not_from_the_state(trainer: Peer) -> None:
     state = trainer.initial(program())
     _, still = trainer.train(program(learning_rate=0.0), state)

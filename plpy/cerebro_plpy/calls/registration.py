@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,8 +39,11 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
         version, backend = _add(db, workplace, run, ends)
         train = _train(run)
+        dropped = RunLog(workplace.control, run.run_id).dropped_states(keep=[])  # the version has its own
         if importance_share(train.budget):
-            add_importance(workplace, Latest(train.model, version, backend), ends)
+            latest = Latest(train.model, version, backend)
+            add_importance(workplace, latest, ends, lambda: next(dropped, None) is not None)
+        deque(dropped, maxlen=0)
 
 
 def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tuple[int, str]:
@@ -59,7 +63,6 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     name = Name(train.split, train.split_seed, train.bound, None)
     groups = best_of_groups(db, workplace, run, source, ends)
     added = registry.add(workplace.control, train.model, name, result, groups, deploy=bool(better))
-    RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     said = "predicts from now on" if added.version == added.deployed else _why_not(added, better)
     keys = result.ensemble.members if result.ensemble else (result.mst_key,)
     db.info(

@@ -6,6 +6,7 @@ A worker computes them, in the trainer that it has. The version is there already
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cerebro_plpy.database.dispatch import Dispatcher, Statement, Steps
@@ -27,12 +28,12 @@ class Latest(NamedTuple):
     backend: str
 
 
-def add_importance(workplace: Workplace, latest: Latest, ends: float) -> None:
-    """Log the importances that can be computed until then, by time.monotonic()."""
+def add_importance(workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]) -> None:
+    """Log the importances that can be computed until then, by time.monotonic(); `piece` is as of a Dispatcher."""
     if time.monotonic() >= ends:
         return
     try:
-        error = _computed(workplace, latest, ends)
+        error = _computed(workplace, latest, ends, piece)
     except QueryCanceled:
         raise
     except CerebroError as lost:
@@ -41,9 +42,9 @@ def add_importance(workplace: Workplace, latest: Latest, ends: float) -> None:
         workplace.db.info(f"version {latest.version} has no importances of columns: {error.message}")
 
 
-def _computed(workplace: Workplace, latest: Latest, ends: float) -> CerebroError | None:
+def _computed(workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]) -> CerebroError | None:
     crew = crew_for(workplace, latest.backend, False, (0,))
-    dispatcher: Dispatcher[None] = Dispatcher(workplace.check)
+    dispatcher: Dispatcher[None] = Dispatcher(workplace.check, piece)
     dispatcher.begin(0, crew.workers[0].session, _steps(crew, crew.workers[0], latest, ends))
     ended = dispatcher.wait(ends + LATE_SECONDS)
     if not ended:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -268,23 +268,21 @@ class RunLog:
             self._control.run(sql("run.add_timing"), (*situation, *values))
 
     def drop_states(self, keep: Sequence[str]) -> int:
-        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them; their bytes.
+        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them; their bytes."""
+        return sum(self.dropped_states(keep))
+
+    def dropped_states(self, keep: Sequence[str]) -> Iterator[int]:
+        """The same, some tables at a time.
 
         Those that are read by now go one by one after the others, until one of them cannot go.
         """
         spare = self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep), os.getpid()))
         free, used = ([(name, size) for name, size, used in spare if used is kind] for kind in (False, True))
         groups = [free[start : start + TABLES_AT_ONCE] for start in range(0, len(free), TABLES_AT_ONCE)]
-        freed = 0
-        try:
-            for group in [*groups, *([each] for each in used)]:
-                names = [name for name, _ in group]
-                self._drop(names)
-                freed += sum(size for _, size in group)
-        except CerebroError as error:
-            if error.sqlstate != LOCK_NOT_AVAILABLE:
-                raise
-        return freed
+        for group in [*groups, *([each] for each in used)]:
+            if not self._drop([name for name, _ in group]):
+                return
+            yield sum(size for _, size in group)
 
     def release_states(self, mst_keys: Collection[int]) -> None:
         """The states of these configurations are of no use any more: their tables go now, or with the last ones of the
@@ -292,17 +290,19 @@ class RunLog:
         self._control.run(sql("run.released"), (self.run_id, list(mst_keys)))
         for key in mst_keys:
             rows = self._control.run(sql("run.states_of"), (self.run_id, state_tables.prefix(self.run_id, key)))
-            names = [name for (name,) in rows]
-            try:
-                if names:
-                    self._drop(names)
-            except CerebroError as error:
-                if error.sqlstate != LOCK_NOT_AVAILABLE:
-                    raise
+            if rows:
+                self._drop([name for (name,) in rows])
 
-    def _drop(self, names: Sequence[str]) -> None:
+    def _drop(self, names: Sequence[str]) -> bool:
+        """Whether they could go."""
         text = sql("run.drop_state_tables", states=", ".join(names))
-        self._control.run(text, state_tables.dropped(self.run_id, names))
+        try:
+            self._control.run(text, state_tables.dropped(self.run_id, names))
+        except CerebroError as error:
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
+                raise
+            return False
+        return True
 
     def attempts_lost(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
         """The session that made these visits, by their numbers and those of the attempts, is gone: whatever it

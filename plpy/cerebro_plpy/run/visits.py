@@ -38,13 +38,15 @@ class Attempt:
     compilation: str | None = None
 
 
-def config_seed(seed: int, mst_key: int) -> int:
+def config_seed(seed: int, key: int) -> int:
     """The seed of a configuration's initial weights and generators: the same for the same run seed and key.
+
+    Those of groups have that of the model whose architecture they share: they begin alike, and a trainer draws once.
 
     >>> config_seed(1, 2) == config_seed(1, 2), config_seed(1, 2) == config_seed(1, 3)
     (True, False)
     """
-    digest = hashlib.sha256(f"{seed}/{mst_key}".encode()).digest()
+    digest = hashlib.sha256(f"{seed}/{key}".encode()).digest()
     return int.from_bytes(digest[:4], "little") >> 1
 
 
@@ -76,7 +78,7 @@ def program_key(run_id: int, mst_key: int) -> str:
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
     """Where a configuration starts: an earlier run, weights of the architecture table, or nothing."""
-    seed = config_seed(request.spec.seed, config.mst_key)
+    seed = config_seed(request.spec.seed, config.mst_key if config.group is None else config.model_id)
     key = state_key(run_id, config.mst_key, 0)
     warm = request.warm_states.get(config.mst_key)
     if warm:

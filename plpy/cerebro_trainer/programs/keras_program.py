@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cerebro_trainer.models import fronts, keras_model
 from cerebro_trainer.models.differentiable import differentiable
 from cerebro_trainer.models.frozen_weights import frozen_weights
+from cerebro_trainer.models.initial_weights import InitialWeights
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.models.variable_numbers import SCHEDULED, attach
@@ -67,6 +68,7 @@ class KerasProgram(Program):
         self.layout = self._layout(framework)
         self._learning_rate = self._position_of_learning_rate()
         self._widest = keras_model.widest(self.model)
+        self._initial_weights = InitialWeights(self._node, self.value)
         self._renewed: tuple[int, dict[int, Array]] | None = None
         self._explained: tuple[keras.Model, Way] | None = None
         self._fronts: dict[str, Callable[[list[Array]], Array]] = {}
@@ -122,8 +124,7 @@ class KerasProgram(Program):
 
     def initial(self, seed: int) -> Sequence[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
-        model = keras_model.build_seeded(self._node, seed)
-        return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
+        return [*self._initial_weights.of(seed), *self._fresh_optimizer]
 
     def renew(self, seed: int) -> None:
         count, weights = len(self.whole.variables), set(self.layout.weights)

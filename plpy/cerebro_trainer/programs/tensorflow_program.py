@@ -31,6 +31,7 @@ from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import flattened, packed
 from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Program, Sums
 from cerebro_trainer.programs.tensorboard import Board
+from cerebro_trainer.programs.update_kernels import update_kernels
 
 
 def start(threads: int, cache: Path | None) -> Framework:
@@ -212,10 +213,9 @@ class TensorflowProgram(KerasProgram):
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             chosen = order[begin : begin + batch_size]
-            loss = self._step(
-                [tf.gather(array, chosen) for array in inputs],
-                [tf.gather(array, chosen) for array in targets],
-            )
+            parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            with update_kernels(self._inner_optimizer):
+                loss = self._step(*parts)
             return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(tf.size(chosen), tf.float64)
 
         # One iteration at a time: several would race for the variables.

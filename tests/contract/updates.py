@@ -1,0 +1,76 @@
+"""Whether TensorFlow's kernels for updates give what Keras' own operations give, to the bit.
+
+It runs where the framework does.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext
+from importlib import import_module
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from trainer_programs import dense, layer, program, sequential
+
+NETWORK = sequential(
+    [4],
+    layer("Embedding", "embedded", input_dim=3, output_dim=5),  # its gradient is of some rows only
+    layer("Flatten", "flat"),
+    dense(33, "hidden", "tanh"),
+    dense(3, "out", "softmax"),
+)
+BETAS = {"beta_1": 0.8, "beta_2": 0.95}
+CHOSEN: dict[str, dict[str, Any]] = {
+    "Adam": {"optimizer": "Adam", **BETAS},
+    "Adam, clipped": {"optimizer": "Adam", **BETAS, "clipnorm": 0.01, "epsilon": 1e-4},
+    "Adam, accumulated": {"optimizer": "Adam", **BETAS, "gradient_accumulation_steps": 2},
+    "plain betas": {"optimizer": "Adam"},
+    "AdamW": {"optimizer": "AdamW", **BETAS, "weight_decay": 0.1},
+    "SGD": {"optimizer": "SGD"},
+    "momentum": {
+        "optimizer": "SGD",
+        "momentum": 0.9,
+        "clipvalue": 0.001,
+        "use_ema": True,
+        "ema_overwrite_frequency": 4,
+    },
+    "Nesterov": {"optimizer": "SGD", "momentum": 0.9, "nesterov": True},
+    "amsgrad": {"optimizer": "Adam", **BETAS, "amsgrad": True},
+    "RMSprop": {"optimizer": "RMSprop"},
+}
+WITHOUT = {"plain betas", "Nesterov", "amsgrad", "RMSprop"}
+UPDATES = "cerebro_trainer.programs.update_kernels"
+
+
+def outcomes() -> dict[str, tuple[bool, bool]]:
+    """By what is chosen, whether the bits are those of Keras' operations, and whether any variable has a kernel."""
+    return {name: _outcome(config) for name, config in CHOSEN.items()}
+
+
+def _outcome(config: dict[str, Any]) -> tuple[bool, bool]:
+    with mock.patch("cerebro_trainer.programs.tensorflow_program.update_kernels", return_value=nullcontext()):
+        expected = _trained(config)
+    with ExitStack() as patches:
+        kernels = [
+            patches.enter_context(mock.patch(f"{UPDATES}.{name}", side_effect=getattr(import_module(UPDATES), name)))
+            for name in ("_adam", "_sgd")
+        ]
+        found = _trained(config)
+    return found == expected, any(kernel.called for kernel in kernels)
+
+
+def _trained(config: dict[str, Any]) -> list[bytes]:
+    """The state after some epochs."""
+    from cerebro_trainer.data.buffers import Buffer
+    from cerebro_trainer.models.program_spec import ProgramSpec
+    from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
+
+    spec = ProgramSpec.from_header({"program": program(NETWORK, **config)})
+    made, random = TensorflowProgram(spec), np.random.default_rng(5)
+    made.write(made.initial(3))
+    made.set_numbers(spec)
+    x, y = random.integers(0, 3, (90, 4)).astype(np.float32), np.eye(3, dtype=np.int16)[random.integers(0, 3, 90)]
+    for _ in range(3):
+        made.train(Buffer(0, len(x), (x,), (y,), 0), np.arange(len(x), dtype=np.int32), 16, "graph_loop")
+    return [array.tobytes() for array in made.read()]
