@@ -1,5 +1,4 @@
-"""Updates of Adam and SGD by one kernel of TensorFlow's for each variable, with the bits of Keras' own
-on a CPU.
+"""Updates of Adam and SGD by one kernel of TensorFlow's for each variable, with the bits of Keras' own on a CPU.
 
 Keras writes an update as a dozen operations, each of which goes through memory: with small batches that is a large part
 of a step. XLA makes one of them, but takes seconds to compile. The kernels are those that tf.keras called; they

@@ -77,6 +77,7 @@ SOLE_IMPORTERS = {
         "cerebro_trainer.programs.tensorflow_program",
         "cerebro_trainer.programs.event_files",
         "cerebro_trainer.programs.piece_code",
+        "cerebro_trainer.programs.update_kernels",
     },
     "PIL": {"cerebro_trainer.data.images"},
     "optuna": {"cerebro_trainer.commands.suggestions", "cerebro_db.dashboard.optuna"},
