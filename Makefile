@@ -123,7 +123,7 @@ lint: bootstrap ## ruff (rules and format), and mypy in strict mode
 clean: ## remove what make built; the embedded server and its data stay
 	rm -rf build dist $(EXTENSION).egg-info .mypy_cache .ruff_cache .hypothesis
 	rm -rf --one-file-system .matrix
-	for folder in .venv .floors; do [ ! -d $$folder ] || rm -rf "$$(realpath $$folder)" $$folder; done
+	for folder in .venv .floors .peers; do [ ! -d $$folder ] || rm -rf "$$(realpath $$folder)" $$folder; done
 
 # The virtual environment. Each stamp file says which step is done, so that a second call costs nothing.
 

@@ -24,13 +24,15 @@ from bench.limits import Bench
 from bench.place import Place
 from bench.quality import Asked
 from bench.real_tables import TABLES
+from bench.seeds import contest as seeds
+from bench.seeds import report as seeds_report
 from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
 MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
-SHARING, ESTIMATES, STRATEGIES = "sharing", "estimates", "strategies"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING, ESTIMATES, STRATEGIES)
+SHARING, ESTIMATES, STRATEGIES, SEEDS = "sharing", "estimates", "strategies", "seeds"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING, ESTIMATES, STRATEGIES, SEEDS)
 PLANNED = 5
 """Estimates of each workload."""
 
@@ -49,6 +51,10 @@ def main() -> None:
         if MUST in asked.only:
             say("must reach: single parts")
             rows += must.part_rows(Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say))
+        if SEEDS in asked.only:
+            contest = seeds.measured(at, asked.scale, asked.repeats, asked.seconds, say)
+            tell(asked.scale, SEEDS, seeds_report.report(contest, asked.seconds))
+            rows += must.seed_rows(contest)
         if asked.scale == REPORT:  # what was not measured now stays as it was measured last
             rows = document.renewed(document.DOCUMENT.read_text(), "must reach", rows)
         if rows:
@@ -107,7 +113,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scale", choices=(SMALL, REPORT), default=SMALL, help="report also writes docs/benchmarks.md")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="KEY", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--repeats", type=int, default=3, help="attempts of each contender")
-    parser.add_argument("--seconds", type=float, default=300, help="of each contender on a table, for quality")
+    parser.add_argument(
+        "--seconds", type=float, default=300, help="of each contender on a table, for quality; of each peer, for seeds"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="for quality and searches")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES], metavar="TABLE", help="for quality")
     return parser.parse_args()

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench import measure, place
 from bench.breakdown import broken_down, cpu_broken_down, steps
@@ -106,14 +106,25 @@ def bare_loops(at: Place, job: Job, framework: str) -> tuple[Loops | None, str]:
     return Loops(result.more["epochs"], result.more["trainers"]) if result else None, reason
 
 
-def process(at: Place, module: str, job: Job, limit: float | None = None) -> tuple[Usage, Result | None, str]:
-    """Run a module on a job; what it took together with the server, its result, or why there is none."""
+class Interpreter(NamedTuple):
+    """How a module is run: the command before `-m`, and the environment."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def process(
+    at: Place, module: str, job: Job, limit: float | None = None, by: Interpreter | None = None
+) -> tuple[Usage, Result | None, str]:
+    """Run a module on a job, by this interpreter unless another one is given; what it took together with the server,
+    its result, or why there is none."""
+    by = by or Interpreter([sys.executable], place.environment())
     numbered = f"{module}-{job.framework}"
     told, answer = at.folder / f"{numbered}.job", at.folder / f"{numbered}.result"
     answer.unlink(missing_ok=True)
     write_job(job, told)
-    command = [sys.executable, "-m", module, str(told), str(answer)]
-    ended = measure.run(command, place.environment(), [at.pid], limit)
+    command = [*by.command, "-m", module, str(told), str(answer)]
+    ended = measure.run(command, by.environment, [at.pid], limit)
     if ended.status is None:
         return ended.usage, None, f"stopped after {limit:.0f} s"
     if ended.status == 0 and answer.exists():

@@ -65,8 +65,8 @@ def _in_processes(
     for number in [*order, *[None] * job.processes]:
         waiting.put(number)
 
-    def work(core: int) -> None:
-        keras = prepare(job.framework, [core])
+    def work(process: int) -> None:
+        keras = prepare(job.framework, [core(process)])
         while (number := waiting.get()) is not None:
             done.put((number, *fitted(keras, job, number, architectures, train, valid)))
 
@@ -77,14 +77,19 @@ def _in_processes(
     return found
 
 
+def core(number: int) -> int:
+    """The core of this process' ones that the process of this number has for itself, where there are as many."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[number % len(cores)]
+
+
 def forked(job: Job, work: Callable[[int], None]) -> None:
-    """Have each process of a job work with a core of its own, until all of them are done.
+    """Have each process of a job work, which is told its number, until all of them are done.
 
     Forked before any framework is imported, so that the rows are shared and not copied.
     """
     context = multiprocessing.get_context("fork")
-    cores = sorted(os.sched_getaffinity(0))
-    workers = [context.Process(target=work, args=(cores[n % len(cores)],)) for n in range(job.processes)]
+    workers = [context.Process(target=work, args=(number,)) for number in range(job.processes)]
     for worker in workers:
         worker.start()
     for worker in workers:

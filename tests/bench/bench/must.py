@@ -10,6 +10,8 @@ import psycopg2
 from bench import limits, tables
 from bench.limits import Bench
 from bench.ratios import Span, ratios
+from bench.seeds import report
+from bench.seeds.contest import Contest
 from bench.trainers import by_forks, by_kept
 from bench.turns import Measured
 
@@ -94,13 +96,31 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
     ((most("C, whole job, Greenplum against PostgreSQL", 1.25, "x"),), limits.beside_greenplum("C")),
     ((most("B, whole job, Greenplum against PostgreSQL", 1.4, "x"),), limits.beside_greenplum("B")),
 )
-TARGETS = {t.what: t for t in (*FASTER.values(), *KERAS.values(), *(t for targets, _ in PARTS for t in targets))}
+SEEDS = (
+    most(report.SERVER_WALL, 0.333, "x"),
+    most(report.SYNCHRONOUS_WALL, 0.333, "x"),
+    most(report.TASKS_WALL, 1.03, "x"),
+    most(report.AVERAGE_TIME, 0.7, "x"),
+    most(report.PLAIN_TIME, 0.7, "x"),
+    most(report.ROWS, 0.5, "x"),
+    Target(what=report.MOVED, bound=0.02, unit="x", least=False, digits=4),
+    most(report.NOISE, 2, ""),
+)
+TARGETS = {
+    t.what: t for t in (*FASTER.values(), *KERAS.values(), *(t for targets, _ in PARTS for t in targets), *SEEDS)
+}
 
 
 def workload_rows(done: Mapping[str, Measured]) -> list[list[str]]:
     """The rows that follow from the workloads: those that were measured."""
     found = [FASTER[key].row(against_best_peer(done[key]), NO_PEER) for key in FASTER if key in done]
     return found + [KERAS[key].row(against_keras(done[key]), NO_PEER) for key in KERAS if key in done]
+
+
+def seed_rows(done: Contest) -> list[list[str]]:
+    """The rows that follow from the table of the seeds."""
+    found = report.seen(done)
+    return [target.row(*found[target.what]) for target in SEEDS]
 
 
 def against_best_peer(done: Measured) -> Span | None:

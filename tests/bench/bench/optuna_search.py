@@ -11,7 +11,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from bench.job import Job, Result, arguments, write_result
 from bench.keras_config import one_hot, prepare, read
-from bench.keras_fit import epochs, forked
+from bench.keras_fit import core, epochs, forked
 
 ETA = 3
 NAME = "search"
@@ -27,8 +27,8 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     optuna.create_study(storage=_storage(file), study_name=NAME)
 
-    def work(core: int) -> None:
-        keras = prepare(job.framework, [core])
+    def work(process: int) -> None:
+        keras = prepare(job.framework, [core(process)])
 
         def objective(trial: optuna.Trial) -> float:
             number, loss = trial.suggest_int("number", 0, len(job.configs) - 1), float("inf")

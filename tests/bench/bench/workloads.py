@@ -40,7 +40,8 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A model-selection job. `rows` and `validation` are those of the report; trying takes a part of them."""
+    """A model-selection job. `rows` and `validation` are those of the report; trying takes a part of them. Validation
+    rows are drawn like the others, unless something else draws what is held out."""
 
     key: str
     title: str
@@ -54,6 +55,7 @@ class Workload:
     segments: int = 2
     small_rows: int
     small_epochs: int = 1
+    draw_held: Callable[[np.random.Generator, int], Examples] | None = None
 
     def with_batches_up_to(self, size: int) -> Workload:
         """The same with those configurations only whose batches are not larger."""
@@ -82,7 +84,8 @@ class Workload:
     def examples(self, scale: str) -> tuple[Examples, Examples]:
         """Training and validation rows; the same at every call."""
         rng = np.random.default_rng(DATA_SEED)
-        return self.draw(rng, self.rows_at(scale)), self.draw(rng, self.validation_at(scale))
+        held = self.draw_held or self.draw
+        return self.draw(rng, self.rows_at(scale)), held(rng, self.validation_at(scale))
 
 
 def grid(models: int, optimizers: Sequence[str], rates: Sequence[float], batches: Sequence[int]) -> tuple[Config, ...]:
@@ -93,12 +96,16 @@ def grid(models: int, optimizers: Sequence[str], rates: Sequence[float], batches
 
 def perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0) -> str:
     """Dense layers, with an L2 penalty on their kernels where one is given."""
-    penalty: Json = {}
-    if l2:
-        config = {"module": "keras.regularizers", "class_name": "L2", "registered_name": None}
-        penalty = {"kernel_regularizer": {**config, "config": {"l2": l2}}}
-    layers = [dense(units, f"hidden_{n}", **penalty) for n, units in enumerate(hidden)]
+    layers = [dense(units, f"hidden_{n}", **penalty(l2)) for n, units in enumerate(hidden)]
     return sequential([inputs], *layers, dense(classes, "classes", "softmax"))
+
+
+def penalty(l2: float) -> Json:
+    """What a layer's configuration says of an L2 penalty on its kernel; nothing where there is none."""
+    if not l2:
+        return {}
+    config = {"module": "keras.regularizers", "class_name": "L2", "registered_name": None}
+    return {"kernel_regularizer": {**config, "config": {"l2": l2}}}
 
 
 def convolutional(filters: int) -> str:

@@ -1,0 +1,63 @@
+"""A peer: Celery, whose broker is a folder. Its workers are processes of this module; each takes the next task when it
+has done one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from celery import Celery
+
+from bench.job import Job, arguments, write_result
+from bench.seeds import copies, loopback
+from bench.seeds.curves import AT_REST, most_steps_first, result
+
+WORKER = "worker"
+POLL_SECONDS = 0.05
+
+
+def main() -> None:
+    """Do the job that the command line names; as a worker, the tasks of it."""
+    job, place = arguments()
+    app, told = application(job), sys.argv[1]
+    if sys.argv[3:] == [WORKER]:
+        options = ("--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=ERROR")
+        app.worker_main([WORKER, *options])
+        return
+    loopback.opened()
+    command = [sys.executable, "-m", "bench.seeds.celery_tasks", *sys.argv[1:], WORKER]
+    workers = [subprocess.Popen(command) for _ in range(job.processes)]
+    try:
+        asked = {number + 1: app.send_task("curve", (told, number)) for number in most_steps_first(job)}
+        found = {number: task.get(interval=POLL_SECONDS) for number, task in asked.items()}
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    write_result(result(found, loopback.sent(), **{AT_REST: copies.size(job)}), place)
+
+
+def application(job: Job) -> Celery:
+    """Tasks and results as files in the folder of a job."""
+    folders = {name: Path(job.folder) / name for name in ("messages", "control", "results")}
+    for folder in folders.values():
+        folder.mkdir(exist_ok=True)
+    app = Celery("seeds", broker="filesystem://", backend=f"file://{folders['results']}")
+    messages = str(folders["messages"])
+    app.conf.update(
+        broker_transport_options={
+            "data_folder_in": messages,
+            "data_folder_out": messages,
+            "control_folder": str(folders["control"]),
+            "polling_interval": POLL_SECONDS,
+        },
+        task_acks_late=True,
+        worker_prefetch_multiplier=1,
+    )
+    app.task(name="curve")(copies.curve)
+    return app
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""A peer: Dask, by its scheduler and worker processes on this machine. A worker gets the next task when it has done
+one."""
+
+from __future__ import annotations
+
+import sys
+
+import dask
+from distributed import Client, LocalCluster
+
+from bench.job import arguments, write_result
+from bench.seeds import copies, loopback
+from bench.seeds.curves import AT_REST, most_steps_first, result
+
+
+def main() -> None:
+    """Do the job that the command line names."""
+    job, place = arguments()
+    loopback.opened()
+    dask.config.set({"distributed.scheduler.worker-saturation": 1.0})
+    options = {"host": loopback.HOST, "dashboard_address": None, "threads_per_worker": 1}
+    with LocalCluster(n_workers=job.processes, **options) as cluster, Client(cluster) as client:
+        before = loopback.sent()
+        asked = {n + 1: client.submit(copies.curve, sys.argv[1], n, pure=False) for n in most_steps_first(job)}
+        found = client.gather(asked)
+        moved = loopback.sent() - before
+    write_result(result(found, moved, **{AT_REST: copies.size(job)}), place)
+
+
+if __name__ == "__main__":
+    main()

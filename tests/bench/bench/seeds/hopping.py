@@ -1,0 +1,56 @@
+"""cerebro_db in the table: a call as in all measurements, with metrics after each epoch, and what its log tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg2.extensions import connection as Connection
+
+from bench import ours
+from bench.job import arguments, write_result
+from bench.seeds.curves import AT_REST, Point, result
+
+CURVE = """
+    SELECT loss.mst_key, extract(epoch FROM greatest(loss.time, other.time))::float8, loss.value, other.value
+    FROM cerebro.learning_curve loss JOIN cerebro.learning_curve other USING (run_id, mst_key, epoch, dataset)
+    WHERE run_id = %s AND dataset = 'validation' AND loss.name = 'loss' AND other.name = 'accuracy'
+    ORDER BY mst_key, epoch"""
+MOVED = """
+    SELECT sum(coalesce(state_bytes, 0) + coalesce(read_bytes, 0)) FROM (
+        SELECT state_bytes, read_bytes FROM cerebro.visit WHERE run_id = %(run)s
+        UNION ALL SELECT 0, read_bytes FROM cerebro.evaluation WHERE run_id = %(run)s) moved"""
+VISITS = """
+    SELECT mst_key, avg(training_seconds), avg(extract(epoch FROM ended_at - started_at))::float8,
+        avg(extract(epoch FROM stored_at - ended_at))::float8
+    FROM cerebro.visit WHERE run_id = %s AND epoch > 1 AND status = 'completed' AND kind = 'train'
+    GROUP BY mst_key ORDER BY mst_key"""
+STATES = """
+    SELECT coalesce(sum(pg_table_size(to_regclass(t.name))), 0)
+    FROM (SELECT DISTINCT state_table AS name FROM cerebro.visit WHERE run_id = %s AND dropped_at IS NULL) t"""
+
+
+def main() -> None:
+    """Do the job that the command line names."""
+    job, place = arguments()
+    session = job.connect()
+    run_id = ours.fit(session, job)
+    curves: dict[int, list[Point]] = {}
+    for key, *point in _rows(session, CURVE, (run_id,)):
+        curves.setdefault(key, []).append(Point(*point))
+    ((moved,),) = _rows(session, MOVED, {"run": run_id})
+    ((states,),) = _rows(session, STATES, (run_id,))
+    ((packed,),) = _rows(session, "SELECT pg_table_size(%s)", (job.packed,))
+    visits = _rows(session, VISITS, (run_id,))
+    session.close()
+    told = {AT_REST: int(packed), "states_at_rest": int(states), "visits": visits, "run_id": run_id}
+    write_result(result(curves, int(moved), **told), place)
+
+
+def _rows(session: Connection, query: str, values: Any) -> list[Any]:
+    with session.cursor() as cursor:
+        cursor.execute(query, values)
+        return list(cursor.fetchall())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What data parallelism has in common: each worker has a part of the rows, and a model is a function of variables of
+TensorFlow that the loops of these peers hold, since Keras' own `fit` does not train on several machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.copying import read_table
+from bench.examples import Examples
+from bench.job import Job
+from bench.keras_config import Architectures, one_hot, read_architectures, unflattened
+from bench.seeds.curves import Point
+from bench.workloads import Config
+
+BETAS, EPSILON = (0.9, 0.999), 1e-7
+"""Of Adam, as Keras has them."""
+Arrays = tuple[Any, Any]
+
+
+class Read:
+    """A worker's part of the rows, every n-th one, in a file of its own; the validation rows; the architectures."""
+
+    def __init__(self, job: Job, number: int, of: int) -> None:
+        session = job.connect()
+        part = f"(SELECT id, x, y FROM {job.train} WHERE id % {of} = {number}) part"
+        train, valid = (read_table(session, table)[0] for table in (part, job.valid))
+        self.architectures: Architectures = read_architectures(session, job.models)
+        session.close()
+        self.train, self.valid = self._stored(job, number, train), one_hot(valid, job.classes)
+
+    def _stored(self, job: Job, number: int, rows: Examples) -> Arrays:
+        folder = Path(job.folder) / "parts" / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        x, y = one_hot(rows, job.classes)
+        np.save(folder / "x.npy", x)
+        np.save(folder / "y.npy", y)
+        return np.load(folder / "x.npy"), np.load(folder / "y.npy")
+
+
+def size(job: Job) -> int:
+    """Bytes of all parts."""
+    return sum(file.stat().st_size for file in (Path(job.folder) / "parts").glob("*/*.npy"))
+
+
+def batches(job: Job, number: int, epoch: int, rows: int) -> Any:
+    """The rows of each batch of an epoch of a configuration, drawn by seed: (batches, rows of a batch) int32."""
+    wide = job.configs[number].batch_size
+    order = np.random.default_rng((job.seed, number, epoch)).permutation(rows)[: rows // wide * wide]
+    return order.astype(np.int32).reshape(-1, wide)
+
+
+class Network:
+    """A configuration's model and optimizer. Its variables lie where the block is in which it is made."""
+
+    def __init__(self, keras: Any, architecture: tuple[str, bytes], config: Config) -> None:
+        import tensorflow as tf
+
+        self._tf, self._keras, self._rate = tf, keras, config.learning_rate
+        self._model = keras.models.model_from_json(architecture[0])
+        first = unflattened(architecture[1], [weight.shape for weight in self._model.weights])
+        self.variables = [tf.Variable(array) for array in first]
+        self._slots = [[tf.Variable(tf.zeros_like(array)) for array in first] for _ in BETAS]
+        self._powers = [tf.Variable(1.0) for _ in BETAS]
+
+    def gradients(self, x: Any, y: Any) -> list[Any]:
+        """Of the loss of a batch, the penalties among it."""
+        with self._tf.GradientTape() as tape:
+            loss = self._loss(x, y)[0]
+        return list(tape.gradient(loss, self.variables))
+
+    def apply(self, gradients: Sequence[Any]) -> None:
+        """A step of Adam (Kingma and Ba, 2015)."""
+        for power, beta in zip(self._powers, BETAS, strict=True):
+            power.assign(power * beta)
+        powers = [power.read_value() for power in self._powers]
+        for variable, gradient, *slots in zip(self.variables, gradients, *self._slots, strict=True):
+            self._tf.raw_ops.ResourceApplyAdam(
+                var=variable.handle,
+                m=slots[0].handle,
+                v=slots[1].handle,
+                beta1_power=powers[0],
+                beta2_power=powers[1],
+                lr=self._rate,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                epsilon=EPSILON,
+                grad=gradient,
+            )
+
+    def point(self, valid: Arrays) -> Point:
+        """The loss and the accuracy, now."""
+        loss, predicted = self._loss(*valid)
+        right = np.argmax(predicted, axis=1) == np.argmax(valid[1], axis=1)
+        return Point(time.time(), float(loss), float(right.mean()))
+
+    def _loss(self, x: Any, y: Any) -> tuple[Any, Any]:
+        predicted, _, penalties = self._model.stateless_call(self.variables, [], x, return_losses=True)
+        mean = self._tf.reduce_mean(self._keras.losses.categorical_crossentropy(y, predicted))
+        return self._tf.add_n([mean, *penalties]), predicted
