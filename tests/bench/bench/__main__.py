@@ -26,6 +26,7 @@ from bench.quality import Asked
 from bench.real_tables import TABLES
 from bench.seeds import contest as seeds
 from bench.seeds import report as seeds_report
+from bench.seeds import scale
 from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
@@ -52,9 +53,7 @@ def main() -> None:
             say("must reach: single parts")
             rows += must.part_rows(Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say))
         if SEEDS in asked.only:
-            contest = seeds.measured(at, asked.scale, asked.repeats, asked.seconds, say)
-            tell(asked.scale, SEEDS, seeds_report.report(contest, asked.seconds))
-            rows += must.seed_rows(contest)
+            rows += _seeds(at, asked)
         if asked.scale == REPORT:  # what was not measured now stays as it was measured last
             rows = document.renewed(document.DOCUMENT.read_text(), "must reach", rows)
         if rows:
@@ -94,6 +93,15 @@ def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measu
         done[part.key] = measured(at, part, asked.scale, chosen, asked.repeats, say)
         tell(asked.scale, part.key, document.workload(done[part.key], asked.repeats))
     return done
+
+
+def _seeds(at: Place, asked: argparse.Namespace) -> list[list[str]]:
+    """The table of the seeds, and the schedule at the size of a cluster; the rows of "must reach" that follow."""
+    contest = seeds.measured(at, asked.scale, asked.repeats, asked.seconds, say)
+    say("the schedule at the size of a cluster")
+    simulated = scale.simulated(contest.visits, scale.SIZES[asked.scale])
+    tell(asked.scale, SEEDS, f"{seeds_report.report(contest, asked.seconds)}\n\n{scale.report(simulated)}")
+    return must.seed_rows(contest)
 
 
 def tell(scale: str, name: str, content: str) -> None:

@@ -37,7 +37,11 @@ from cerebro_plpy.configs.draws import Range
 from cerebro_plpy.hopping.rules import Asha, Stepwise
 
 FOLDER = Path(__file__).parents[2] / "bench" / "bench"
-WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
+WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(FOLDER).with_suffix("").parts)
+    for path in FOLDER.rglob("*.py")
+    if ">>> " in path.read_text()
+)
 BEGAN = datetime(2026, 5, 4, 12, 0, 0)
 positive = st.floats(1e-3, 1e3)
 JOB = Job(
@@ -429,7 +433,17 @@ def test_text_outside_the_markers_stays() -> None:
 
 def test_the_document_has_a_place_for_everything_measured() -> None:
     document = DOCUMENT.read_text()
-    for name in ("machine", "must reach", "quality", "searches", "search-job", "groups", *WORKLOADS, *must.FASTER):
+    for name in (
+        "machine",
+        "must reach",
+        "quality",
+        "searches",
+        "search-job",
+        "groups",
+        "seeds",
+        *WORKLOADS,
+        *must.FASTER,
+    ):
         assert replaced(document, name, "content") != document
 
 

@@ -10,17 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import trainers, turns
-from bench.contenders import Interpreter, process
+from bench.contenders import process
 from bench.job import Job, Result
 from bench.measure import Usage
 from bench.place import Place
 from bench.ratios import best
 from bench.seeds import curves, environments
+from bench.seeds.scale import Visit
 from bench.seeds.workload import WORKLOAD
 from bench.workloads import RUN_SEED
 
 Say = Callable[[str], None]
 OURS, WORKERS = "bench.seeds.hopping", 2
+VISITS = "visits"
 METRICS = {"metrics_compute_frequency": 1}
 
 
@@ -64,6 +66,8 @@ class Tried:
     usage: Usage
     result: Result | None
     reason: str = ""
+    stopped: bool = False
+    """Whether that is because its time was over."""
 
     def told(self, name: str) -> Any:
         """Something that only such a contender can tell."""
@@ -93,9 +97,20 @@ class Contest:
         """Their seconds."""
         return {turn: each.usage.wall for turn, each in self.good(way).items()}
 
+    def stopped(self, way: Way) -> float | None:
+        """After how many seconds a way was stopped that was too slow in its first turn."""
+        first = self.tried.get(way.name, {}).get(0)
+        return first.usage.wall if first is not None and first.stopped else None
+
     def reason(self, way: Way) -> str:
         """Why there is no result of a way."""
         return next((each.reason for each in self.tried.get(way.name, {}).values()), "nobody tried it")
+
+    @property
+    def visits(self) -> list[Visit]:
+        """What a visit of each configuration takes by model hopping; none where that failed."""
+        good = self.good(MOP)
+        return [Visit(*visit) for visit in good[min(good)].told(VISITS)] if good else []
 
     @property
     def tasks(self) -> Way:
@@ -112,8 +127,8 @@ def measured(at: Place, scale: str, repeats: int, limit: float, say: Say) -> Con
     done = Contest(job=job, scale=scale, settings=tuned.more["settings"] if tuned else {})
     say(f"  tuned Keras: {done.settings or reason}")
     with trainers.forked(at):
-        for way in (MOP, AVERAGE):  # which form of a program is fastest is known before, as Keras is tuned before
-            say(f"  {way.name}, not counted: {_said(attempt(at, done, way, 0, None))}")
+        # Which form of a program is fastest is known before, as Keras is tuned before.
+        say(f"  {MOP.name}, not counted: {_said(attempt(at, done, MOP, 0, None))}")
         for turn in range(repeats):
             for way in WAYS if turn == 0 else (MOP, done.tasks):
                 tried = attempt(at, done, way, turn, limit if way.environment else None)
@@ -132,17 +147,14 @@ def attempt(at: Place, done: Contest, way: Way, turn: int, limit: float | None) 
     try:
         by = environments.interpreter(way.environment) if way.environment else None
         began = time.time()
-        return Tried(**_process(at, way, job, limit, by), began=began)
+        usage, result, reason = process(at, way.module, job, limit, by)
+        stopped = result is None and limit is not None and usage.wall >= limit
+        return Tried(began=began, usage=usage, result=result, reason=reason, stopped=stopped)
     except environments.NotInstalled as error:
         nothing = Usage(wall=0.0, cpu=0.0, memory=0, trainer=0)
         return Tried(began=began, usage=nothing, result=None, reason=f"not installed: {error}")
     finally:
         shutil.rmtree(folder)
-
-
-def _process(at: Place, way: Way, job: Job, limit: float | None, by: Interpreter | None) -> dict[str, Any]:
-    usage, result, reason = process(at, way.module, job, limit, by)
-    return {"usage": usage, "result": result, "reason": reason}
 
 
 def _said(tried: Tried) -> str:

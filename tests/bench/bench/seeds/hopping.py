@@ -20,8 +20,8 @@ MOVED = """
         SELECT state_bytes, read_bytes FROM cerebro.visit WHERE run_id = %(run)s
         UNION ALL SELECT 0, read_bytes FROM cerebro.evaluation WHERE run_id = %(run)s) moved"""
 VISITS = """
-    SELECT mst_key, avg(training_seconds), avg(extract(epoch FROM ended_at - started_at))::float8,
-        avg(extract(epoch FROM stored_at - ended_at))::float8
+    SELECT avg(extract(epoch FROM ended_at - started_at))::float8,
+        coalesce(avg(extract(epoch FROM stored_at - ended_at)), 0)::float8
     FROM cerebro.visit WHERE run_id = %s AND epoch > 1 AND status = 'completed' AND kind = 'train'
     GROUP BY mst_key ORDER BY mst_key"""
 STATES = """

@@ -160,11 +160,19 @@ _SEEN: Mapping[str, Callable[[Contest], Span | None]] = {
 _OF = {SERVER_WALL: SERVER, SYNCHRONOUS_WALL: SYNCHRONOUS, MOVED: SYNCHRONOUS, AVERAGE_TIME: AVERAGE, PLAIN_TIME: PLAIN}
 
 
+def _why(done: Contest, way: Way) -> str:
+    """Why there is no result of a way; where it was stopped, what that says of its time."""
+    ours, stopped = done.walls(MOP), done.stopped(way)
+    if not ours or not stopped:
+        return done.reason(way)
+    return f"{done.reason(way)}, so its wall is at least {stopped / Span.of(list(ours.values())).middle:.1f} times ours"
+
+
 def seen(done: Contest) -> dict[str, Seen]:
     """What is to be compared with targets, by name; or why it is not there."""
     found = {}
     for what, measure in _SEEN.items():
         span, way = measure(done), _OF.get(what, done.tasks)
-        why = "too few seeds, or never as accurate" if done.good(way) and done.good(MOP) else done.reason(way)
+        why = "too few seeds, or never as accurate" if done.good(way) and done.good(MOP) else _why(done, way)
         found[what] = (span, "" if span else why)
     return found

@@ -15,18 +15,30 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bench import tables
+from bench.workloads import REPORT, SMALL
 from cerebro_plpy.hopping.policies import Longest
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
 from cerebro_plpy.hopping.tours import Reach, choose
 
-SIZES = ((8, 16), (8, 80), (64, 128), (64, 640), (1000, 2000), (1000, 10_000))
-SMALL_SIZES = ((4, 8), (8, 80), (64, 128))
+SIZES = {
+    REPORT: ((8, 16), (8, 80), (64, 128), (64, 640), (1000, 2000), (1000, 10_000)),
+    SMALL: ((4, 8), (8, 80), (64, 128)),
+}
+"""Segments, and configurations."""
 DECISIONS, SETS, SEED = 5, 50, 1
 """So many decisions are measured, between configurations that have one of so many sets of segments before them."""
+
+
+class Visit(NamedTuple):
+    """Mean seconds of a visit of a configuration, with the reading of its state, and of the storing that follows."""
+
+    train: float
+    store: float
 
 
 @dataclass(frozen=True)
@@ -41,11 +53,12 @@ class Simulated:
     decision: float
 
 
-def simulated(seconds: Sequence[float], sizes: Sequence[tuple[int, int]]) -> list[Simulated]:
-    """Epochs of configurations whose visits take these seconds in turn."""
+def simulated(visits: Sequence[Visit], sizes: Sequence[tuple[int, int]]) -> list[Simulated]:
+    """Epochs of configurations whose visits are these in turn; as if nothing of the storing hid behind the next one.
+    None where no visits were measured."""
     found = []
-    for segments, configs in sizes:
-        costs = [seconds[number % len(seconds)] for number in range(configs)]
+    for segments, configs in sizes if visits else ():
+        costs = [sum(visits[number % len(visits)]) for number in range(configs)]
         found.append(
             Simulated(segments, configs, makespan(costs, segments), bound(costs, segments), decision(costs, segments))
         )

@@ -1,0 +1,217 @@
+"""The pure parts of the table of the seeds: its rows, its curves, its ratios, and the schedule in simulation."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench import must
+from bench.job import Job, read_result, write_result
+from bench.keras_config import build, flattened, one_hot, prepare
+from bench.measure import Usage
+from bench.place import Place
+from bench.seeds import contest, curves, environments, parts, report, scale, workload
+from bench.seeds.contest import AVERAGE, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
+from bench.seeds.curves import AT_REST, Point
+from bench.workloads import REPORT, SMALL
+from hypothesis import given
+from hypothesis import strategies as st
+from trials import trials
+
+from cerebro_plpy.hopping import simulation
+from cerebro_plpy.hopping.schedule import Plan
+
+JOB = Job(
+    url="u",
+    train="t",
+    valid="v",
+    packed="p",
+    packed_valid="pv",
+    models="m",
+    selection="s",
+    output="o",
+    classes=10,
+    epochs=2,
+    segments=2,
+    seed=1,
+    configs=workload.WORKLOAD.configs,
+    processes=2,
+)
+COSTS = st.lists(st.sampled_from([0.25, 1.0, 2.0]) | st.floats(0.01, 3), min_size=1, max_size=12)
+
+
+@given(COSTS, st.integers(1, 6))
+@trials(60)
+def test_the_schedule_in_arrays_takes_as_long_as_the_schedule(costs: list[float], segments: int) -> None:
+    everywhere = tuple(range(segments))
+    plan = Plan(1, everywhere, {segment: segment for segment in everywhere})
+    case = simulation.Case(plan, {key: simulation.Cost("a", cost) for key, cost in enumerate(costs)})
+    found = scale.makespan(costs, segments)
+    assert found == simulation.simulate(case).seconds
+    assert scale.bound(costs, segments) == pytest.approx(simulation.least(case))
+    assert found >= scale.bound(costs, segments) * (1 - 1e-9)
+
+
+def test_a_size_has_a_row_and_without_visits_there_is_none() -> None:
+    (found,) = scale.simulated([scale.Visit(1.0, 0.5), scale.Visit(0.5, 0.0)], [(2, 4)])
+    assert (found.bound, found.makespan) == (4.0, 4.0)
+    assert found.decision > 0
+    assert "| 2 | 4 | 8 | 1.0000 |" in scale.report([found])
+    assert scale.simulated([], [(2, 4)]) == []
+
+
+def test_an_epoch_has_a_thousand_batches_on_average_and_no_rest() -> None:
+    of = workload.WORKLOAD
+    sizes = [config.batch_size for config in of.configs]
+    assert len(of.configs) == 16
+    assert np.mean([of.rows_at(REPORT) / size for size in sizes]) >= 1000
+    assert all(of.rows_at(each) % (size * of.segments) == 0 for size in sizes for each in (SMALL, REPORT))
+
+
+def test_pictures_are_the_same_each_time_and_those_held_out_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (workload.WORKLOAD.examples(SMALL) for _ in range(2))
+    assert all((a == b).all() for x, y in zip(first, second, strict=True) for a, b in zip(x, y, strict=True))
+    assert first[0][0].shape == (1280, 8, 8, 1)
+    assert {*first[0][1]} <= set(range(10))
+    pictures = workload.digits()[0]
+    monkeypatch.setattr(workload, "digits", lambda: (pictures, np.arange(len(pictures), dtype=np.int32)))
+    train, held = (draw(np.random.default_rng(1), 4000)[1] for draw in (workload.to_train, workload.to_validate))
+    assert not {*train} & {*held}
+
+
+@given(st.integers(1, 200), st.integers(0, 15), st.integers(0, 3))
+def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(rows: int, number: int, epoch: int) -> None:
+    found = parts.batches(JOB, number, epoch, rows)
+    wide = JOB.configs[number].batch_size
+    assert found.shape == (rows // wide, wide)
+    assert len(np.unique(found)) == found.size
+    assert found.size == 0 or found.max() < rows
+    assert (found == parts.batches(JOB, number, epoch, rows)).all()
+
+
+@pytest.mark.parametrize("number", [0, 12])
+def test_a_step_of_data_parallelism_is_a_step_of_keras(number: int) -> None:
+    """The loops of these peers have the loss, the penalties and the optimizer that all others have."""
+    keras = prepare("tensorflow")
+    config = workload.WORKLOAD.configs[number]
+    text = workload.WORKLOAD.architectures[config.model - 1]
+    first = flattened(keras.models.model_from_json(text).get_weights())
+    model, network = build(keras, (text, first), config, {}), parts.Network(keras, (text, first), config)
+    x, y = one_hot(workload.to_train(np.random.default_rng(5), 64), 10)
+    for _ in range(3):
+        model.train_on_batch(x, y)
+        network.apply(network.gradients(x, y))
+    for ours, its in zip(network.variables, model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours.numpy(), its, rtol=1e-3, atol=1e-5)
+    loss, accuracy = model.evaluate(x, y, verbose=0)
+    point = network.point((x, y))
+    assert point.loss == pytest.approx(loss, rel=1e-3)
+    assert point.accuracy == pytest.approx(accuracy)
+
+
+def test_curves_survive_the_way(tmp_path: Path) -> None:
+    found = {1: [Point(1.0, 0.5, 0.25), Point(2.0, 0.25, 0.5)]}
+    write_result(curves.result(found, 7, visits=[[1.0, 0.5]]), tmp_path / "result")
+    told = read_result(tmp_path / "result")
+    assert curves.told(told) == found
+    assert (told.scores, told.moved) == ({1: (0.25, 0.5)}, 7)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=5), st.floats(0, 1))
+def test_an_accuracy_is_reached_at_the_end_of_the_first_epoch_that_has_it(pairs: list[Any], asked: float) -> None:
+    both = {key: [Point(at + key, 0, pair[key]) for at, pair in enumerate(pairs)] for key in (0, 1)}
+    when = curves.reached(both, asked)
+    means = curves.epochs(both)
+    assert (when is None) == (max(means) < asked)
+    if when is not None:
+        at = curves.ends(both).index(when)
+        assert means[at] >= asked
+        assert all(mean < asked for mean in means[:at])
+
+
+def tried(wall: float, accuracies: tuple[float, float] = (0.5, 0.8), **more: Any) -> Tried:
+    """It began at 100 s, and its epochs ended one after another."""
+    points = [Point(100 + wall * end, 0.1, one) for end, one in zip((0.5, 1.0), accuracies, strict=True)]
+    found = {1: points, 2: points}
+    told = {AT_REST: 1 << 20, **more}
+    moved = told.pop("moved", 2 << 20)
+    return Tried(began=100.0, usage=usage(wall), result=curves.result(found, moved, **told))
+
+
+def usage(wall: float) -> Usage:
+    return Usage(wall=wall, cpu=wall, memory=1, trainer=0)
+
+
+def held() -> Contest:
+    done = Contest(job=JOB, scale=SMALL, settings={"jit_compile": True})
+    ours = {turn: tried(10.0, (0.7, accuracy), moved=1 << 20) for turn, accuracy in enumerate((0.8, 0.82, 0.81))}
+    ray = {turn: tried(20.0, (0.7, accuracy), rows_at_rest=4 << 20) for turn, accuracy in enumerate((0.81, 0.8, 0.82))}
+    done.tried = {
+        MOP.name: ours,
+        AVERAGE.name: {0: tried(10.0, (0.3, 0.6))},
+        TASKS[0].name: {0: tried(30.0)},
+        TASKS[2].name: ray,
+        SYNCHRONOUS.name: {0: tried(40.0, moved=100 << 20)},
+        SERVER.name: {0: Tried(began=100.0, usage=usage(60), result=None, reason="stopped after 60 s", stopped=True)},
+    }
+    return done
+
+
+def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
+    rows = {row[0]: row[2:] for row in must.seed_rows(held())}
+    assert rows[report.TASKS_WALL] == ["0.50x", "yes"]
+    assert rows[report.SYNCHRONOUS_WALL] == ["0.25x", "yes"]
+    assert rows[report.SERVER_WALL] == ["not measured: stopped after 60 s, so its wall is at least 6.0 times ours", ""]
+    assert rows[report.AVERAGE_TIME] == ["0.50x", "yes"]
+    assert rows[report.PLAIN_TIME] == ["not measured: nobody tried it", ""]
+    assert rows[report.ROWS] == ["0.25x", "yes"]
+    assert rows[report.MOVED] == ["0.0100x", "yes"]
+    assert rows[report.NOISE][1] == "yes"
+
+
+def test_by_one_seed_nobody_can_say_what_noise_is() -> None:
+    done = held()
+    done.tried[MOP.name] = {0: done.tried[MOP.name][0]}
+    assert report.seen(done)[report.NOISE] == (None, "too few seeds, or never as accurate")
+    assert "of 3 seeds" in report.report(held(), 60) and "seeds" not in report.report(done, 60)
+
+
+def test_an_accuracy_that_hopping_never_has_is_said_so() -> None:
+    done = held()
+    done.tried[AVERAGE.name] = {0: tried(10.0, (0.3, 0.99))}
+    assert report.seen(done)[report.AVERAGE_TIME][0] is None
+
+
+def test_the_table_has_all_ways_and_says_why_one_is_not_measured() -> None:
+    text = report.report(held(), 60)
+    costs = text.partition("Mean accuracy")[0]
+    assert all(f"| {way.name} |" in costs for way in WAYS)
+    assert "| parameter server, TensorFlow | stopped after 60 s |" in costs
+    assert "| model hopping, cerebro_db | 10.00 | 10.00 | 1.00 | 0.5 | 1.00 | 0.00 | 1.77 | 250 |" in costs
+    assert "| averaging, cerebro_db | 0.3000, 5.0 s | 0.6000, 10.0 s (0.6000) |" in text
+
+
+def test_each_way_is_a_module_and_has_requirements() -> None:
+    for way in WAYS:
+        assert importlib.util.find_spec(way.module) is not None
+        if way.environment:
+            files = environments._files(environments.REQUIREMENTS / f"{way.environment}.txt")
+            assert any("tensorflow" in file.name for file in files)
+
+
+def test_what_cannot_be_installed_is_not_measured_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(environments.NotInstalled, match="no such package"):
+        environments._run([sys.executable, "-c", "raise SystemExit('Error: no such package')"])
+
+    def refused(peer: str) -> None:
+        raise environments.NotInstalled(f"{peer} is not there")
+
+    monkeypatch.setattr(environments, "interpreter", refused)
+    at = Place(url="u", superuser_url="u", pid=0, log=tmp_path, folder=tmp_path)
+    found = contest.attempt(at, Contest(job=JOB, scale=SMALL, settings={}), TASKS[0], 0, 60)
+    assert (found.result, found.reason) == (None, "not installed: celery is not there")
+    assert list(tmp_path.iterdir()) == []
