@@ -17,6 +17,8 @@ from bench.keras_fit import core, forked
 from bench.seeds import loopback, parts
 from bench.seeds.curves import AT_REST, Point, result
 
+PATIENCE_MILLISECONDS = 120_000
+
 
 def main() -> None:
     """Do the job that the command line names."""
@@ -42,12 +44,29 @@ def trained(job: Job, number: int) -> dict[int, list[Point]]:
     keras = prepare(job.framework, [core(number)])
     import tensorflow as tf
 
+    _be_patient(job.processes)
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     rows = tuple(tf.constant(array) for array in read.train)
     return {config + 1: _curve(tf, strategy, (keras, job, config), read, rows) for config in range(len(job.configs))}
+
+
+def _be_patient(workers: int) -> None:
+    """Let a worker not be given up that has not been heard of for ten seconds: on a busy machine that happens.
+
+    TensorFlow has no public way to say so. What the strategy would configure by itself it leaves as it is here.
+    """
+    from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
+    from tensorflow.python.eager import context
+
+    context.context().configure_coordination_service(
+        "standalone",
+        "/job:worker/replica:0/task:0",
+        heartbeat_timeout_in_ms=PATIENCE_MILLISECONDS,
+        coordinated_jobs=[coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=workers)],
+    )
 
 
 def _curve(tf: Any, strategy: Any, what: tuple[Any, Job, int], read: parts.Read, rows: Any) -> list[Point]:
