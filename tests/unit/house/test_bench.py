@@ -20,7 +20,7 @@ from bench.breakdown import PHASES, broken_down, cpu_broken_down, steps
 from bench.contenders import Attempt, Loops
 from bench.copying import SIGNATURE, decode, encode
 from bench.document import DOCUMENT, renewed, replaced
-from bench.job import Job, Result, read_job, read_result, write_job, write_result
+from bench.job import Result, read_job, read_result, write_job, write_result
 from bench.madlib_hop import hops
 from bench.must import Target
 from bench.place import Place
@@ -29,6 +29,7 @@ from bench.quality import Asked, Outcome, report
 from bench.ratios import Span, ratios
 from bench.turns import Measured, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
+from bench_job import JOB
 from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
@@ -44,21 +45,6 @@ WITH_EXAMPLES = sorted(
 )
 BEGAN = datetime(2026, 5, 4, 12, 0, 0)
 positive = st.floats(1e-3, 1e3)
-JOB = Job(
-    url="u",
-    train="t",
-    valid="v",
-    packed="p",
-    packed_valid="pv",
-    models="m",
-    selection="s",
-    output="o",
-    classes=3,
-    epochs=1,
-    segments=2,
-    seed=1,
-    configs=WORKLOADS["F"].configs,
-)
 
 
 @pytest.mark.parametrize("module", WITH_EXAMPLES)

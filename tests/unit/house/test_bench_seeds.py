@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bench import must
-from bench.job import Job, read_result, write_result
+from bench.job import read_result, write_result
 from bench.keras_config import build, flattened, one_hot, prepare
 from bench.measure import Usage
 from bench.place import Place
@@ -18,6 +19,7 @@ from bench.seeds import contest, curves, environments, parts, report, scale, wor
 from bench.seeds.contest import AVERAGE, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
 from bench.seeds.curves import AT_REST, Point
 from bench.workloads import REPORT, SMALL
+from bench_job import JOB as ANY_JOB
 from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
@@ -25,22 +27,7 @@ from trials import trials
 from cerebro_plpy.hopping import simulation
 from cerebro_plpy.hopping.schedule import Plan
 
-JOB = Job(
-    url="u",
-    train="t",
-    valid="v",
-    packed="p",
-    packed_valid="pv",
-    models="m",
-    selection="s",
-    output="o",
-    classes=10,
-    epochs=2,
-    segments=2,
-    seed=1,
-    configs=workload.WORKLOAD.configs,
-    processes=2,
-)
+JOB = replace(ANY_JOB, classes=10, epochs=2, configs=workload.WORKLOAD.configs, processes=2)
 COSTS = st.lists(st.sampled_from([0.25, 1.0, 2.0]) | st.floats(0.01, 3), min_size=1, max_size=12)
 
 

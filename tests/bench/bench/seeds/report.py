@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
@@ -132,11 +133,11 @@ def _behind(done: Contest) -> Span | None:
 def standard_errors(differences: Sequence[float]) -> float:
     """How many standard errors of their mean some differences lie above 0 on average.
 
-    >>> standard_errors([1.0, 2.0, 3.0]), standard_errors([0.0, 0.0])
-    (3.4641016151377544, 0.0)
+    >>> round(standard_errors([1.0, 2.0, 3.0]), 2), standard_errors([0.0, 0.0])
+    (3.46, 0.0)
     """
     mean, error = statistics.fmean(differences), statistics.stdev(differences) / len(differences) ** 0.5
-    return mean / error if error else mean and mean * float("inf")
+    return mean / error if error else mean and math.copysign(math.inf, mean)
 
 
 SERVER_WALL = "model hopping, wall against a parameter server"
