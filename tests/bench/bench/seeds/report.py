@@ -163,10 +163,10 @@ _OF = {SERVER_WALL: SERVER, SYNCHRONOUS_WALL: SYNCHRONOUS, MOVED: SYNCHRONOUS, A
 
 def _why(done: Contest, way: Way) -> str:
     """Why there is no result of a way; where it was stopped, what that says of its time."""
-    ours, stopped = done.walls(MOP), done.stopped(way)
-    if not ours or not stopped:
+    ours, stopped = done.walls(MOP).get(0), done.stopped(way)
+    if ours is None or stopped is None:
         return done.reason(way)
-    return f"{done.reason(way)}, so its wall is at least {stopped / Span.of(list(ours.values())).middle:.1f} times ours"
+    return f"{done.reason(way)}, so its wall is at least {stopped / ours:.1f} times ours"
 
 
 def seen(done: Contest) -> dict[str, Seen]:

@@ -84,11 +84,12 @@ class _Epoch:
 
     def __init__(self, costs: Sequence[float], segments: int) -> None:
         self._costs, self._segments = np.array(costs), segments
-        self._ahead = np.ones((segments, len(costs)), dtype=bool)
+        self._ahead = np.ones((segments, len(costs)))
         # Of as much to do the first key goes first, as in the schedule.
         self._remaining = np.full(len(costs), segments)
         self._rank = self._remaining * self._costs
-        self._free = np.ones(len(costs), dtype=bool)
+        # The same of those that are free, and 0 of the others; and room for the products with what is ahead.
+        self._free, self._able = self._rank.copy(), np.empty(len(costs))
         self._idle = set(range(segments))
         self._events: list[tuple[float, int, int, int]] = []
         self._begun = 0
@@ -102,9 +103,8 @@ class _Epoch:
             self._try(int(config), now)
         while self._events:
             now, _, config, segment = heapq.heappop(self._events)
-            self._free[config] = True
             self._remaining[config] -= 1
-            self._rank[config] = self._remaining[config] * self._costs[config]
+            self._free[config] = self._rank[config] = self._remaining[config] * self._costs[config]
             self._idle.add(segment)
             self._after(config, segment, now)
         return now
@@ -123,9 +123,9 @@ class _Epoch:
         return (-self._rank[one], one) < (-self._rank[other], other)
 
     def _best(self, segment: int) -> int | None:
-        able = np.where(self._free & self._ahead[segment], self._rank, -1.0)
-        best = int(able.argmax())
-        return best if able[best] >= 0 else None
+        np.multiply(self._free, self._ahead[segment], out=self._able)
+        best = int(self._able.argmax())
+        return best if self._able[best] > 0 else None
 
     def _try(self, config: int, now: float) -> None:
         """Let a configuration take the next idle worker on the ring from its own place among those not yet done."""
@@ -136,7 +136,7 @@ class _Epoch:
 
     def _begin(self, config: int, segment: int, now: float) -> None:
         self._idle.remove(segment)
-        self._free[config] = self._ahead[segment, config] = False
+        self._free[config] = self._ahead[segment, config] = 0.0
         self._begun += 1
         heapq.heappush(self._events, (now + float(self._costs[config]), self._begun, config, segment))
 
