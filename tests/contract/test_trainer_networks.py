@@ -30,13 +30,11 @@ ROWS = 24
 
 def rows(architecture: Json, count: int = ROWS) -> list[tuple[str, np.ndarray]]:
     """Rows that fit the inputs of a network, of three classes."""
-    draw = np.random.default_rng(0)
-    arrays = [
-        draw.integers(0, networks.TOKENS, (count, *shape))
-        if shape == (networks.LENGTH,)
-        else draw.normal(size=(count, *shape))
-        for shape in check_architecture(architecture).input_shapes
-    ]
+    draw, arrays = np.random.default_rng(0), []
+    for given in check_architecture(architecture).input_shapes:
+        shape = (count, *(size or 1 for size in given))
+        tokens = given == (networks.LENGTH,)
+        arrays.append(draw.integers(0, networks.TOKENS, shape) if tokens else draw.normal(size=shape))
     y = np.eye(3, dtype=np.int16)[np.arange(count) % 3]
     return [*(("x", array.astype(np.float32)) for array in arrays), ("y", y)]
 

@@ -128,6 +128,19 @@ def attending(class_name: str, *arguments: object, **config: object) -> Json:
     )
 
 
+def placed(places: Json) -> Json:
+    """A head on a series to which is added what a layer says of places."""
+    return functional(
+        ["series"],
+        source("series", SERIES),
+        called(dense(4, "hidden"), tensor("series")),
+        called(places, tensor("hidden")),
+        called(layer("Add", "both"), [tensor("hidden"), tensor("places")]),
+        called(layer("GlobalAveragePooling1D", "mean"), tensor("both")),
+        called(dense(3, "out", "softmax"), tensor("mean")),
+    )
+
+
 ALL = ("token_ids", "segment_ids", "padding_mask")
 PAIR = ("token_ids", "padding_mask")
 OF_KERAS: dict[str, Json] = {
@@ -146,9 +159,9 @@ OF_KERAS: dict[str, Json] = {
 }
 OF_HUB: dict[str, Json] = {
     "FNetEncoder": tokens(of_hub("FNetEncoder", "encoder", intermediate_dim=12, dropout=0.1)),
-    "PositionEmbedding": series(of_hub("PositionEmbedding", "places", sequence_length=6, initializer="he_normal")),
+    "PositionEmbedding": placed(of_hub("PositionEmbedding", "places", sequence_length=6, initializer="he_normal")),
     "RotaryEmbedding": series(dense(4, "hidden"), of_hub("RotaryEmbedding", "turned")),
-    "SinePositionEncoding": series(dense(4, "hidden"), of_hub("SinePositionEncoding", "waves")),
+    "SinePositionEncoding": placed(of_hub("SinePositionEncoding", "places")),
     "TokenAndPositionEmbedding": tokens(),
     "TransformerDecoder": tokens(of_hub("TransformerDecoder", "decoder", **ENCODER, dropout=0.1)),
     "TransformerEncoder": tokens(of_hub("TransformerEncoder", "encoder", **ENCODER, dropout=0.1)),
