@@ -18,10 +18,12 @@ MODULES = {
     "jax": "cerebro_trainer.programs.jax_program",
     "torch": "cerebro_trainer.programs.torch_program",
 }
+DOWNLOADS = ("kagglehub", "huggingface_hub", "sentencepiece", "tensorflow_text")
+"""What keras_hub finds presets with, and reads texts with. It is built of numbers here, and goes to no network."""
 NOT_NEEDED = {
-    "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
-    "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),
-    "torch": ("tensorflow", "jax", "sklearn", "scipy", "pandas", "matplotlib"),
+    "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib", *DOWNLOADS),
+    "jax": ("tensorflow", "sklearn", "pandas", "matplotlib", *DOWNLOADS),
+    "torch": ("tensorflow", "jax", "sklearn", "scipy", "pandas", "matplotlib", *DOWNLOADS),
 }
 """Keras and its frameworks import these where they find them, for wrappers, plots and conversions: a second and 95 MB
 of no use here."""
@@ -69,5 +71,5 @@ class _NotNeeded(MetaPathFinder, Loader):
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname in self._names else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        raise ModuleNotFoundError(f"{spec.name} is not needed here", name=spec.name)
+    def exec_module(self, module: ModuleType) -> None:
+        raise ModuleNotFoundError(f"{module.__name__} is not needed here", name=module.__name__)

@@ -20,6 +20,9 @@ from cerebro_plpy.configs.allowlist import (
     OLD_LAYERS,
     OPERATIONS,
     REGULARIZERS,
+    hub_hint,
+    hub_module,
+    is_of_hub,
 )
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sizes import check_sizes
@@ -88,7 +91,7 @@ _PLACES = {
 }
 # Others are words that end with what they are of.
 _ENDINGS = {
-    "_initializer": "initializer",
+    "initializer": "initializer",
     "_regularizer": "regularizer",
     "_constraint": "constraint",
     "_activation": "activation",
@@ -143,6 +146,10 @@ def _check_object(node: Node, place: str, found: set[str]) -> None:
     if place == "layer" and isinstance(module, str) and name in OPERATIONS.get(module, ()):
         found.add(name)
         return
+    if is_of_hub(node):
+        _check_hub(node, place)
+        found.add(name)
+        return
     if module is not None and not (isinstance(module, str) and _MODULE.fullmatch(module)):
         raise _refused(node, f"because its module {module!r} is not part of Keras")
     if node.get("registered_name") not in (None, name):
@@ -152,6 +159,17 @@ def _check_object(node: Node, place: str, found: set[str]) -> None:
     if place in ("layer", "activation"):
         found.add(name)
         _refuse_stateful(node)
+
+
+def _check_hub(node: Node, place: str) -> None:
+    name, config = node["class_name"], node.get("config")
+    if place != "layer" or hub_module(node) is None:
+        raise FeatureNotSupported(f"class {name!r} of keras_hub is not allowed as {place}", hint=hub_hint())
+    if isinstance(config, dict) and "preset" in config:
+        raise FeatureNotSupported(
+            f"{name} with the preset {config['preset']!r} is not supported: a trainer downloads nothing",
+            hint="Give the numbers of the network, and its weights by model_weights.",
+        )
 
 
 def _refuse_stateful(node: Node) -> None:

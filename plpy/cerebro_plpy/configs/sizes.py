@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from math import prod
 
+from cerebro_plpy.configs.allowlist import is_of_hub
 from cerebro_plpy.configs.keras_names import KEEPS_WIDTH
 from cerebro_plpy.configs.topology import Node, given_shape, layers
 from cerebro_plpy.errors import InvalidParameter
 
 # Elements of one kernel or of one input row: more could not be held, far less trained.
 MAX_ELEMENTS = 2**31
+# What classes of keras_hub call the lengths of their tables, and the widths between two of their hidden layers.
+INNER = ("hidden_dim", "intermediate_dim", "mlp_dim")
+ENTRIES = ("vocabulary_size", "vocab_size", "sequence_length", "max_sequence_length")
+# Layers within one of keras_hub, for which a single number stands.
+MAX_BLOCKS = 1000
 
 
 def check_sizes(model: Node) -> None:
@@ -27,6 +33,8 @@ def check_sizes(model: Node) -> None:
             _check(layer, prod(size or 1 for size in shape[1:]))
             width = shape[-1]
         _check(layer, _kernel_elements(layer, width or 1))
+        if is_of_hub(layer):
+            _check_hub(layer)
         width = _width_after(layer, width)
 
 
@@ -37,6 +45,19 @@ def _kernel_elements(layer: Node, width: int) -> int:
     window = prod(_sizes(layer, "kernel_size"))
     table = _size(layer, "input_dim") * _size(layer, "output_dim")
     return max(units * filters * window * width, table)
+
+
+def _check_hub(layer: Node) -> None:
+    """A class of keras_hub by its largest table, kernel or picture, and by the layers that it is made of."""
+    hidden, inner = _size(layer, "hidden_dim"), max(_size(layer, key) for key in INNER)
+    embedded = _size(layer, "embedding_dim") if "embedding_dim" in _config(layer) else hidden
+    entries = max(_size(layer, key) for key in ENTRIES)
+    _check(layer, max(entries * embedded, hidden * inner, prod(_sizes(layer, "image_shape"))))
+    blocks = max(_size(layer, "num_layers"), _size(layer, "num_groups") * _size(layer, "num_inner_repetitions"))
+    if blocks > MAX_BLOCKS:
+        raise InvalidParameter(
+            f"{layer.get('class_name')} has {blocks} layers", hint=f"At most {MAX_BLOCKS} are allowed in one."
+        )
 
 
 def _width_after(layer: Node, width: int | None) -> int | None:

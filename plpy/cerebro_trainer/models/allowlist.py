@@ -10,6 +10,10 @@ layers that run code (Lambda, TFSMLayer, JaxLayer, FlaxLayer, TorchModuleWrapper
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 
 def names(text: str) -> frozenset[str]:
     """The words of a text."""
@@ -80,6 +84,44 @@ OPERATIONS = {
 Their arguments are numbers and names. Left out are those that make a tensor of numbers alone (Arange, Full), those
 whose result is as long as the values say (Nonzero, Unique), and those that give no tensor (Ndim, Size).
 """
+
+HUB = {
+    "keras_hub.layers": names("""
+        FNetEncoder PositionEmbedding RotaryEmbedding SinePositionEncoding TokenAndPositionEmbedding
+        TransformerDecoder TransformerEncoder"""),
+    "keras_hub.models": names("""
+        AlbertBackbone BertBackbone DeiTBackbone DistilBertBackbone ElectraBackbone FNetBackbone GPT2Backbone
+        RobertaBackbone ViTBackbone"""),
+}
+"""Classes of keras_hub, by where they are public: made of numbers, names and initializers, and of nothing else.
+
+Left out are all that take other objects, tokenizers and what prepares rows, which read files, and tasks, which hold
+one of these; presets are files that are downloaded.
+"""
+_HUB = re.compile(r"keras_hub(\.\w+)*")
+
+
+def is_of_hub(node: Mapping[str, Any]) -> bool:
+    """Whether an object says that it is one of keras_hub."""
+    return isinstance(node.get("module"), str) and bool(_HUB.fullmatch(node["module"]))
+
+
+def hub_module(node: Mapping[str, Any]) -> str | None:
+    """Where the listed class of keras_hub is public that an object names, however that is written; else None."""
+    name = node.get("class_name")
+    if not is_of_hub(node) or node.get("registered_name") not in (None, name, f"keras_hub>{name}"):
+        return None
+    return next((module for module, known in HUB.items() if isinstance(name, str) and name in known), None)
+
+
+def hub_hint() -> str:
+    """What of keras_hub there is instead of what was refused."""
+    known = ", ".join(sorted(name for listed in HUB.values() for name in listed))
+    return (
+        f"Of keras_hub there are {known}, by their numbers. Presets are downloaded, tokenizers and preprocessors read"
+        " files, tasks hold either: begin with weights by model_weights."
+    )
+
 
 OLD_LAYERS = {
     "Convolution1D": "Conv1D",

@@ -139,6 +139,8 @@ def _layer(entry: Json, depth: int) -> Node:
         return _model(entry, depth - 1)
     if old in allowlist.OPERATIONS.get(module, ()):
         return layer_arguments.node(module, str(old), layer_arguments.plain(entry["config"], depth))
+    if allowlist.is_of_hub(entry):
+        return _hub_layer(entry, depth)
     name = allowlist.OLD_LAYERS.get(str(old), str(old))
     genuine = re.fullmatch(r"(tensorflow\.|tf_)?keras(\.\w+)*", module) and entry.get("registered_name") in (
         None,
@@ -152,6 +154,17 @@ def _layer(entry: Json, depth: int) -> Node:
             "no files: no Lambda, no TFSMLayer, no classes of your own.",
         )
     return layer_arguments.node("keras.layers", name, _arguments(name, entry["config"], depth))
+
+
+def _hub_layer(entry: Node, depth: int) -> Node:
+    name, module = entry.get("class_name"), allowlist.hub_module(entry)
+    if module is None or not isinstance(entry["config"], dict):
+        raise ConfigError(
+            f"class {layer_arguments.short(name)} of keras_hub is not allowed",
+            sqlstate="0A000",
+            hint=allowlist.hub_hint(),
+        )
+    return layer_arguments.node(module, str(name), _arguments(str(name), entry["config"], depth))
 
 
 def _arguments(name: str, old: Node, depth: int) -> Node:

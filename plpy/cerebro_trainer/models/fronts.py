@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models import hub
 from cerebro_trainer.models.keras_model import guarded
 
 Node = Any
@@ -102,6 +103,7 @@ def digest(cut: Cut, value: Callable[[Any], npt.NDArray[Any]]) -> str:
     for node in cut.nodes:
         dtypes = [tensor.dtype for tensor in node.outputs]
         described = [type(node.operation).__name__, _config(node.operation), _arguments(node, numbers), dtypes]
+        described += hub.releases(node.operation)
         found.update(json.dumps(described, sort_keys=True, default=str).encode())
         for variable in getattr(node.operation, "variables", ()):
             found.update(np.ascontiguousarray(value(variable)).data)

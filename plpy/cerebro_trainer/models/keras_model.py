@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
-from cerebro_trainer.models import architectures, precision
+from cerebro_trainer.models import architectures, hub, precision
 from cerebro_trainer.models.layer_arguments import Json, Node
 
 T = TypeVar("T")
@@ -119,11 +119,20 @@ def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
     """How many tokens each input may hold; None for one that is not embedded directly."""
     sizes: dict[int, int] = {}
     for layer in model.layers:
-        if isinstance(layer, keras.layers.Embedding):
-            for node in layer._inbound_nodes:
-                for tensor in node.input_tensors:
-                    sizes[id(tensor)] = min(layer.input_dim, sizes.get(id(tensor), layer.input_dim))
+        embedded = _embedded(layer)
+        for node in layer._inbound_nodes if any(embedded) else ():
+            for tensor, size in zip(node.input_tensors, embedded, strict=False):
+                if size is not None:
+                    sizes[id(tensor)] = min(size, sizes.get(id(tensor), size))
     return tuple(sizes.get(id(tensor)) for tensor in model.inputs)
+
+
+def _embedded(layer: Any) -> tuple[int | None, ...]:
+    """How many tokens what a layer is called with may hold, for a model's layers where they stand in it."""
+    if isinstance(layer, keras.Model):
+        return vocabularies(layer)
+    embedding = getattr(layer, "token_embedding", layer)  # what TokenAndPositionEmbedding has
+    return (embedding.input_dim,) if isinstance(embedding, keras.layers.Embedding) else ()
 
 
 def widest(model: keras.Model) -> int:
@@ -164,6 +173,7 @@ def _zeros(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
 
 
 def _build(node: Node) -> keras.Model:
+    hub.provide(node)
     # A copy, because Keras takes configs apart while it reads them.
     model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not isinstance(model, keras.Model) or not model.built or not model.inputs:

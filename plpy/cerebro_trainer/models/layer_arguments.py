@@ -13,7 +13,7 @@ Node: TypeAlias = dict[str, Any]
 MAX_DEPTH = 24
 """Nested models, wrappers and lists; real networks stay below ten."""
 KINDS = (
-    ("_initializer", "keras.initializers", allowlist.INITIALIZERS),
+    ("initializer", "keras.initializers", allowlist.INITIALIZERS),
     ("_regularizer", "keras.regularizers", allowlist.REGULARIZERS),
     ("_constraint", "keras.constraints", allowlist.CONSTRAINTS),
 )

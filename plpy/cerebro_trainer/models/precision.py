@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models import allowlist
 from cerebro_trainer.models.architectures import WRAPPED
 from cerebro_trainer.models.layer_arguments import Node
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODELS = ("Sequential", "Model")
-KEEP_TYPE = frozenset({"Flatten", "Identity", "Permute", "RepeatVector", "Reshape"})
-"""Layers that only move numbers. They must not shorten tokens on their way to an Embedding, where bfloat16 would
-make 257 out of 256 and an odd word out of a word."""
+KEEP_TYPE = frozenset({"Flatten", "Identity", "Permute", "RepeatVector", "Reshape", "TokenAndPositionEmbedding"})
+"""Layers that only move numbers, or have an Embedding of their own. They must not shorten tokens on their way, where
+bfloat16 would make 257 out of 256 and an odd word out of a word."""
 
 
 def with_policy(node: Node, policy: str) -> Node:
@@ -62,7 +63,7 @@ def _name(layer: Node) -> str:
 def _layer(layer: Node, policy: str) -> Node:
     if layer["class_name"] in MODELS:
         return _model(layer, policy, last=policy)
-    if layer["module"] != "keras.layers" or layer["class_name"] == "InputLayer":
+    if layer["module"] not in ("keras.layers", *allowlist.HUB) or layer["class_name"] == "InputLayer":
         return layer
     config = {key: _inner(key, value, policy) for key, value in layer["config"].items()}
     if layer["class_name"] in KEEP_TYPE:

@@ -26,6 +26,7 @@ from jax._src.compilation_cache_interface import CacheInterface
 from jax.experimental import serialize_executable
 from jax.tree_util import PyTreeDef, default_registry
 
+from cerebro_trainer.models import hub
 from cerebro_trainer.programs import code_cache
 
 Function: TypeAlias = Callable[..., Any]
@@ -167,7 +168,7 @@ def environment() -> str:
     digest = hashlib.sha256()
     for path in sorted(ROOT.rglob("*.py")):
         digest.update(path.read_bytes())
-    versions = [f"{name} {version(name)}" for name in LIBRARIES]
+    versions = [*(f"{name} {version(name)}" for name in LIBRARIES), hub.release()]
     device = jax.devices()[0]
     return "; ".join([platform.python_version(), *versions, device.device_kind, digest.hexdigest()])
 

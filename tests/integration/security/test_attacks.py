@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import networks
 import psycopg2
 import pytest
 from models import CLASSES, dense, layer, perceptron, sequential
@@ -353,6 +354,12 @@ ARCHITECTURES = {
     "an initializer": sequential(
         [4], dense(3, "o", "softmax", kernel_initializer={"class_name": "Lambda", "config": {}})
     ),
+    "a task of keras_hub": sequential([6], networks.of_hub("BertTextClassifier", "t", preset="hf://evil/model")),
+    "a tokenizer": sequential([6], networks.of_hub("BertTokenizer", "t", vocabulary="/etc/passwd")),
+    "a preset": sequential([6], networks.bert(preset="/tmp/model"), dense(3, "o", "softmax")),
+    "a Lambda in a backbone": sequential([6], networks.bert(activation=layer("Lambda", "l")), dense(3, "o", "softmax")),
+    "another's backbone": sequential([6], {**networks.bert(), "registered_name": "custom>BertBackbone"}),
+    "a million layers": sequential([6], networks.bert(num_layers=10**6), dense(3, "o", "softmax")),
     "nested deep": '{"class_name": "Sequential", "config": {"layers": ' + DEEP + "}}",
     "too many units": perceptron(2**40, "softmax"),
     "too large an input": sequential([2**31, 2**31], dense(3, "o")),

@@ -6,6 +6,7 @@ import itertools
 import json
 from typing import Any
 
+import networks
 import psycopg2
 import pytest
 from models import CLASSES, dense, layer, perceptron, sequential
@@ -134,6 +135,7 @@ ACCEPTED = {
             "input_layers": [["i", 0, 0]], "output_layers": [["o", 0, 0]],
         },
     }),
+    "a backbone of keras_hub": json.dumps(networks.vit()),
 }  # fmt: skip
 
 
@@ -157,6 +159,12 @@ REFUSED = {
         sequential([4, 4], layer("TimeDistributed", "t", layer=CODE)), "0A000", "'Lambda'"),
     "look-up table": (
         sequential([4], layer("StringLookup", "l", vocabulary="/etc/passwd")), "0A000", "'StringLookup'"),
+    "task of keras_hub": (
+        sequential([6], networks.of_hub("BertTextClassifier", "t", num_classes=3)), "0A000",
+        "'BertTextClassifier' of keras_hub"),
+    "preset": (sequential([6], networks.bert(preset="bert_base_en")), "0A000", "preset 'bert_base_en'"),
+    "backbone of a million layers": (
+        sequential([6], networks.bert(num_layers=10**6)), "22023", "BertBackbone has 1000000 layers"),
     "no model": ('{"class_name": "Dense", "config": {}}', "0A000", "'Dense' is not allowed as the model"),
     "no input shape": (
         json.dumps({"class_name": "Sequential", "config": {"layers": [dense(3, "o")]}}), "22023",

@@ -8,10 +8,12 @@ import json
 from typing import Any
 
 import keras
+import networks
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from keras import layers
+from models import model
 
 from cerebro_plpy.configs.architecture import MAX_DEPTH, Architecture, check_architecture, read_architecture
 from cerebro_plpy.configs.sizes import MAX_ELEMENTS
@@ -113,6 +115,9 @@ READABLE = [
     (saved(compiled_model()), ((4,),), (3,)),
     (saved(nested_model()), ((6,),), (4,)),
     (saved(mixed_precision_model()), ((),), (2,)),
+    (networks.several_inputs(networks.bert()), ((6,), (6,), (6,)), (3,)),
+    (networks.vit(), ((8, 8, 3),), (3,)),
+    (networks.OF_HUB["PositionEmbedding"], ((6, 4),), (3,)),
 ]
 
 
@@ -159,6 +164,12 @@ def dense(class_name: str = "Dense", node: Json = None, **config: Json) -> Json:
     settings = {"name": "layer", "units": 2, "batch_input_shape": [None, 4], **config}
     layer = {"class_name": class_name, "config": settings, **(node or {})}
     return {"class_name": "Sequential", "config": {"name": "model", "layers": [layer]}}
+
+
+def of_hub(class_name: str = "BertBackbone", node: Json = None, **config: Json) -> Json:
+    """A model of one backbone."""
+    return model([6], {**networks.bert(**config), "class_name": class_name,
+                                "registered_name": f"keras_hub>{class_name}", **(node or {})})  # fmt: skip
 
 
 NESTED: Json = []
@@ -210,6 +221,22 @@ REFUSED: list[tuple[Json, type[CerebroError], str]] = [
     (dense("LSTM", stateful=True), FeatureNotSupported, "stateful=True is not supported"),
     *((dense(name, {"module": "keras.src.ops.numpy"}), FeatureNotSupported, f"class '{name}' is not allowed as layer")
       for name in ("__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend")),
+    *((of_hub(name), FeatureNotSupported, f"class {name!r} of keras_hub is not allowed as layer")
+      for name in ("BertTextClassifier", "BertTokenizer", "ImageConverter", "SegFormerBackbone", "MaskedLMHead")),
+    (of_hub(preset="bert_base_en"), FeatureNotSupported, "with the preset 'bert_base_en' is not supported"),
+    (of_hub(node={"module": "keras_hub.models.."}), FeatureNotSupported, "is not part of Keras"),
+    (of_hub(node={"module": "keras_hubs.models"}), FeatureNotSupported, "is not part of Keras"),
+    (of_hub(node={"module": "keras.layers"}), FeatureNotSupported, "registered as 'keras_hub>BertBackbone'"),
+    (of_hub(node={"registered_name": "my>BertBackbone"}), FeatureNotSupported, "of keras_hub is not allowed"),
+    (of_hub(image_encoder=networks.bert()), FeatureNotSupported, "of keras_hub is not allowed as value"),
+    (of_hub(dtype=networks.bert()), FeatureNotSupported, "of keras_hub is not allowed as dtype"),
+    (of_hub(initializer="my_initializer"), FeatureNotSupported, "is not allowed as initializer"),
+    (of_hub(num_layers=1001), InvalidParameter, "BertBackbone has 1001 layers"),
+    (of_hub(num_layers="2"), InvalidParameter, "num_layers of BertBackbone must be a positive whole number"),
+    (of_hub(num_groups=100, num_inner_repetitions=100), InvalidParameter, "has 10000 layers"),
+    (of_hub(vocabulary_size=2**29), InvalidParameter, "needs 4294967296 elements"),
+    (of_hub(intermediate_dim=2**29), InvalidParameter, "needs 4294967296 elements"),
+    (of_hub(image_shape=[2**16, 2**16, 3]), InvalidParameter, "needs 12884901888 elements"),
     (dense(anything=NESTED), InvalidParameter, "nested more than"),
     ({**dense(), "compile_config": NESTED}, InvalidParameter, "nested more than"),
     (dense(units=0), InvalidParameter, "units of Dense must be a positive whole number, received 0"),

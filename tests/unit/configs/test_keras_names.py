@@ -162,6 +162,28 @@ def test_layers_that_hold_code_or_read_files_are_not_listed() -> None:
         assert name not in allowlist.LAYERS | allowlist.OLD_LAYERS.keys()
 
 
+HUB_ARGUMENTS = allowlist.names("""
+    activation attention_dropout beta_fast beta_slow bias_initializer data_format denominator_dim dropout dropout_rate
+    dtype embedding_dim embeddings_initializer feature_axis hidden_dim image_shape initializer intermediate_dim
+    kernel_initializer kwargs layer_norm_epsilon mask_zero max_sequence_length max_wavelength mlp_dim normalize_first
+    num_groups num_heads num_inner_repetitions num_layers num_segments original_max_position_embeddings patch_size
+    rope_type scaling_factor self sequence_axis sequence_length tie_weights truncate use_class_token use_mha_bias
+    use_mlp_bias use_patch_bias vocab_size vocabulary_size""")
+"""What somebody has looked at: numbers, names, and initializers, which are rewritten; no other object, and no place."""
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module in allowlist.HUB for name in allowlist.HUB[module]]
+)
+def test_classes_of_keras_hub_are_made_of_numbers(module: str, name: str) -> None:
+    kind = getattr(import_module(module), name)
+    assert kind.__module__.startswith("keras_hub.src.")
+    assert keras.saving.get_registered_name(kind) == f"keras_hub>{name}"
+    assert set(inspect.signature(kind.__init__).parameters) <= HUB_ARGUMENTS
+    made_by = {base for base in kind.__mro__ if "from_config" in vars(base)} - {keras.Model, keras.layers.Layer}
+    assert {base.__name__ for base in made_by} <= {"Backbone", "Operation", "Functional"}
+
+
 def test_near_matches_help() -> None:
     assert keras_names.near_matches("catgorical_crossentropy", keras_names.LOSSES).startswith(
         "Did you mean categorical_crossentropy"
