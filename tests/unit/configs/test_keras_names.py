@@ -173,7 +173,7 @@ HUB_ARGUMENTS = allowlist.names("""
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in allowlist.HUB for name in allowlist.HUB[module]]
+    ("module", "name"), [(module, name) for module in allowlist.HUB for name in sorted(allowlist.HUB[module])]
 )
 def test_classes_of_keras_hub_are_made_of_numbers(module: str, name: str) -> None:
     kind = getattr(import_module(module), name)
