@@ -12,6 +12,7 @@ import networks
 import numpy as np
 import plain_keras
 import pytest
+from models import tensor
 from test_trainer_keras import TOLERANCE, keras
 from test_trainer_training import NEW
 from trainer_peer import PLPY, Peer, TrainerFailed
@@ -25,6 +26,12 @@ FEW = ("BertBackbone", "TransformerEncoder", "ViTBackbone")
 MANY = tuple(sorted(networks.OF_HUB.keys() - {*FEW}))
 BERT = networks.OF_HUB["BertBackbone"]
 STILL = networks.texts(networks.bert(dropout=0.0), networks.ALL, pooled=True)
+SERIES = tensor("series")
+FROZEN = {
+    "BERT": networks.texts(networks.bert(trainable=False), networks.ALL, pooled=True),
+    "ViT": networks.vit(trainable=False),
+    "attention": networks.attending("MultiHeadAttention", SERIES, SERIES, num_heads=2, key_dim=4, trainable=False),
+}
 ROWS = 24
 
 
@@ -85,8 +92,9 @@ def test_a_state_goes_on_from_one_trainer_to_the_next(trainer: Peer, second_trai
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-def test_a_frozen_backbone_stays_as_it_is(trainer: Peer) -> None:
-    architecture = networks.texts(networks.bert(trainable=False), networks.ALL, pooled=True)
+@pytest.mark.parametrize("architecture", FROZEN.values(), ids=FROZEN)
+def test_what_is_frozen_stays_as_it_is(trainer: Peer, architecture: Json) -> None:
+    """Also the parts that a layer makes when it is built."""
     trainer.load("d", [rows(architecture)])
     before = weights(trainer.initial(program(architecture), 3))
     _, state = trainer.train(program(architecture), NEW, epochs=2)

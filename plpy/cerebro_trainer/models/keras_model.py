@@ -178,7 +178,16 @@ def _build(node: Node) -> keras.Model:
     model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not isinstance(model, keras.Model) or not model.built or not model.inputs:
         raise ConfigError("the architecture does not say the shape of its input")
+    _freeze(model)
     return model
+
+
+def _freeze(model: keras.Model) -> None:
+    """Freeze all parts of what is frozen: Keras trains those that a layer makes when it is built, as attention does."""
+    for layer in model._flatten_layers():
+        if not layer.trainable:
+            for part in layer._flatten_layers(include_self=False):  # TensorFlow takes no value that is there already
+                part.trainable = False
 
 
 def parameters_of(node: Node) -> int:
