@@ -204,7 +204,7 @@ def test_nothing_is_downloaded_or_written(framework: str, tmp_path: Any) -> None
     """Also where all that keras_hub downloads with is installed: it looks as if it were not."""
     for name in ("kagglehub", "sentencepiece"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
-    environment = {"HOME": "/nonexistent", "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, str(PLPY), framework],
         input=json.dumps(list(networks.OF_HUB.values())), capture_output=True, text=True, env=environment, cwd=tmp_path,

@@ -39,7 +39,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "amsgrad": {"optimizer": "Adam", **BETAS, "amsgrad": True},
     "RMSprop": {"optimizer": "RMSprop"},
 }
-WITHOUT = {"plain betas", "Nesterov", "amsgrad", "RMSprop"}
+WITHOUT = {"plain betas", "momentum", "Nesterov", "amsgrad", "RMSprop"}
 UPDATES = "cerebro_trainer.programs.update_kernels"
 
 

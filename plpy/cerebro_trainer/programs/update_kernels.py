@@ -40,14 +40,18 @@ def update_kernels(optimizer: Any) -> Iterator[None]:
 
 
 def _kernel(optimizer: Any) -> Update | None:
-    """The class itself decides: one that is derived from it may update in another way. What Adam's means decay by must
-    be variables, for of plain numbers Keras takes the difference to one before it rounds them."""
+    """The class itself decides: one that is derived from it may update in another way.
+
+    With momentum SGD is left alone, because TensorFlow multiplies and subtracts in one operation there, to other bits
+    than its kernel. What Adam's means decay by must be variables: of plain numbers Keras takes the difference to one
+    before it rounds them.
+    """
     betas = getattr(optimizer, "beta_1", None), getattr(optimizer, "beta_2", None)
     adam = type(optimizer) in (keras.optimizers.Adam, keras.optimizers.AdamW) and not optimizer.amsgrad
     if adam and all(isinstance(beta, keras.Variable) for beta in betas):
         return lambda *step: _adam(optimizer, *step)
-    if type(optimizer) is keras.optimizers.SGD and not optimizer.nesterov:
-        return lambda *step: _sgd(optimizer, *step)
+    if type(optimizer) is keras.optimizers.SGD and not optimizer.momentums:
+        return _sgd
     return None
 
 
@@ -68,17 +72,8 @@ def _adam(optimizer: Any, gradient: Any, variable: Any, learning_rate: Any) -> N
     )
 
 
-def _sgd(optimizer: Any, gradient: Any, variable: Any, learning_rate: Any) -> None:
-    if not optimizer.momentums:
-        tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=learning_rate, delta=gradient)
-        return
-    tf.raw_ops.ResourceApplyKerasMomentum(
-        var=variable.handle,
-        accum=optimizer.momentums[optimizer._get_variable_index(variable)].value.handle,
-        lr=learning_rate,
-        grad=gradient,
-        momentum=_number(optimizer.momentum),
-    )
+def _sgd(gradient: Any, variable: Any, learning_rate: Any) -> None:
+    tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=learning_rate, delta=gradient)
 
 
 def _number(value: Any) -> Any:

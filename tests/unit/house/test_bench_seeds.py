@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import data_parallel_steps
 import numpy as np
 import pytest
 from bench import must
 from bench.job import read_result, write_result
-from bench.keras_config import build, flattened, one_hot, prepare
 from bench.measure import Usage
 from bench.place import Place
 from bench.seeds import contest, curves, environments, parts, report, scale, workload
@@ -83,21 +85,9 @@ def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(rows: int
 @pytest.mark.parametrize("number", [0, 12])
 def test_a_step_of_data_parallelism_is_a_step_of_keras(number: int) -> None:
     """The loops of these peers have the loss, the penalties and the optimizer that all others have."""
-    keras = prepare("tensorflow")
-    config = workload.WORKLOAD.configs[number]
-    text = workload.WORKLOAD.architectures[config.model - 1]
-    first = flattened(keras.models.model_from_json(text).get_weights())
-    model, network = build(keras, (text, first), config, {}), parts.Network(keras, (text, first), config)
-    x, y = one_hot(workload.to_train(np.random.default_rng(5), 64), 10)
-    for _ in range(3):
-        model.train_on_batch(x, y)
-        network.apply(network.gradients(x, y))
-    for ours, its in zip(network.variables, model.get_weights(), strict=True):
-        np.testing.assert_allclose(ours.numpy(), its, rtol=1e-3, atol=1e-5)
-    loss, accuracy = model.evaluate(x, y, verbose=0)
-    point = network.point((x, y))
-    assert point.loss == pytest.approx(loss, rel=1e-3)
-    assert point.accuracy == pytest.approx(accuracy)
+    # In a process of its own, because it says how many threads TensorFlow has.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        process.submit(data_parallel_steps.compare_with_keras, number).result()
 
 
 def test_curves_survive_the_way(tmp_path: Path) -> None:

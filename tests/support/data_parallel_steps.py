@@ -1,0 +1,27 @@
+"""Steps of the peers of the table of the seeds beside those of Keras; it runs in a process of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench.keras_config import build, flattened, one_hot, prepare
+from bench.seeds import parts, workload
+
+
+def compare_with_keras(number: int) -> None:
+    """Three steps of a configuration of the table, by a peer's loop and by Keras, come to the same within rounding."""
+    keras = prepare("tensorflow")
+    config = workload.WORKLOAD.configs[number]
+    text = workload.WORKLOAD.architectures[config.model - 1]
+    first = flattened(keras.models.model_from_json(text).get_weights())
+    model, network = build(keras, (text, first), config, {}), parts.Network(keras, (text, first), config)
+    x, y = one_hot(workload.to_train(np.random.default_rng(5), 64), 10)
+    for _ in range(3):
+        model.train_on_batch(x, y)
+        network.apply(network.gradients(x, y))
+    for ours, its in zip(network.variables, model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours.numpy(), its, rtol=1e-3, atol=1e-5)
+    loss, accuracy = model.evaluate(x, y, verbose=0)
+    point = network.point((x, y))
+    assert point.loss == pytest.approx(loss, rel=1e-3)
+    assert point.accuracy == pytest.approx(accuracy)
