@@ -13,7 +13,7 @@ import numpy as np
 from bench.job import Job, arguments, write_result
 from bench.keras_config import build, evaluate, prepare, read_architectures, unflattened
 from bench.keras_fit import core
-from bench.seeds import loopback, parts
+from bench.seeds import files, loopback, parts
 from bench.seeds.curves import AT_REST, Point, result
 
 ADDRESS = (loopback.HOST, loopback.FIRST_PORT)
@@ -33,7 +33,7 @@ def main() -> None:
     for link, worker in zip(links, workers, strict=True):
         link.close()
         worker.join()
-    write_result(result(found, loopback.sent(), **{AT_REST: parts.size(job)}), place)
+    write_result(result(found, loopback.sent(), **{AT_REST: files.size(job)}), place)
 
 
 def _trained(job: Job, links: list[Connection[Any, Any]]) -> dict[int, list[Point]]:

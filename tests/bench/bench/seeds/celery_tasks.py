@@ -10,7 +10,7 @@ from pathlib import Path
 from celery import Celery
 
 from bench.job import Job, arguments, write_result
-from bench.seeds import copies, loopback
+from bench.seeds import copies, files, loopback
 from bench.seeds.curves import AT_REST, most_steps_first, result
 
 WORKER = "worker"
@@ -35,7 +35,7 @@ def main() -> None:
         for worker in workers:
             worker.kill()
             worker.wait()
-    write_result(result(found, loopback.sent(), **{AT_REST: copies.size(job)}), place)
+    write_result(result(found, loopback.sent(), **{AT_REST: files.size(job)}), place)
 
 
 def application(job: Job) -> Celery:

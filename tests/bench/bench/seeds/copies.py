@@ -7,14 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bench.job import Job, read_job
 from bench.keras_config import one_hot, prepare, read
 from bench.keras_fit import core, epochs
+from bench.seeds import files
 from bench.seeds.curves import Point
-
-COPIES = "copies"
 
 
 class Worker:
@@ -22,12 +19,8 @@ class Worker:
 
     def __init__(self, job: Job, number: int) -> None:
         self._job, own = job, core(number)
-        folder = Path(job.folder) / COPIES / str(number)
-        folder.mkdir(parents=True, exist_ok=True)
         (train, valid), self._architectures, _ = read(job)
-        for name, array in zip(("x", "y"), one_hot(train, job.classes), strict=True):
-            np.save(folder / f"{name}.npy", array)
-        self._train = np.load(folder / "x.npy"), np.load(folder / "y.npy")
+        self._train = files.stored(job, number, train)
         self._valid = one_hot(valid, job.classes)
         self._keras = prepare(job.framework, [own])
 
@@ -35,11 +28,6 @@ class Worker:
         """What a configuration, from 0, comes to after each epoch."""
         of = epochs(self._keras, self._job, number, self._architectures, self._train, self._valid)
         return [Point(time.time(), *scores) for scores in of]
-
-
-def size(job: Job) -> int:
-    """Bytes of all copies."""
-    return sum(file.stat().st_size for file in (Path(job.folder) / COPIES).glob("*/*.npy"))
 
 
 _here: dict[str, Any] = {}
@@ -60,7 +48,7 @@ def _number(job: Job) -> int:
     """A number that no other process has taken."""
     for number in range(job.processes):
         try:
-            (Path(job.folder) / COPIES / str(number)).mkdir(parents=True)
+            files.folder(job, number).mkdir(parents=True)
         except FileExistsError:
             continue
         return number

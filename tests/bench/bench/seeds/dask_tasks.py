@@ -9,7 +9,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from bench.job import arguments, write_result
-from bench.seeds import copies, loopback
+from bench.seeds import copies, files, loopback
 from bench.seeds.curves import AT_REST, most_steps_first, result
 
 
@@ -24,7 +24,7 @@ def main() -> None:
         asked = {n + 1: client.submit(copies.curve, sys.argv[1], n, pure=False) for n in most_steps_first(job)}
         found = client.gather(asked)
         moved = loopback.sent() - before
-    write_result(result(found, moved, **{AT_REST: copies.size(job)}), place)
+    write_result(result(found, moved, **{AT_REST: files.size(job)}), place)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 from bench.job import Job, arguments, write_result
 from bench.keras_config import prepare
 from bench.keras_fit import core
-from bench.seeds import loopback, parts
+from bench.seeds import files, loopback, parts
 from bench.seeds.curves import AT_REST, Point, result
 
 SERVER, WORKER = "ps", "worker"
@@ -37,7 +37,7 @@ def main() -> None:
         for server in servers:
             server.kill()
             server.join()
-    write_result(result(found, loopback.sent(), **{AT_REST: parts.size(job)}), place)
+    write_result(result(found, loopback.sent(), **{AT_REST: files.size(job)}), place)
 
 
 def _server(job: Job, hosts: dict[str, list[str]], task: tuple[str, int]) -> BaseProcess:

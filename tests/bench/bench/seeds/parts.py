@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.copying import read_table
-from bench.examples import Examples
 from bench.job import Job
 from bench.keras_config import Architectures, one_hot, read_architectures, unflattened
+from bench.seeds import files
 from bench.seeds.curves import Point
 from bench.workloads import Config
 
@@ -31,20 +30,7 @@ class Read:
         train, valid = (read_table(session, table)[0] for table in (part, job.valid))
         self.architectures: Architectures = read_architectures(session, job.models)
         session.close()
-        self.train, self.valid = self._stored(job, number, train), one_hot(valid, job.classes)
-
-    def _stored(self, job: Job, number: int, rows: Examples) -> Arrays:
-        folder = Path(job.folder) / "parts" / str(number)
-        folder.mkdir(parents=True, exist_ok=True)
-        x, y = one_hot(rows, job.classes)
-        np.save(folder / "x.npy", x)
-        np.save(folder / "y.npy", y)
-        return np.load(folder / "x.npy"), np.load(folder / "y.npy")
-
-
-def size(job: Job) -> int:
-    """Bytes of all parts."""
-    return sum(file.stat().st_size for file in (Path(job.folder) / "parts").glob("*/*.npy"))
+        self.train, self.valid = files.stored(job, number, train), one_hot(valid, job.classes)
 
 
 def batches(job: Job, number: int, epoch: int, rows: int) -> Any:

@@ -6,7 +6,7 @@ import ray
 from ray.util import ActorPool
 
 from bench.job import arguments, write_result
-from bench.seeds import copies, loopback
+from bench.seeds import copies, files, loopback
 from bench.seeds.curves import AT_REST, most_steps_first, result
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     moved = loopback.sent() - before
     ray.shutdown()
     found = {number + 1: curve for number, curve in zip(order, curves, strict=True)}
-    write_result(result(found, moved, **{AT_REST: copies.size(job)}), place)
+    write_result(result(found, moved, **{AT_REST: files.size(job)}), place)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 from bench.job import Job, arguments, write_result
 from bench.keras_config import prepare
 from bench.keras_fit import core, forked
-from bench.seeds import loopback, parts
+from bench.seeds import files, loopback, parts
 from bench.seeds.curves import AT_REST, Point, result
 
 PATIENCE_MILLISECONDS = 120_000
@@ -32,7 +32,7 @@ def main() -> None:
             done.put(curves)
 
     forked(job, work)
-    write_result(result(done.get(), loopback.sent(), **{AT_REST: parts.size(job)}), place)
+    write_result(result(done.get(), loopback.sent(), **{AT_REST: files.size(job)}), place)
 
 
 def trained(job: Job, number: int) -> dict[int, list[Point]]:
