@@ -61,7 +61,11 @@ class Plan:
 
     def visited(self, mst_key: int) -> frozenset[int]:
         """The segments that a config visits in an epoch."""
-        return self.own.get(mst_key) or frozenset(self.segments)
+        return self.own.get(mst_key) or self._everywhere
+
+    @cached_property
+    def _everywhere(self) -> frozenset[int]:
+        return frozenset(self.segments)
 
     @cached_property
     def evaluations(self) -> tuple[int, ...]:
