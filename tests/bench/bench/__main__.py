@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Sequence
 
 from bench import (
     document,
@@ -19,7 +20,7 @@ from bench import (
     strategies,
     tables,
 )
-from bench.contenders import ALONE, OURS, PEERS
+from bench.contenders import ALONE, OURS, PEERS, TORCH, Contender
 from bench.limits import Bench
 from bench.place import Place
 from bench.quality import Asked
@@ -28,12 +29,25 @@ from bench.seeds import contest as seeds
 from bench.seeds import report as seeds_report
 from bench.seeds import scale
 from bench.turns import Measured, measured
-from bench.workloads import REPORT, SMALL, WORKLOADS
+from bench.workloads import REPORT, SMALL, WITH_TORCH, WORKLOADS, Workload
 
 SMALL_BATCH = 64
 MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
 SHARING, ESTIMATES, STRATEGIES, SEEDS = "sharing", "estimates", "strategies", "seeds"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES, SHARING, ESTIMATES, STRATEGIES, SEEDS)
+PARTS = (
+    *WORKLOADS,
+    WITH_TORCH.key,
+    MUST,
+    QUALITY,
+    SEARCHES,
+    JOB,
+    GROUPS,
+    FEATURES,
+    SHARING,
+    ESTIMATES,
+    STRATEGIES,
+    SEEDS,
+)
 PLANNED = 5
 """Estimates of each workload."""
 
@@ -48,6 +62,8 @@ def main() -> None:
         tell(asked.scale, "machine", document.machine(str(at.value("SHOW server_version"))))
         for key in (key for key in asked.only if key in WORKLOADS):
             done |= _workload(at, key, asked)
+        if WITH_TORCH.key in asked.only:
+            done[WITH_TORCH.key] = _beside(at, WITH_TORCH, TORCH, asked)
         rows = must.workload_rows(done)
         if MUST in asked.only:
             say("must reach: single parts")
@@ -85,13 +101,18 @@ def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measu
     workload = WORKLOADS[key]
     # One configuration cannot be shared among processes or trials.
     everyone = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
-    done = {key: measured(at, workload, asked.scale, everyone, asked.repeats, say)}
-    tell(asked.scale, key, document.workload(done[key], asked.repeats))
+    done = {key: _beside(at, workload, everyone, asked)}
     part = workload.with_batches_up_to(SMALL_BATCH)
     if part.key in must.FASTER:
         chosen = [c for c in everyone if c.ours or c.name == tables.best_peer(done[key])]
-        done[part.key] = measured(at, part, asked.scale, chosen, asked.repeats, say)
-        tell(asked.scale, part.key, document.workload(done[part.key], asked.repeats))
+        done[part.key] = _beside(at, part, chosen, asked)
+    return done
+
+
+def _beside(at: Place, workload: Workload, contenders: Sequence[Contender], asked: argparse.Namespace) -> Measured:
+    """A workload with these contenders."""
+    done = measured(at, workload, asked.scale, contenders, asked.repeats, say)
+    tell(asked.scale, workload.key, document.workload(done, asked.repeats))
     return done
 
 

@@ -34,17 +34,23 @@ class Contender:
         return self.module == "bench.ours"
 
 
-OURS = tuple(Contender(name=f"cerebro_db, {f}", module="bench.ours", framework=f) for f in FRAMEWORKS)
-KERAS = tuple(
-    Contender(
-        name=f"Keras fit, {framework}, {'one process' if processes == 1 else 'two processes'}",
-        module="bench.keras_fit",
-        framework=framework,
-        processes=processes,
+def ours_with(framework: str) -> Contender:
+    """cerebro_db with a framework."""
+    return Contender(name=f"cerebro_db, {framework}", module="bench.ours", framework=framework)
+
+
+def keras_with(framework: str) -> tuple[Contender, ...]:
+    """Plain Keras with a framework, in one process and in two."""
+    processes = {"one process": 1, "two processes": 2}
+    return tuple(
+        Contender(name=f"Keras fit, {framework}, {text}", module="bench.keras_fit", framework=framework, processes=n)
+        for text, n in processes.items()
     )
-    for framework in FRAMEWORKS
-    for processes in (1, 2)
-)
+
+
+OURS = tuple(ours_with(framework) for framework in FRAMEWORKS)
+KERAS = tuple(contender for framework in FRAMEWORKS for contender in keras_with(framework))
+TORCH = (ours_with("torch"), *keras_with("torch"))
 RAY = tuple(Contender(name=f"Ray Tune, {f}", module="bench.ray_tune", framework=f, processes=2) for f in FRAMEWORKS)
 MADLIB = Contender(name="MADlib's hop, made again", module="bench.madlib_hop", framework="tensorflow", processes=2)
 PEERS = (*KERAS, *RAY, MADLIB)

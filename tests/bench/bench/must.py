@@ -51,6 +51,7 @@ FASTER = {
 }
 KERAS = {"E": most("E (state of 200 MB), whole job, against Keras fit", 1.5, "x")}
 """Our time against that of the best of plain Keras."""
+TORCH = {"PyTorch": Target(what="B, batches of at most 32, PyTorch: whole job, against Keras fit", bound=3, unit="x")}
 FAILURES = (RuntimeError, OSError, psycopg2.Error)
 PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] = (
     ((most("A, whole job against the bare loops", 1.5, "x"),), limits.whole_job("A", 1, by_forks)),
@@ -107,13 +108,15 @@ SEEDS = (
     most(report.NOISE, 2, ""),
 )
 TARGETS = {
-    t.what: t for t in (*FASTER.values(), *KERAS.values(), *(t for targets, _ in PARTS for t in targets), *SEEDS)
+    t.what: t
+    for t in (*FASTER.values(), *KERAS.values(), *TORCH.values(), *(t for targets, _ in PARTS for t in targets), *SEEDS)
 }
 
 
 def workload_rows(done: Mapping[str, Measured]) -> list[list[str]]:
     """The rows that follow from the workloads: those that were measured."""
-    found = [FASTER[key].row(against_best_peer(done[key]), NO_PEER) for key in FASTER if key in done]
+    faster = {**FASTER, **TORCH}
+    found = [faster[key].row(against_best_peer(done[key]), NO_PEER) for key in faster if key in done]
     return found + [KERAS[key].row(against_keras(done[key]), NO_PEER) for key in KERAS if key in done]
 
 

@@ -17,8 +17,9 @@ from bench.keras_config import Architectures, build, one_hot, prepare, read
 
 STEPS = 48
 EXECUTIONS = (1, 24)
-# Keras compiles on JAX always; its setting for "not" runs without compiling anything.
-COMPILED = {"tensorflow": (False, True), "jax": (True,)}
+# Keras compiles on JAX always; its setting for "not" runs without compiling anything. With PyTorch it would need
+# a compiler of C++, which a server rarely has.
+COMPILED = {"tensorflow": (False, True), "jax": (True,), "torch": (False,)}
 ENOUGH_SECONDS = 10.0
 """A candidate whose first steps take longer is not run again."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import place, trainers
-from bench.contenders import FRAMEWORKS, Attempt, Contender, attempt, bare_loops, process
+from bench.contenders import Attempt, Contender, attempt, bare_loops, process
 from bench.job import Job
 from bench.measure import Usage, Watch
 from bench.place import Place
@@ -91,7 +91,7 @@ def _measured(
         say(f"  packing: {done.packing[number].wall:.2f} s")
         for contender in contenders:
             _take_turn(at, done, contender, number, say)
-        _bare(at, job, done, number, say)
+        _bare(at, job, done, number, [c.framework for c in contenders if c.ours], say)
     return done
 
 
@@ -120,9 +120,9 @@ def _packing(at: Place, job: Job) -> Usage:
     return watch.usage()
 
 
-def _bare(at: Place, job: Job, done: Measured, number: int, say: Say) -> None:
-    """The bare loops of the faster framework."""
-    for framework in FRAMEWORKS:
+def _bare(at: Place, job: Job, done: Measured, number: int, frameworks: Sequence[str], say: Say) -> None:
+    """The bare loops of the fastest framework of ours."""
+    for framework in frameworks:
         loops, reason = bare_loops(at, job, framework)
         if loops is not None:
             done.bare[number] = min(loops.seconds, done.bare.get(number, math.inf))

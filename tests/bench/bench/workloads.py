@@ -210,3 +210,5 @@ WORKLOADS = {
         ),
     )
 }
+WITH_TORCH = replace(WORKLOADS["B"].with_batches_up_to(32), key="PyTorch")
+"""Small batches, where what is around the arithmetic counts."""
