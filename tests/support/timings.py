@@ -14,10 +14,17 @@ from cerebro_plpy.run.timings import digest
 FORMS = ("graph_loop", "xla_step", "xla_loop")
 
 
-def remember(bench: Workbench, compiled: str, size: int, threads: int, seconds: Mapping[str, float]) -> None:
+def remember(
+    bench: Workbench,
+    compiled: str,
+    size: int,
+    threads: int,
+    seconds: Mapping[str, float],
+    framework: str = "tensorflow",
+) -> None:
     """Make believe that an earlier run measured these seconds a row of forms of the noisy network, by batches of that
     size and so many threads; learning rates make no difference."""
-    machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report() r")
+    machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report(%s) r", framework)
     program = {
         "architecture": json.loads(NOISY),
         "compile": parse_compile_params(compiled).to_json(),

@@ -62,7 +62,7 @@ class Residence:
                 continue
             segment = pick(nearest, [segment for segment in plan.segments if segment in nearest.startable])
             free.remove(nearest)
-            self._settle(nearest.mst_key, worker)
+            self.settle(nearest.mst_key, worker)
             chosen.append((worker, tour_from(plan, nearest, segment, plan.segments, pick, reaches(nearest))))
         return tuple(chosen)
 
@@ -81,7 +81,12 @@ class Residence:
         for workers in self._compiled.values():
             workers.discard(worker)
 
-    def _settle(self, mst_key: int, worker: int) -> None:
+    def home(self, mst_key: int) -> int | None:
+        """The worker that a config is at home with, if there is one."""
+        return self._homes.get(mst_key)
+
+    def settle(self, mst_key: int, worker: int) -> None:
+        """A config is given to a worker."""
         self._homes[mst_key] = worker
         if self._programs:
             self._compiled.setdefault(self._programs[mst_key], set()).add(worker)

@@ -13,15 +13,16 @@ from cerebro_plpy.records import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """One job: `train`, `average`, `restore`, `cuts`, `fronts` of some `layers`, `evaluate`, `predict`, or `time` the
-    forms of a program.
+    """One job: `train`, `fusion`, `average`, `restore`, `cuts`, `fronts` of some `layers`, `evaluate`, `predict`, or
+    `time` the forms of a program.
 
     `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
     `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
     through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard;
     `compilation` names what is compiled for it, for whoever has the trainer later. A visit that trains takes so many
     `block_rows` of neighbouring buffers as one. An evaluation that is all there is of an epoch says what is added up to
-    a `total`: the names of datasets, by data set.
+    a `total`: the names of datasets, by data set. A fusion trains several states, each of which makes `visits`: the
+    first one begins it, and the others join `beside` it.
     """
 
     kind: str
@@ -36,6 +37,8 @@ class Job:
     block_rows: int | None = None
     total: Mapping[str, Sequence[str]] | None = None
     layers: Sequence[str] | None = None
+    visits: Sequence[Mapping[str, Any]] | None = None
+    beside: bool | None = None
 
     @property
     def passes(self) -> int:
@@ -62,6 +65,8 @@ class Job:
             "block_rows": self.block_rows,
             "total": self.total,
             "layers": self.layers,
+            "visits": self.visits,
+            "beside": self.beside,
         }
         return {name: value for name, value in told.items() if value is not None}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from cerebro_plpy.database.platform import Platform, Reader
-from cerebro_plpy.platform.cost import Account
+from cerebro_plpy.platform.cost import Account, Cost
 from cerebro_plpy.platform.memory import TrainerMemory
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, field, replace
@@ -195,6 +195,16 @@ class VisitResult:
     base_table: str | None = None
 
 
+class Fused(NamedTuple):
+    """What became of a configuration that was trained with others: its visits, what they came to, and what its share of
+    the job has cost; or why it cannot be trained."""
+
+    trained: Trained
+    results: Sequence[VisitResult]
+    error: str | None
+    cost: Cost
+
+
 class Visits(Protocol):
     """What the workers of a call do. Steps are generators of statements for one worker's session.
 
@@ -232,6 +242,12 @@ class Visits(Protocol):
         Of several the first ones alone, where not all segments are kept in the trainer's memory, or where the loss that
         an evaluation finds is no number.
         """
+        ...
+
+    def train_fused(self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]) -> Steps[list[Fused]]:
+        """Train visits of several configurations of one program to the same segments in one job, and store all that
+        they leave; none of them where not all segments are kept in the trainer's memory, or their states are too large
+        for it."""
         ...
 
     def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import strict_json
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
-from cerebro_plpy.platform import log_rows, state_tables
+from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.cost import Cost, total
+from cerebro_plpy.platform.fused_visits import FusedVisits
 from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.protocol import (
     BestState,
@@ -29,30 +30,18 @@ from cerebro_plpy.platform.protocol import (
     VisitResult,
     Worker,
 )
-from cerebro_plpy.platform.state_tables import StoredState, dropped
-from cerebro_plpy.platform.statements import call, fill, job_result, join, metrics
-from cerebro_plpy.platform.trainer_jobs import TrainerJobs, passes
+from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.statements import call, fill, job_result, join
+from cerebro_plpy.platform.storing import completed, evaluations_following, place
+from cerebro_plpy.platform.trainer_jobs import passes
 
 T = TypeVar("T")
 STATES_BESIDE = 2
 """States that must fit into a trainer's memory for it to hold one more: what it copies of it is freed late."""
 
 
-class SharedVisits(TrainerJobs):
+class SharedVisits(FusedVisits):
     """See `protocol.Visits` for the laws."""
-
-    @abstractmethod
-    def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
-        """What stores the new state in its table, and says so in the log."""
-
-    @abstractmethod
-    def _stored(self, stored: StoredState, key: str) -> Statement:
-        """What stores the state of that name, which the trainer holds, in an empty table; without its base, if any."""
-
-    @abstractmethod
-    def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
-        """The table with the frozen weights of a state, of that digest, for all that share them; None where the state
-        is to have them itself."""
 
     @abstractmethod
     def predict(
@@ -86,19 +75,10 @@ class SharedVisits(TrainerJobs):
 
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
         """See `Visits.store`."""
-        made = trained.trained
-        stored = yield from self._or_failed(worker, made[0][0], self._store(worker, trained), trained.results)
+        steps = self._store(worker, [trained])
+        (stored,) = yield from self._or_failed(worker, trained.trained[0][0], steps, trained.results)
         worker.account.charge(total(map(Cost.of, trained.results)))
-        places = stored.table, stored.base
-        return [
-            VisitResult(found["rows"], found["loss"], found["seconds"], *(places if visit is made[-1][0] else (None,)))
-            for visit, found in made
-        ]
-
-    def _running(self, worker: Worker, visit: TrainVisit) -> Statement:
-        """What logs a visit as begun."""
-        row = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
-        return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
+        return completed(trained, stored)
 
     def _or_failed(
         self, worker: Worker, first: TrainVisit, steps: Steps[T], results: Sequence[Mapping[str, Any]] = ()
@@ -110,7 +90,7 @@ class SharedVisits(TrainerJobs):
         except CerebroError as error:
             worker.memory.lost_state()
             cost = total([*map(Cost.of, results), (yield from self._spent(worker))])
-            yield Statement(sql("visit.visit_failed"), (error.message, *worker.account.charge(cost), *_place(first)))
+            yield Statement(sql("visit.visit_failed"), (error.message, *worker.account.charge(cost), *place(first)))
             raise
 
     def _done(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
@@ -143,80 +123,6 @@ class SharedVisits(TrainerJobs):
         memory.unstored = tuple(dict.fromkeys([*candidates, made[-1].job.result_key]))
         return Trained(made, results)
 
-    def _store(self, worker: Worker, trained: Trained) -> Steps[StoredState]:
-        """Write the new state and the log rows, and the best state if there is one; where the new one lies."""
-        (visit, result), best = trained.trained[-1], trained.best
-        before, after = self._visits_before(worker, trained), [*self._evaluations_of(trained)]
-        base = yield from self._base(worker, visit, result.get("base"))
-        if best:
-            after += [*self._best(worker, best), self._stored(best.kept._replace(base=base), best.state.key)]
-        if base:
-            visits = trained.trained[0][0].visit_no, visit.visit_no
-            after.append(Statement(sql("visit.visits_with_base"), (base, visit.run_id, visit.mst_key, *visits)))
-
-        def store(table: str) -> Statement:
-            logged = (visit.job.result_key, *log_rows.logged(result), table, *_place(visit))
-            stored = StoredState(table, visit.dataset.segment_id, base)
-            return join([*before, Statement(self._visit_end(visit, stored), logged), *after])
-
-        taken = yield from self._taken(worker, visit, store)
-        worker.memory.unstored = ()
-        if visit.replaced_table and taken == visit.state_table:
-            yield from self._drop_table(visit.run_id, visit.replaced_table)
-        if best and best.replaced_table:
-            yield from self._drop_table(best.run_id, best.replaced_table)
-        return StoredState(taken, visit.dataset.segment_id, base)
-
-    def _taken(self, worker: Worker, visit: TrainVisit, store: Callable[[str], Statement]) -> Steps[str]:
-        """Have a state stored in the table whose turn it is; the one that took it.
-
-        Someone who reads a state table for long, such as a backup, must not stop the run: after a short
-        wait the state goes to a fresh table.
-        """
-        try:
-            if visit.replaced_table:
-                yield from self._make_table(worker, visit, visit.state_table)
-            yield store(visit.state_table)
-            return visit.state_table
-        except CerebroError as error:
-            if error.sqlstate != LOCK_NOT_AVAILABLE:
-                raise
-            taken = state_tables.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-            yield from self._make_table(worker, visit, taken)
-            yield store(taken)
-            return taken
-
-    def _visits_before(self, worker: Worker, trained: Trained) -> list[Statement]:
-        """What logs the visits of a tour up to the last one that trains, and that as begun."""
-        first, result = trained.trained[0]
-        if len(trained.trained) == 1:
-            return []
-        passed = Statement(sql("visit.visit_passed"), (*log_rows.logged(result), *_place(first)))
-        rows = strict_json.dumps(log_rows.following(trained))
-        following = (first.run_id, first.mst_key, worker.session.pid, rows)
-        return [passed, Statement(sql("visit.visits_following"), following)]
-
-    def _evaluations_of(self, trained: Trained) -> Iterator[Statement]:
-        """What logs the evaluations of a tour, each from the end of what was done before it, with their metrics."""
-        for visit, before, result in zip(trained.visits[1:], trained.results, trained.results[1:]):
-            if isinstance(visit, EvaluateVisit):
-                rows = log_rows.evaluations(visit, result, log_rows.end(before))
-                yield _evaluations(visit, rows)
-                yield metrics((visit.run_id, visit.mst_key, visit.epoch), result["metrics"], visit.metrics)
-
-    def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
-        # An earlier attempt may have made it.
-        create = f"{worker.session.platform.state_table(name)}; {sql('run.add_state_table')}"
-        yield Statement(create, (name, visit.run_id, visit.mst_key, name))
-
-    def _drop_table(self, run_id: int, name: str) -> Steps[None]:
-        try:
-            yield Statement(sql("run.drop_state_tables", states=name), dropped(run_id, [name]))
-        except CerebroError as error:
-            # It goes at the end of the run; who lost the session hears of that when it is used next.
-            if error.sqlstate != LOCK_NOT_AVAILABLE and not isinstance(error, ConnectionFailure):
-                raise
-
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
         """Evaluate one visit; by segment, per data set (training, validation) its rows and sums."""
         yield from self._prepare(worker, visit.datasets)
@@ -240,7 +146,7 @@ class SharedVisits(TrainerJobs):
         result = ("completed", None, first["rows"], first["ended_at"] if others else None, *Cost.of(done))
         place = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
         ended = Statement(sql("visit.evaluation_end"), (*result, *place))
-        return [ended, _evaluations(visit, others)] if others else [ended]
+        return [ended, evaluations_following(visit, others)] if others else [ended]
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
@@ -313,28 +219,9 @@ class SharedVisits(TrainerJobs):
             yield from self._drop_table(best.run_id, best.replaced_table)
         return best.kept
 
-    def _best(self, worker: Worker, best: BestState) -> list[Statement]:
-        """What makes the table of a best state, and logs it as that."""
-        return [
-            Statement(worker.session.platform.state_table(best.table)),
-            Statement(sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)),
-            Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
-        ]
-
-
-def _place(visit: TrainVisit) -> tuple[int, ...]:
-    """Which row of the log is a visit's."""
-    return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-
 
 def _statement(statement: Statement) -> Steps[None]:
     yield statement
-
-
-def _evaluations(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]]) -> Statement:
-    """What logs segments of an evaluation that is done."""
-    place = (visit.run_id, visit.epoch, visit.mst_key, visit.attempt)
-    return Statement(sql("visit.evaluations_following"), (*place, json.dumps(rows)))
 
 
 def _first(tour: Sequence[TourVisit]) -> TrainVisit:

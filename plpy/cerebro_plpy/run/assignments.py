@@ -12,7 +12,7 @@ from cerebro_plpy.hopping.schedule import Tour
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import EvaluateVisit, TourVisit, Trained, Visits, Worker
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.tasks import Further, Keeping, Storing, Surroundings, Task, Visiting
+from cerebro_plpy.run.tasks import Further, Fusing, Keeping, Storing, Surroundings, Task, Visiting
 
 PAUSE_SECONDS = 0.1
 
@@ -37,7 +37,7 @@ class Assignments:
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self.numbers = {worker.number for worker in workers}
         self._dispatcher: Dispatcher[Any] = Dispatcher(around.check, around.beside.piece)
-        self._tasks: dict[int, tuple[Worker, Task]] = {}
+        self._tasks: dict[int, tuple[Worker, Task | Fusing]] = {}
         self._unstored: dict[int, Storing] = {}
         self._homeless: list[Further] = []  # they have no worker yet, or none any more
 
@@ -72,7 +72,7 @@ class Assignments:
         """The workers without a task."""
         return self.numbers - self._tasks.keys()
 
-    def ended(self, until: float) -> Iterator[tuple[Worker, Task, Outcome[Any]]]:
+    def ended(self, until: float) -> Iterator[tuple[Worker, Task | Fusing, Outcome[Any]]]:
         """Tasks that have ended, at least one where any is under way and it is not `until` before."""
         for outcome in self._dispatcher.wait(until):
             yield *self._tasks.pop(outcome.worker), outcome
@@ -122,6 +122,11 @@ class Assignments:
         begin: Callable[..., Any] = self._visits.begin if worker.number in self._unstored else self._visits.train
         self._give(worker, task, begin(worker, visits))
 
+    def fuse(self, worker: Worker, task: Fusing) -> None:
+        """Give a worker tours that it makes in one job."""
+        tours: Any = [each.visits for each in task.tasks]
+        self._give(worker, task, self._visits.train_fused(worker, tours))
+
     def trained(self, worker: Worker, task: Visiting, done: Trained, *, evaluated: bool) -> None:
         """A worker has trained a tour, which is still to be stored; whether it is to be `evaluated` then."""
         seconds = time.monotonic() - task.since
@@ -159,6 +164,6 @@ class Assignments:
         task = replace(self._unstored.pop(number), since=time.monotonic(), beside=beside)
         self._give(task.worker, task, self._visits.store(task.worker, task.trained))
 
-    def _give(self, worker: Worker, task: Task, steps: Any) -> None:
+    def _give(self, worker: Worker, task: Task | Fusing, steps: Any) -> None:
         self._tasks[worker.number] = (worker, task)
         self._dispatcher.begin(worker.number, worker.session, steps)

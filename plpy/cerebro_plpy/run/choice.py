@@ -56,7 +56,7 @@ class Choice:
             eligible = {key: each for key, each in eligible.items() if key in first}
         choose = positions.residence.choose if positions.residence else tours.choose
         policy = Prioritised(self._policy(plan), urgent) if urgent else self._policy(plan)
-        return choose(plan, eligible, idle, policy, self._reach, held)
+        return choose(plan, eligible, idle, policy, self.reach, held)
 
     def vacant(self, positions: Positions, idle: set[int], busy: int) -> int:
         """How many idle workers could have work; so many others are busy."""
@@ -70,15 +70,16 @@ class Choice:
         rows = sum(each.rows_ahead(positions.plan, progress) for each, progress in alike)
         return rows // (positions.residence.sharing(workers) if positions.residence else workers)
 
-    def _reach(self, progress: ConfigProgress) -> Reach:
-        """How many of a configuration's next visits a worker may make together: all that change no state."""
+    def reach(self, progress: ConfigProgress, states: int = 1) -> Reach:
+        """How many of a configuration's next visits a worker may make together: all that change no state. It may make
+        them of so many states in turn."""
         training = self._training[progress.mst_key]
         if training.alone(progress):
             return Reach(1)
         if progress.kind == "evaluate":
             return Reach(len(progress.waiting))
         left = self._budget.visits_left(training), self._until_copied(training), training.before_tried()
-        visits, evaluations = self._measurements.together(training)
+        visits, evaluations = self._measurements.together(training, states)
         return Reach(min(visits, *left), min(evaluations, self._evaluations(training)))
 
     def _evaluations(self, training: ConfigTraining) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from cerebro_plpy.database.dispatch import Outcome
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.placement import share_segments
@@ -21,6 +22,7 @@ from cerebro_plpy.run.assignments import Assignments
 from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.endings import Endings
+from cerebro_plpy.run.fusion import Fusion
 from cerebro_plpy.run.introspection import Introspection
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.losses import Losses
@@ -32,7 +34,7 @@ from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.rota import Rota
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
-from cerebro_plpy.run.tasks import PASSING, Keeping, Results, Storing, Surroundings, Task, Visiting
+from cerebro_plpy.run.tasks import PASSING, Fusing, Keeping, Results, Storing, Surroundings, Task, Visiting
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past, evaluations
 from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.workers import residence
@@ -73,6 +75,8 @@ class Orchestrator:
         self._choice = Choice(request, self._training, self._measurements, self._budget)
         roster = Roster(request, log, self._positions, self._training, self._keeping)
         self._losses = Losses(roster, self._assignments)
+        wanted = not (at_once or request.search)
+        self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=wanted)
         self._rota = Rota(roster, self._assignments, around, workers)
         self._recruits = Recruits(roster, around)
         self._search = Search(roster, self._recruits, around.decided)
@@ -114,7 +118,9 @@ class Orchestrator:
             self._start_visits()
             until = min(self._budget.next_moment, self._rota.next_look)
             for worker, task, outcome in self._assignments.ended(until):
-                if outcome.error is None:
+                if isinstance(task, Fusing):
+                    self._fused(worker, task, outcome)
+                elif outcome.error is None:
                     self._succeed(worker, task, outcome.value)
                 else:
                     self._fail(worker, task, outcome.error)
@@ -188,6 +194,9 @@ class Orchestrator:
         for number, tour in found:
             worker = give.worker(number, self._training[tour[0].mst_key].framework)
             datasets = [*self._training[tour[0].mst_key].partitions(tour)]
+            if fused := self._fusion.of(worker, tour, {each[0].mst_key for _, each in found}, len(give.numbers)):
+                room -= self._fusion.start(worker, fused, room)
+                continue
             if (room > 0 or give.counted(number)) and give.may_begin(worker, tour, datasets):
                 room -= not give.counted(number)
                 self._start(worker, tour)
@@ -207,6 +216,22 @@ class Orchestrator:
         known = self._measurements.forms(training, worker)
         rows = self._choice.rows_ahead(self._positions, training, len(self._assignments.numbers))
         self._assignments.train(worker, tour, [*training.tour_visits(tour, attempt, rows, known)])
+
+    def _fused(self, worker: Worker, task: Fusing, outcome: Outcome[Any]) -> None:
+        """What became of configurations that were trained together; where they were not, each goes on alone."""
+        if outcome.error is None:
+            for key, reason in self._fusion.made(worker, task, outcome.value or ()):
+                self._give_up(key, reason)
+            for each in task.tasks:
+                self._recruits.begin_clones(self._training[each.mst_key])
+            return
+        if not isinstance(outcome.error, (*PASSING, ConfigFailure)):
+            raise outcome.error
+        if isinstance(outcome.error, PASSING):
+            worker.memory.forget()
+        self._fusion.abandon(worker, task, outcome.error)
+        if isinstance(outcome.error, ConnectionFailure) and not self._around.reopen(worker):
+            self._rota.lose(worker, outcome.error)
 
     def _succeed(self, worker: Worker, task: Task, value: Any) -> None:
         if isinstance(task, Storing):

@@ -57,13 +57,15 @@ class Measurements:
         """What is known of the forms of a configuration's program on a worker."""
         return self._timings.of(training.situation(worker))
 
-    def together(self, training: ConfigTraining) -> Reach:
-        """How many visits of a configuration are to be made in one job, as far as they can be; those of others for
-        which the same is compiled take as long. An evaluation belongs to them where they are several."""
+    def together(self, training: ConfigTraining, states: int) -> Reach:
+        """How many visits of a configuration are to be made in one job, as far as they can be, where it makes them of
+        so many states; those of others for which the same is compiled take as long. An evaluation belongs to them where
+        they are several."""
         if training.compilation not in self._visits or self._hop == math.inf:
             return Reach(1)
-        known = self._visits[training.compilation], self._evaluations.get(training.compilation)
-        return together(*known, self._hop, self._commit_seconds)
+        evaluation = self._evaluations.get(training.compilation)
+        visits = self._visits[training.compilation] * states, evaluation and evaluation * states
+        return together(*visits, self._hop * states, self._commit_seconds)
 
     def held(self, training: ConfigTraining) -> int:
         """How many states of a configuration its trainer may hold beside the newest."""
@@ -90,6 +92,15 @@ class Measurements:
                 self._note_once((training.program, len(shards)), f"mst_key={key} and its like {in_shards(shards)}")
             for text in result["warnings"]:
                 self._note_once(text, f"mst_key={key}: {text}")
+
+    @property
+    def hop(self) -> float:
+        """What is around a tour beside training, in seconds; infinite where nobody knows."""
+        return self._hop
+
+    def take_hops(self, seconds: float) -> None:
+        """States that were trained together were stored, each of which took its worker so long beside training."""
+        self._hop = min(self._hop, max(0.0, seconds))
 
     def take_hop(self, task: Storing) -> None:
         """Visits were stored: what their worker has done for them beside training."""

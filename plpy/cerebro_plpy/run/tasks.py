@@ -161,4 +161,11 @@ class Storing(OfTour):
         return self.seconds if self.beside else self.seconds + now - self.since
 
 
+@dataclass(frozen=True)
+class Fusing:
+    """The task of making visits of several configurations in one job, and storing what they leave."""
+
+    tasks: Sequence[Visiting]
+
+
 Task = Union[Visiting, Storing, Further]

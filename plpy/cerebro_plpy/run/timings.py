@@ -15,6 +15,8 @@ from cerebro_plpy.trainer.machine import described
 
 SHARDED = "sharded"
 """The form of programs that do not fit into the memory of their trainer."""
+LANES = {"fused_4": 4, "fused_8": 8}
+"""Forms that train several states at once, and how many, in order; they tell nothing of how fast one trains."""
 REGULARIZERS = ("L1", "L2", "L1L2")
 
 
@@ -54,7 +56,7 @@ class Timings:
         found: dict[int, dict[str, float]] = {}
         for situation, forms in self._known.items():
             if situation.machine.startswith(machine) and situation[1:3] == (program, batch_size):
-                seconds = {form: timing["seconds_per_row"] for form, timing in forms.items()}
+                seconds = {f: timing["seconds_per_row"] for f, timing in forms.items() if f not in LANES}
                 found.setdefault(situation.threads, {}).update({f: s for f, s in seconds.items() if s is not None})
         return found
 

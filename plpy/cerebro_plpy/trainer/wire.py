@@ -21,7 +21,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
         "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
-        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "layers", "total",
+        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "layers", "total", "visits", "beside",
     ),
     "state": ("sealed",),
     "finish": (),

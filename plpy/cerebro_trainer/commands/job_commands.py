@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
+from cerebro_trainer.commands.fusion_jobs import FusionJob
 from cerebro_trainer.commands.held_bases import HeldBase
 from cerebro_trainer.commands.held_states import Held, Snapshot, not_held
-from cerebro_trainer.commands.jobs import AverageJob, Fit, Job, RestoreJob, TimeJob, TrainJob
-from cerebro_trainer.commands.network_jobs import OTHERS
-from cerebro_trainer.commands.predictions import Want, tabulate
+from cerebro_trainer.commands.job_making import JobMaker
+from cerebro_trainer.commands.jobs import AverageJob, Job, RestoreJob, TrainJob
+from cerebro_trainer.commands.predictions import Want, as_columns, tabulate
 from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import literal
 from cerebro_trainer.data.buffers import Buffer, Dataset, from_frame
 from cerebro_trainer.data.recipe_values import RecipeValues
-from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.errors import RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.protocol import Array, Program
-from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, joining, serialization
 from cerebro_trainer.state.serialization import Origin, bytes_of
 from cerebro_trainer.wire import streams
@@ -30,7 +30,6 @@ from cerebro_trainer.wire.frames import Bytes, Message, Messages
 from cerebro_trainer.wire.streams import Reading
 
 Header: TypeAlias = Mapping[str, Any]
-KINDS = ("train", "time", "average", *OTHERS)
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
 
 
@@ -56,6 +55,7 @@ class Work:
         self._held: Held | None = None
         self._base = HeldBase()
         self._unstored: Mapping[str, Snapshot] = {}
+        self._maker = JobMaker(workshop, datasets)
         self._job: Job | None = None
         self._loading: Loading | None = None
         self._result_key = ""
@@ -65,6 +65,8 @@ class Work:
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
+        if header.get("beside") is True:
+            return self._begin_beside(header)
         self.abandon()
         self._retain(texts(header, "unstored") if "unstored" in header else ())
         source = text(record(header, "state"), "source", choices=SOURCES)
@@ -77,14 +79,32 @@ class Work:
         with self._boundary():
             program = self._workshop.program(spec, record(header, "forms").get("use") if "forms" in header else None)
             reading = self._load(program, source, header)
-            self._job = self._make_job(program, header)
+            self._job = self._maker.made(program, header, sealed=self._sealed)
+            if isinstance(self._job, FusionJob):
+                self._job.admit(self._maker.trainee(program, spec, header))
             if header.get("compilation") is not None:
                 self._workshop.name(program, text(header, "compilation"))
-            if reading is None:
-                self._loaded(self._job, spec)
-            else:
-                self._loading = Loading(streams.begin(reading), spec)
-        return (Message({"ok": {"kept": source == "kept"}}),)
+            self._await(self._job, reading, spec)
+        return (Message({"ok": {"kept": source == "kept", "state_bytes": program.layout.nbytes}}),)
+
+    def _begin_beside(self, header: Header) -> Messages:
+        """Have the open job train another state, too."""
+        text(header, "job", choices=("fusion",))
+        job, spec = self._open_job(), self._spec(header)
+        source = text(record(header, "state"), "source", choices=SOURCES)
+        if not isinstance(job, FusionJob) or source == "kept":
+            raise RequestError("the open job takes no other state than that which it was begun with", sqlstate="55000")
+        with self._boundary():
+            job.check(self._workshop.program(spec, job.form_asked))
+            job.admit(self._maker.trainee(job.program, spec, header))
+            self._await(job, self._load(job.program, source, header), spec)
+        return (Message({"ok": {"kept": False, "state_bytes": job.program.layout.nbytes}}),)
+
+    def _await(self, job: Job, reading: Reading | None, spec: ProgramSpec) -> None:
+        """The state is there, or will be read."""
+        self._loading = None if reading is None else Loading(streams.begin(reading), spec)
+        if reading is None:
+            self._loaded(job, spec)
 
     def state(self, header: Header, payload: Bytes) -> Messages:
         """Take a chunk of the state that the open job waits for."""
@@ -110,16 +130,17 @@ class Work:
         """Do the job's work over cached datasets, and close it."""
         job = self._open_job()
         with self._boundary():
-            for pass_no in range(job.passes):
-                for key in job.datasets:
-                    for buffer in () if key in job.streamed else self._datasets[key].buffers:
-                        if job.wants(key, buffer):
-                            self._check_peer()
-                            job.take(key, buffer, pass_no)
+            for pass_no, key in job.rounds():
+                for buffer in () if key in job.streamed else self._datasets[key].buffers:
+                    if job.wants(key, buffer):
+                        self._check_peer()
+                        job.take(key, buffer, pass_no)
             if isinstance(job, TrainJob):
                 job.end()
             if job.callbacks:
                 job.show(job.callbacks)
+            if isinstance(job, FusionJob):
+                return self._finish_fusion(job)
         self._job = None
         if isinstance(job, TrainJob):
             self._origin = Origin(job.epoch, whole=True)
@@ -129,6 +150,17 @@ class Work:
         if isinstance(job, TrainJob):
             job.warnings = self._workshop.warnings.of(job.program)
         return (Message({"ok": {**job.result(), **bases}}),)
+
+    def _finish_fusion(self, job: FusionJob) -> Messages:
+        """Close a job of several states, which are held under their names until another one begins without them."""
+        kept, self._job, self._held = dict(self._unstored), None, None
+        for trainee in job.left():
+            self._base.replaced(job.program)
+            trainee.base = self._base.of(job.program)
+            kept[trainee.key] = Snapshot.of(Held(trainee.key, job.program), trainee.epoch, trainee.base)
+        self._unstored = kept
+        warnings = self._workshop.warnings.of(job.program)
+        return (Message({"ok": {**job.result(), "warnings": warnings, **self._base.told(None)}}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
         """A state that is held, in chunks."""
@@ -183,7 +215,7 @@ class Work:
         inputs = (self._recipe.inputs if self._recipe else raw_rows.inputs)(header, payload)
         with self._boundary():
             (output,) = job.program.predict(inputs)
-            return _columns(telling.columns(output))
+            return as_columns(telling.columns(output))
 
     def permute(self, header: Header, payload: Bytes) -> Messages:
         """How much worse the open job's state predicts the raw rows where a column of their table is shuffled."""
@@ -192,7 +224,7 @@ class Work:
         asked = Shuffling.from_header(header, inputs)
         with self._boundary():
             found = [literal(losses) for losses in asked.losses(self._output(job), inputs, target)]
-        return _columns(found)
+        return as_columns(found)
 
     def attribute(self, header: Header, payload: Bytes) -> Messages:
         """What each column of their table adds to what the open job's state gives for the raw rows, and each patch."""
@@ -201,7 +233,7 @@ class Work:
         columns, patches = places(header, "columns", inputs), places(header, "patches", inputs)
         with self._boundary():
             found = job.program.attribute(inputs, columns, patches)
-        return _columns(attribution_columns(found))
+        return as_columns(attribution_columns(found))
 
     def _output(self, job: Job) -> Callable[[Sequence[Array]], Array]:
         """What the one output of the job's model gives for rows, as long as anybody waits for it."""
@@ -308,43 +340,11 @@ class Work:
         job.program.set_numbers(spec)
         if isinstance(job, RestoreJob):
             job.whole = self._origin.whole
+        if isinstance(job, FusionJob):
+            job.loaded()
         # Nor has a sealed one, which nobody is to get out or to go on from.
-        unnamed = self._sealed or isinstance(job, TrainJob)
+        unnamed = self._sealed or isinstance(job, (TrainJob, FusionJob))
         self._held = None if unnamed else Held(self._result_key, job.program)
-
-    def _make_job(self, program: Program, header: Header) -> Job:
-        kind = text(header, "job", choices=("evaluate", "predict") if self._sealed else KINDS)
-        keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
-        unknown = [key for key in keys if key not in self._datasets]
-        if unknown and not self._sealed:
-            raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
-        job = self._job_of_kind(kind, program, keys, header)
-        job.callbacks = Callbacks.from_header(header)
-        chosen = record(header, "buffers") if "buffers" in header else {}
-        job.chosen = {key: frozenset(integers(chosen, key)) for key in chosen}
-        # The rows for a sealed job come when it has begun: who begins it must find none here.
-        job.streamed = {key for key in keys if self._sealed or not self._datasets[key].complete}
-        return job
-
-    def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
-        threads = self._workshop.framework.threads
-        if kind in ("train", "time"):
-            if not program.trainable:
-                raise ConfigError("the model has no trainable weights")
-            fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
-            forms = self._workshop.forms(program, fit.batch_size)
-            if kind == "time":
-                return TimeJob(program, keys, fit, forms)
-            return TrainJob(program, keys, fit, forms, threads)
-        if kind == "average":
-            return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
-        return OTHERS[kind](program, keys, header)
 
     def _boundary(self) -> AbstractContextManager[None]:
         return self._workshop.boundary(silent=self._recipe is not None)
-
-
-def _columns(texts: Iterable[str]) -> Messages:
-    """An answer of columns, which are literals of arrays."""
-    found = [memoryview(text.encode()) for text in texts]
-    return (Message({"ok": {"lengths": [len(column) for column in found]}}, *found),)

@@ -8,22 +8,23 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cerebro_trainer.commands.fit import Fit
 from cerebro_trainer.data import order, row_weights
 from cerebro_trainer.data.blocks import Blocks
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.programs.forms import Forms, Wanted
+from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.protocol import FALLBACK, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.wire.fields import integer, record, texts, typed
+from cerebro_trainer.wire.fields import record, texts
 
 
 class Job(ABC):
@@ -44,6 +45,10 @@ class Job(ABC):
         """Whether it is over a buffer of a dataset."""
         return dataset not in self.chosen or buffer.buffer_id in self.chosen[dataset]
 
+    def rounds(self) -> Iterator[tuple[int, str]]:
+        """The datasets that it goes through, in order, each with the number of the pass."""
+        return product(range(self.passes), self.datasets)
+
     @abstractmethod
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         """Work on one buffer."""
@@ -57,48 +62,15 @@ class Job(ABC):
         raise RequestError("callbacks belong to jobs that train or evaluate")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """How to go through a partition."""
-
-    batch_size: int
-    epochs: int
-    shuffle: bool
-    class_weight: row_weights.ClassWeight | None
-    steps: order.Steps | None
-    place: order.Place
-    wanted: Wanted
-    block_rows: int | None
-
-    @classmethod
-    def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> Fit:
-        """Read the objects `fit`, `order` and `forms` of a request; `sizes` are the rows of each buffer."""
-        fit, place = record(header, "fit"), record(header, "order")
-        batch_size, passes = integer(fit, "batch_size", minimum=1), integer(fit, "epochs", minimum=1)
-        total = sum(math.ceil(rows / batch_size) for rows in sizes)
-        steps = None if fit.get("steps_per_epoch") is None else integer(fit, "steps_per_epoch", minimum=1)
-        block_rows = integer(header, "block_rows", minimum=1) if "block_rows" in header else None
-        if steps is not None and (block_rows or "buffers" in header):
-            raise RequestError('"steps_per_epoch" counts the batches of whole buffers, and of all of them')
-        return cls(
-            batch_size=batch_size,
-            epochs=passes,
-            shuffle=typed(fit, "shuffle", bool),
-            class_weight=row_weights.from_fit(fit),
-            steps=None if steps is None else order.Steps(steps=steps, total=total, passes=passes),
-            place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
-            wanted=Wanted.from_header(header),
-            block_rows=block_rows,
-        )
-
-
 class TrainJob(Job):
     """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers.
 
-    `warnings` are what the framework has warned of while it worked on the program.
+    `warnings` are what the framework has warned of while it worked on the program. It ended when its result is asked
+    for, unless it says otherwise.
     """
 
     warnings: Sequence[str] = ()
+    ended_at: float | None = None
 
     def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int) -> None:
         super().__init__(program, datasets)
@@ -130,17 +102,47 @@ class TrainJob(Job):
             self._train(block, of_pass)
 
     def _train(self, buffer: Buffer, pass_no: int) -> None:
-        fit, rows = self._fit, self._order(buffer, pass_no)
+        rows = self.order(buffer, pass_no)
         if not len(rows):
             return
-        buffer = row_weights.weighted(buffer, fit.class_weight)
-        if self._form is None:
-            self._form = self._forms.choose(self.program, fit.wanted, buffer, rows, fit.batch_size)
+        weighted = self.weighted(buffer)
+        form = self.form_for(self._forms, weighted, rows, 1)
         began = time.perf_counter()
-        self._loss += self.program.train(buffer, rows, fit.batch_size, self._form)
-        self._seconds += time.perf_counter() - began
-        self._rows += len(rows)
-        self._batches += math.ceil(len(rows) / fit.batch_size)
+        loss = self.program.train(weighted, rows, self.batch_size, form)
+        self.passed(buffer, len(rows), loss, time.perf_counter() - began, form)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a step."""
+        return self._fit.batch_size
+
+    @property
+    def form_asked(self) -> str | None:
+        """The form that was named."""
+        return self._fit.wanted.use
+
+    def goes_as(self, other: TrainJob) -> bool:
+        """Whether another visit goes through its partition in the same way, but for the order of rows."""
+        return self._fit.way == other._fit.way
+
+    def weighted(self, buffer: Buffer) -> Buffer:
+        """The buffer with the weights that its rows have in the loss."""
+        return row_weights.weighted(buffer, self._fit.class_weight)
+
+    def form_for(self, forms: Forms, weighted: Buffer, rows: npt.NDArray[np.int32], states: int) -> str:
+        """The form of the visit, chosen on its first rows for so many states together."""
+        if self._form is None:
+            fit = self._fit
+            self._form = forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size, states)
+        return self._form
+
+    def passed(self, buffer: Buffer, rows: int, loss: float, seconds: float, form: str) -> None:
+        """So many rows of a buffer were trained on, with that sum of losses; ConfigError where it is no number."""
+        self._form = form
+        self._loss += loss
+        self._seconds += seconds
+        self._rows += rows
+        self._batches += math.ceil(rows / self.batch_size)
         if not math.isfinite(self._loss):
             raise ConfigError(
                 f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
@@ -148,7 +150,7 @@ class TrainJob(Job):
                 hint="A smaller learning rate, gradient clipping or normalised inputs usually help.",
             )
 
-    def _order(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
+    def order(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
         """Positions of the rows that this pass trains on, in order."""
         place, steps = self._fit.place, self._fit.steps
         rows = (
@@ -182,7 +184,7 @@ class TrainJob(Job):
             "warnings": self.warnings,
             "threads": self._threads,
             "seconds": self._seconds,
-            "ended_at": time.time(),
+            "ended_at": self.ended_at or time.time(),
             "state_bytes": self.program.layout.nbytes,
             "shards": self.program.parts(),
         }

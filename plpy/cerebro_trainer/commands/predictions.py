@@ -5,7 +5,7 @@ Numbers are float64 from here on: a probability is shown with all the digits tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cerebro_trainer.data import arrays
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.wire.fields import integer, number, record, text
+from cerebro_trainer.wire.frames import Message, Messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,3 +116,9 @@ def _wanted(values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: 
     if want.kind == "prob":
         return np.ones(values.shape, dtype=np.bool_)
     return np.asarray(rank <= (want.n if want.kind == "top" else 1))
+
+
+def as_columns(texts: Iterable[str]) -> Messages:
+    """An answer of columns, which are literals of arrays."""
+    found = [memoryview(text.encode()) for text in texts]
+    return (Message({"ok": {"lengths": [len(column) for column in found]}}, *found),)

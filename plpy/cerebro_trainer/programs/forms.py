@@ -94,14 +94,16 @@ class Forms:
         self.reason: str | None = None
         """Why no form works, so that Keras' own loop is used."""
 
-    def choose(self, program: Program, wanted: Wanted, buffer: Buffer, order: Order, batch_size: int) -> str:
-        """The form to train with, as far as a sample of this buffer tells; variables stay as they are."""
+    def choose(
+        self, program: Program, wanted: Wanted, buffer: Buffer, order: Order, batch_size: int, states: int = 1
+    ) -> str:
+        """The form for so many states, as far as a sample of this buffer tells; variables stay as they are."""
         if wanted.use is not None:
-            if wanted.use not in (*program.forms, FALLBACK):
+            if not program.understands(wanted.use):
                 raise RequestError(f"form {wanted.use!r} is unknown; this trainer has {', '.join(program.forms)}")
             return wanted.use
         for form, timing in wanted.known.items():
-            if form in program.forms:
+            if form in (*program.forms, *program.lanes):
                 self._timings.setdefault(form, timing)
         trial = _Trial(program, buffer, order, batch_size)
         first, *others = program.forms
@@ -110,9 +112,14 @@ class Forms:
         for form in others:
             if self._is_worth_trying(form, program, wanted.remaining_rows) and trial.shows(form):
                 self._measure(form, trial, wanted.remaining_rows)
-            if form in self._timings and self._is_hopeless(self._timings[form], batch_size):
+            if form in self._timings and self._is_hopeless(self._timings[form], trial):
                 break
-        best = min(self._timings, key=lambda form: self._cost(form, wanted.remaining_rows))
+        beside = program.side_by_side(states)
+        if beside and self._is_worth_trying(beside, program, wanted.remaining_rows):
+            self._measure(beside, trial, wanted.remaining_rows)
+        able = [form for form in self._timings if form == beside or form not in program.lanes]
+        lanes = {form: program.lanes.get(form, states) / states for form in able}
+        best = min(able, key=lambda form: self._cost(form, wanted.remaining_rows, lanes[form]))
         if math.isinf(self._timings[best].seconds_per_row):
             return FALLBACK
         self._compiled.add(best)
@@ -128,20 +135,25 @@ class Forms:
         return new
 
     def _is_worth_trying(self, form: str, program: Program, remaining_rows: int) -> bool:
-        best = min(timing.seconds_per_row for timing in self._timings.values())
+        best = self._best(program)
         if form in self._timings or math.isinf(best):
             return form not in self._timings
         return _pays(best * remaining_rows, program, self._timings[program.forms[0]])
 
-    def _is_hopeless(self, timing: Timing, batch_size: int) -> bool:
-        best = min(known.seconds_per_row for known in self._timings.values())
-        slow = timing.seconds_per_row >= HOPELESS * (best + CALL_SECONDS / batch_size)
+    def _best(self, program: Program) -> float:
+        """Seconds per row of the fastest form known that trains states one by one."""
+        known = (timing for form, timing in self._timings.items() if form not in program.lanes)
+        return min((timing.seconds_per_row for timing in known), default=math.inf)
+
+    def _is_hopeless(self, timing: Timing, trial: _Trial) -> bool:
+        slow = timing.seconds_per_row >= HOPELESS * (self._best(trial.program) + CALL_SECONDS / trial.batch_size)
         return slow and math.isfinite(timing.seconds_per_row)
 
-    def _cost(self, form: str, remaining_rows: int) -> float:
+    def _cost(self, form: str, remaining_rows: int, lanes: float) -> float:
+        """What so many rows take, where there are so many lanes for each state."""
         timing = self._timings[form]
         compiling = 0.0 if form in self._compiled else timing.compile_seconds
-        return timing.seconds_per_row * max(1, remaining_rows) + compiling
+        return timing.seconds_per_row * max(1, remaining_rows) * lanes + compiling
 
     def _at_least(self, form: str, timing: Timing) -> Timing:
         """Compiling takes no less than it took for another batch size."""
@@ -153,7 +165,7 @@ class Forms:
         try:
             timing = self._at_least(form, trial.start(form))
             promising = (
-                not self._is_hopeless(timing, trial.batch_size)
+                not self._is_hopeless(timing, trial)
                 if self._timings
                 else _pays(timing.seconds_per_row * remaining_rows, trial.program, timing)
             )
@@ -196,15 +208,19 @@ class _Trial:
         rows = min(self.least_rows(form), len(self.order))
         self.program.spared()
         first, second = self._seconds(form, rows), self._seconds(form, rows)
-        return Timing(second / rows, max(0.0, first - second) + self.program.spared())
+        return Timing(second / (rows * self.lanes(form)), max(0.0, first - second) + self.program.spared())
 
     def sample(self, form: str, rough: Timing) -> Timing:
         """Time a compiled form on more calls."""
-        least = self.least_rows(form)
-        calls = int(SAMPLE_SECONDS / (rough.seconds_per_row * least))
+        least, lanes = self.least_rows(form), self.lanes(form)
+        calls = int(SAMPLE_SECONDS / (rough.seconds_per_row * least * lanes))
         rows = max(1, min(calls, len(self.order) // least)) * least
-        best = min(self._seconds(form, rows) / rows for _ in range(2))
+        best = min(self._seconds(form, rows) / (rows * lanes) for _ in range(2))
         return Timing(min(rough.seconds_per_row, best), rough.compile_seconds)
+
+    def lanes(self, form: str) -> int:
+        """How many states a form trains in one call; here all are the one that is held."""
+        return self.program.lanes.get(form, 1)
 
     def _seconds(self, form: str, rows: int) -> float:
         began = time.perf_counter()

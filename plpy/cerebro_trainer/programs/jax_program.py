@@ -27,7 +27,9 @@ from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, 
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import code_cache
+from cerebro_trainer.programs.fusion import Fusion, Member
 from cerebro_trainer.programs.jax_code import Code, Entries, KeptFunction
+from cerebro_trainer.programs.jax_fusion import FusedLoop, JaxFusion
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
 from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
@@ -93,6 +95,7 @@ class JaxProgram(KerasProgram):
     """
 
     batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
+    lanes: Mapping[str, int] = {"fused_4": 4, "fused_8": 8}
     compilation_factor = 1.5
 
     def __init__(self, spec: ProgramSpec, code: Code | None = None) -> None:
@@ -110,6 +113,7 @@ class JaxProgram(KerasProgram):
             "scan_block": kept("block", self._block, 2, donate_argnums=1),
             "scan": kept("loop", self._loop, 2, donate_argnums=1, static_argnames="batch"),
         }
+        self._fused = {form: FusedLoop(kept, lanes, self._loop, self._step) for form, lanes in self.lanes.items()}
         self._evaluate = kept("evaluate", self._evaluate_batch, 3)
         self._forward = kept("forward", self._outputs, 1)
 
@@ -143,6 +147,8 @@ class JaxProgram(KerasProgram):
         return called
 
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        if form in self.lanes:
+            return self.train_in_lanes(buffer, order, batch_size, form)
         columns = self.interface.fit(buffer)
         if form == FALLBACK:
             return self.fit(*columns, order, batch_size)
@@ -152,6 +158,9 @@ class JaxProgram(KerasProgram):
             means = np.concatenate([np.ravel(np.asarray(loss, np.float64)) for loss in losses])
         _assign(self.variables, values)
         return float(means @ np.minimum(batch_size, len(order) - begins))
+
+    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
+        return JaxFusion(self._fused[form], self.interface, members)
 
     def evaluate(self, buffer: Buffer) -> Sums:
         columns = self.interface.fit(buffer)

@@ -22,6 +22,7 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.models.variable_numbers import SCHEDULED, attach
 from cerebro_trainer.programs.attributions import Way, without
 from cerebro_trainer.programs.compile_params import Compiled, compiled
+from cerebro_trainer.programs.fusion import Member
 from cerebro_trainer.programs.interface import Interface, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
 from cerebro_trainer.programs.protocol import Array, Attributions, Places, Program, Sums
@@ -114,6 +115,9 @@ class KerasProgram(Program):
 
     def read(self) -> Sequence[Array]:
         return [self.value(variable) for variable in self.variables]
+
+    def member(self) -> Member:
+        return Member(self.read(), [self.value(variable) for variable in self.numbers])
 
     def value(self, variable: Any) -> Array:
         """The value of a variable of any model; see `read`."""

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.fusion import Fusion, Member
 from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.state.layout import Layout
@@ -65,7 +66,8 @@ class Program(ABC):
        alone: what other configs did with the program before does not matter.
     4. `evaluate`, `predict` and `attribute` leave `read()` as it is.
     5. `evaluate` gives sums: those of two buffers add up to those of both together.
-    6. All forms take the same steps: they differ in the rounding of sums, not in what is computed.
+    6. All forms take the same steps, those with `lanes` as well: they differ in the rounding of sums, not in what is
+       computed.
     """
 
     forms: tuple[str, ...]
@@ -76,6 +78,8 @@ class Program(ABC):
     """
     batches_at_once: Mapping[str, int] = {}
     """Of forms that take several batches in one call, their number; fewer than these are trained one by one."""
+    lanes: Mapping[str, int] = {}
+    """Of forms that train several states at once, how many; they are none of `forms`, which train one."""
     trainable = True
     """Whether it has weights to train; one without can evaluate and predict."""
     compilation_factor: float
@@ -108,6 +112,15 @@ class Program(ABC):
         """Set what is no weight as `initial(seed)` has it; the weights are still to come."""
         self.write(self.initial(seed))
 
+    def side_by_side(self, states: int) -> str | None:
+        """The form with the fewest lanes for so many states together, if there is one."""
+        wide = [form for form, lanes in self.lanes.items() if 1 < states <= lanes]
+        return min(wide, key=lambda form: self.lanes[form], default=None)
+
+    def understands(self, form: str | None) -> bool:
+        """Whether it can train in that form, or in any where none is named."""
+        return form in (None, FALLBACK, *self.forms, *self.lanes)
+
     def spared(self) -> float:
         """Seconds since this was asked last that compiling took before, of code that was found compiled."""
         return 0.0
@@ -126,6 +139,21 @@ class Program(ABC):
 
         Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
         """
+
+    def member(self) -> Member:
+        """The state now held, with the numbers that were set, as one of a fusion."""
+        return Member(self.read(), [])
+
+    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
+        """States that are trained side by side in one of the forms with `lanes`, at most so many."""
+        raise RequestError(f"form {form!r} trains no states side by side; this program has none that does")
+
+    def train_in_lanes(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        """`train` in a form with lanes: the state alone, with the bits that it would have beside others."""
+        fusion = self.fusion([self.member()], form)
+        (loss,) = fusion.train(buffer, [order], batch_size)
+        self.write(fusion.values(0))
+        return loss
 
     @abstractmethod
     def evaluate(self, buffer: Buffer) -> Sums:
@@ -200,7 +228,7 @@ class Programs:
 
     def get(self, spec: ProgramSpec, room: Room) -> Program:
         """The program of this spec, made if need be."""
-        if spec.key in self._kept and room.form not in (None, FALLBACK, *self._kept[spec.key].forms):
+        if spec.key in self._kept and not self._kept[spec.key].understands(room.form):
             del self._kept[spec.key]
         if spec.key not in self._kept:
             self._make_room(KEPT_PROGRAMS - 1, KEPT_BYTES)

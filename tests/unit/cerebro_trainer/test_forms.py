@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs import forms
 from cerebro_trainer.programs.forms import Forms, Timing, Wanted
+from cerebro_trainer.programs.protocol import Program
 
 NAMES = ("plain", "step", "loop")
 BATCH = 10
@@ -35,6 +36,7 @@ class Pretender:
     forms = NAMES
     compilation_factor = 2.0
     batches_at_once: Mapping[str, int] = {}
+    lanes: Mapping[str, int] = {}
     before: Mapping[str, float] = {}
     """Seconds that it took to compile forms that are found compiled."""
 
@@ -47,6 +49,11 @@ class Pretender:
     def spared(self) -> float:
         seconds, self.found = self.found, 0.0
         return seconds
+
+    side_by_side = Program.side_by_side
+
+    def understands(self, form: str) -> bool:
+        return form in (*self.forms, *self.lanes, "keras_fit")
 
     def read(self) -> list[Any]:
         return [self.value]
@@ -209,3 +216,28 @@ def test_a_buffer_below_one_batch_tells_nothing_about_speed(clock: Clock) -> Non
 def test_infinity_travels_as_null() -> None:
     header = {"forms": {"use": None, "remaining_rows": 1, "known": {"step": Timing(float("inf"), 1.0).as_header()}}}
     assert Wanted.from_header(header).known["step"].seconds_per_row == float("inf")
+
+
+WIDE = {"plain": 4e-3, "step": 3e-3, "loop": 3.5e-3}
+
+
+@pytest.mark.parametrize(
+    ("states", "wide", "expected"),
+    [(4, 4e-3, "wide"), (4, 16e-3, "step"), (2, 4e-3, "wide"), (2, 8e-3, "step"), (1, 1e-6, "step"), (5, 4e-3, "step")],
+)
+def test_a_form_for_several_states_is_judged_by_how_many_it_trains(
+    clock: Clock, states: int, wide: float, expected: str
+) -> None:
+    """Four lanes that take 4 ms a row all together are 1 ms for each of four states, and 2 ms for each of two."""
+    program = Pretender(clock, {**WIDE, "wide": wide}, dict.fromkeys((*NAMES, "wide"), 0.1))
+    program.lanes = {"wide": 4}
+    chooser, found = new(), program
+    order, buffer = np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
+    chosen = chooser.choose(found, Wanted(remaining_rows=10**6), buffer, order, BATCH, states)  # type: ignore[arg-type]
+    assert chosen == expected
+    assert program.value == 0
+    timed = chooser.measured()
+    assert ("wide" in timed) == (1 < states <= 4)
+    if "wide" in timed:
+        assert timed["wide"].seconds_per_row == pytest.approx(wide / 4)
+        assert timed["wide"].compile_seconds == pytest.approx(0.1)

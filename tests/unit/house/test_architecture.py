@@ -66,7 +66,7 @@ IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
-    "jax": {"cerebro_trainer.programs.jax_code", "cerebro_trainer.programs.jax_program"},
+    "jax": {f"cerebro_trainer.programs.jax_{name}" for name in ("code", "fusion", "program")},
     "torch": {
         "cerebro_trainer.programs.torch_flat",
         "cerebro_trainer.programs.torch_graph",

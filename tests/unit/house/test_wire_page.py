@@ -284,6 +284,7 @@ def predicted(want: Header, **more: object) -> Request:
 
 FINISH = ask("finish")
 TRAINING: Header = {"datasets": ["d"], "fit": FIT, "order": ORDER}
+FUSION: Header = {"visits": [{"dataset": "d", "order": ORDER}], "fit": FIT, "forms": FORMS}
 CHANNEL = {
     "scales": [], "parts": [], "missing": [], "categories": [],
     "wide": [{"kind": "float64", "scales": [[0, 1, 0, 1, 4]]}],
@@ -297,6 +298,11 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("train", **TRAINING, program=None, program_key="p", unstored=["k"]),
         ask("state_get", key="k", chunk_bytes=100, aside=1), FINISH,
         begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p", datasets=["d"]),
+    ],
+    "fusion": [
+        *DATASET, begun("fusion", **FUSION), begun("fusion", **FUSION, beside=True), FINISH,
+        ask("state_get", key="k", chunk_bytes=100),
+        begun("fusion", **FUSION), begun("fusion", {"source": "chunks"}, **FUSION, beside=True),
     ],
     "stream": [*STREAMED, begun("train", **TRAINING), STREAMED[1], FINISH, ask("reset", idle_seconds=60), ask("reset")],
     "time": [*DATASET, begun("time", **TRAINING), FINISH],
@@ -476,7 +482,9 @@ def test_a_trainer_looks_at_the_fields_of_the_page() -> None:
     asked = {name: named - {"do"} for name, named in seen.items()}
     inside = {name: set(described) for name, described in {**REQUESTS, **OBJECTS}.items() if name in asked}
     assert asked == inside
-    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics", "shard"}, "those of answers"
+    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics", "shard", "trained"}, (
+        "those of answers"
+    )
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)

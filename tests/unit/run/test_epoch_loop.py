@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain, cycle, pairwise, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
@@ -38,11 +38,13 @@ from cerebro_plpy.hopping.replans import Change, Replan
 from cerebro_plpy.hopping.rules import Asha, Decision, Median, Room, Rule, Stepwise
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
 from cerebro_plpy.platform.protocol import (
     BestState,
     EvaluateVisit,
+    Fused,
     JoinedState,
     TourVisit,
     Trained,
@@ -169,6 +171,8 @@ class Unreliable:
     unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
     begun: dict[int, Sequence[TourVisit]] = field(default_factory=dict)  # by worker, beside what is unstored
     stored_beside: int = 0
+    fusions: int = 0  # of configs that were trained together
+    timings: Mapping[str, Any] = field(default_factory=lambda: {"f": TIMING})
     gone_on: int = 0  # tours of a config from a state that was still to be stored
     evaluations: frozenset[int] = frozenset()  # epochs that end with one
     decided: list[DecisionRow] = field(default_factory=list)  # of a search, in all of its parts
@@ -248,7 +252,7 @@ class Unreliable:
                 results[-1].get("metrics", {"training": {"loss": 0.0}})["training"]["loss"]
             ):
                 break
-            trained = {"rows": 2, "seconds": 1.0, "timings": {"f": {**TIMING}}, "fallback": "it cannot be traced"}
+            trained = {"rows": 2, "seconds": 1.0, "timings": {**self.timings}, "fallback": "it cannot be traced"}
             trained |= {"state_bytes": STATE_BYTES, "shards": []}
             results.append({**trained, "warnings": ()} if isinstance(visit, TrainVisit) else self._metrics(visit))
         self.unstored[worker.number] = Trained(made[: len(results)], results)
@@ -263,6 +267,43 @@ class Unreliable:
 
     def _losses(self, visit: EvaluateVisit) -> dict[int, float]:
         return {s: self.losses.get((visit.mst_key, visit.epoch), float(s)) for s in visit.segments}
+
+    def train_fused(self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]) -> Steps[list[Fused]]:
+        firsts = [tasks_of(tour[0])[0] for tour in tours]
+        assert len({tour[0].mst_key for tour in tours}) == len(tours) > 1 and worker.number not in self.unstored
+        assert len({tuple((v.epoch, v.dataset.segment_id) for v in tour) for tour in tours}) == 1, "the same segments"
+        with self._alone("workers", worker.number), ExitStack() as busy:
+            for tour, first in zip(tours, firsts, strict=True):
+                busy.enter_context(self._alone("configs", tour[0].mst_key))
+                self._check_tour(tour, self.visits[tour[0].mst_key])
+                self._count(first, tour[0].attempt)
+                self.hosts.setdefault(tour[0].mst_key, set()).add(worker.number)
+            yield Statement("work")
+            fault = next(self.faults)
+            if self.streams or fault is not None:
+                others = [task for tour in tours for visit in tour[1:] for task in tasks_of(visit)]
+                lost = others if fault is ConnectionFailure else []
+                self.attempts.update(lost)
+                self.free.update([*firsts, *lost])
+            if fault is not None:
+                raise fault(f"{fault.__name__} among {firsts}")
+        return [] if self.streams else [*self._fusion(worker, tours)]
+
+    def _fusion(self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]) -> Iterator[Fused]:
+        """What becomes of each, of which some may not be trained."""
+        self.fusions += 1
+        for tour in tours:
+            trained, key = self._leave(worker, tour), tour[0].mst_key
+            del self.unstored[worker.number]
+            if next(self.faults) is ConfigFailure:
+                yield Fused(trained, [], "it cannot be trained", Cost())
+                continue
+            self.visits[key] += len(tour)
+            results = [VisitResult(2, float(v.epoch), 1.0, v.state_table if v is tour[-1] else None) for v in tour]
+            made = [Visit(visit.epoch, key, visit.dataset.segment_id, "train") for visit in tour]
+            self.done.setdefault(key, []).extend(zip(made, results, strict=True))
+            self.remains[tour[-1].state_table] = {tour[-1].dataset.segment_id}
+            yield Fused(trained, results, None, Cost())
 
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
         assert self.unstored[worker.number].visits is trained.visits, "what the trainer still has"
@@ -376,7 +417,7 @@ class Unreliable:
         """What one visit measured, later ones are told; the work ahead, this visit included, grows in searches only."""
         assert forms["use"] is None and 0 <= forms["remaining_rows"] <= (math.inf if self.decided else self.ahead)
         self.ahead = forms["remaining_rows"]
-        assert forms["known"] == ({"f": TIMING} if self.measured else {})
+        assert forms["known"] == (self.timings if self.measured else {})
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
         assert worker.number not in self.unstored
@@ -643,7 +684,8 @@ def continued(
     """Work through what is left of a request; `reopened` says which lost workers get a new session."""
     platform.clock.now = 0.0
     platform.evaluations = frozenset(request.spec.evaluate_epochs)
-    crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
+    backend = next(iter(request.backends.values()))
+    crew = [Worker(number, Session(looks, platform.clock), backend) for number in range(workers)]
     for worker in crew:
         worker.memory.cache_bytes = ROOM
     told: list[Told] = []
@@ -715,6 +757,35 @@ def test_every_config_is_trained_whole_or_given_up_whatever_fails(
     count = len(request.source.segments)
     assert all((e.loss, e.metrics) == (sum(range(count)), (2.0 * count,)) for e in found), "sums over all segments"
     assert trial.orchestrator.states.keys() == alive
+
+
+BESIDE_ONE_ANOTHER = st.builds(
+    requested,
+    configs=st.integers(5, 9),
+    segments=SOME,
+    epochs=st.integers(1, 3),
+    evaluated=st.sets(SOME),
+    schedule=st.sampled_from([RESIDENT, BESIDE]),
+    commit_seconds=st.sampled_from([0, 9]),
+)
+
+
+@given(BESIDE_ONE_ANOTHER, st.integers(1, 2), MANY, LOOKS, st.booleans())
+@trials(200)
+def test_configs_that_are_trained_together_are_each_trained_whole_or_given_up(
+    request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
+) -> None:
+    """Whatever fails of several is tried again alone, and a fault of many is charged to none of them."""
+    timings = {"f": TIMING, "fused_8": {"seconds_per_row": 0.1, "compile_seconds": 1.0}}
+    platform = Unreliable(chain(faults, repeat(None)), streams=streams, timings=timings)
+    request = replace(request, backends=dict.fromkeys(request.backends, "jax"))
+    trial = continued(request, workers, platform, looks, {})
+    trained, alive = platform.trained, trial.alive
+    assert len(trained) == len(set(trained)), "nothing twice"
+    places = product(alive, range(1, request.spec.epochs + 1), request.source.segments)
+    assert {v for v in trained if v[0] in alive} == set(places)
+    assert trial.orchestrator.states.keys() == alive
+    assert platform.fusions or faults or streams or workers > 1
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS)

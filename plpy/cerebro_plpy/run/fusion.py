@@ -1,0 +1,211 @@
+"""Configurations of one program that are trained in one job, side by side where that is faster than one by one.
+
+Which form is faster the trainer finds out when a worker first trains several together; from then on, and in later runs,
+it is known. What becomes of a state depends on the form alone, not on the others: so those are fused who stand
+at the same place, and made again by a replay, or after a failure, of whoever does so then.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Sequence
+
+from cerebro_plpy.errors import CerebroError, ConnectionFailure
+from cerebro_plpy.hopping import fellows
+from cerebro_plpy.hopping.schedule import ConfigProgress, Tour
+from cerebro_plpy.platform.protocol import Fused, Worker
+from cerebro_plpy.run.assignments import Assignments
+from cerebro_plpy.run.choice import Choice
+from cerebro_plpy.run.measurements import Measurements
+from cerebro_plpy.run.roster import Roster
+from cerebro_plpy.run.tasks import Fusing, Visiting
+from cerebro_plpy.run.timings import LANES, Known
+from cerebro_plpy.run.training import ConfigTraining
+
+BACKEND = "jax"
+
+
+class Fusion:
+    """Those of one run, if any are wanted."""
+
+    def __init__(
+        self, roster: Roster, measurements: Measurements, choice: Choice, assignments: Assignments, *, wanted: bool
+    ) -> None:
+        self._roster, self._measurements, self._choice = roster, measurements, choice
+        self._assignments, self._wanted = assignments, wanted
+        self._offered: set[tuple[int, object, str]] = set()
+        self._unfit: set[tuple[int, object]] = set()
+
+    def of(self, worker: Worker, tour: Tour, taken: Collection[int], workers: int) -> Sequence[Tour]:
+        """Tours that so many workers' one makes in one job, in place of one that is begun; none where it goes alone.
+
+        Those that are `taken` go elsewhere.
+        """
+        leader = self._roster.positions.progress[tour[0].mst_key]
+        if not self._may(leader) or (worker.number, self._compilation(leader)) in self._unfit:
+            return ()
+        alike = [leader, *self._alike(worker, leader, taken)]
+        made = fellows.training_only(tour)
+        if form := self._recorded(leader.mst_key, made[:1]):
+            members, made = self._again(alike, made, form)
+        elif self._roster.request.repeat.forms:
+            return ()
+        else:
+            members = alike[: min(max(LANES.values()), self._share(worker, alike, workers))]
+            visits = max(1, min(self._choice.reach(each, len(members)).visits for each in members))
+            members = members[: self._size(worker, members, made[:visits], whole=len(made) == len(tour))]
+            made = made[:visits]
+        return [fellows.of(made, each.mst_key) for each in members] if len(members) > 1 else ()
+
+    def _again(self, alike: Sequence[ConfigProgress], tour: Tour, form: str) -> tuple[Sequence[ConfigProgress], Tour]:
+        """Those that have the first visit in that form in the log, and how far all of them have."""
+        members = [each for each in alike if self._recorded(each.mst_key, tour[:1]) == form][: LANES[form]]
+        while not all(self._recorded(each.mst_key, tour) == form for each in members):
+            tour = tour[:-1]
+        return members, tour
+
+    def _may(self, progress: ConfigProgress) -> bool:
+        training = self._roster.training[progress.mst_key]
+        config = training.config
+        return (
+            self._wanted
+            and progress.kind == "train"
+            and training.framework == BACKEND
+            and config.group is None
+            and config.fit.callbacks.board is None
+            and not (training.unstored or training.alone(progress) or progress.mst_key in self._roster.keeping)
+        )
+
+    def _alike(self, worker: Worker, leader: ConfigProgress, taken: Collection[int]) -> list[ConfigProgress]:
+        positions, of = self._roster.positions, self._roster.training[leader.mst_key]
+        others = (each for key, each in sorted(positions.progress.items()) if key not in taken and self._may(each))
+        return [
+            each
+            for each in fellows.fellows(leader, others)
+            if self._same(of, self._roster.training[each.mst_key])
+            and self._home(each.mst_key) in (None, worker.number)
+        ]
+
+    def _same(self, one: ConfigTraining, other: ConfigTraining) -> bool:
+        return (one.compilation, one.config.fit) == (other.compilation, other.config.fit)
+
+    def _compilation(self, progress: ConfigProgress) -> object:
+        return self._roster.training[progress.mst_key].compilation
+
+    def _share(self, worker: Worker, alike: Sequence[ConfigProgress], workers: int) -> int:
+        """How many of those alike fall to one of so many workers: as many as to the others, counting those at home with
+        it that stand elsewhere."""
+        positions, training = self._roster.positions, self._roster.training
+        of, here = training[alike[0].mst_key], {each.mst_key for each in alike}
+        ahead = [each.mst_key for each in positions.progress.values() if not each.finished]
+        same = [key for key in ahead if self._same(of, training[key])]
+        return max(1, math.ceil(len(same) / workers) - sum(self._home(key) == worker.number for key in {*same} - here))
+
+    def _home(self, mst_key: int) -> int | None:
+        residence = self._roster.positions.residence
+        return residence.home(mst_key) if residence else None
+
+    def _recorded(self, mst_key: int, tour: Tour) -> str | None:
+        """The form of several states in which a replay has all these visits of a configuration, if it has."""
+        forms = {self._roster.request.repeat.forms.get((mst_key, visit.epoch, visit.segment_id)) for visit in tour}
+        (form,) = forms if len(forms) == 1 else (None,)
+        return form if form in LANES else None
+
+    def _size(self, worker: Worker, members: Sequence[ConfigProgress], tour: Tour, *, whole: bool) -> int:
+        """How many of these to train together: most, where it is still to be timed; else by what is saved. That is more
+        than it costs to store a state, where without them the tour would go on after an evaluation."""
+        training, most = self._roster.training[members[0].mst_key], len(members)
+        known, form = self._measurements.forms(training, worker), form_of(most)
+        if form not in known:
+            offered = (worker.number, training.compilation, form) in self._offered
+            return most if most > LANES[form] // 2 and not offered else 1
+        sizes = {most, *(lanes for lanes in LANES.values() if lanes < most)}
+        best = max(sizes, key=lambda size: size * saving(known, size))
+        saved = saving(known, best)
+        rows = training.config.fit.passes * self._roster.request.source.rows / len(self._roster.positions.plan.segments)
+        pays = saved > 0 and (whole or saved * rows * len(tour) > self._measurements.hop)
+        return best if pays else 1
+
+    def start(self, worker: Worker, tours: Sequence[Tour], room: int) -> bool:
+        """Begin these tours, where there is room for another worker and this one has stored all; whether they began."""
+        give = self._assignments
+        if not room or give.counted(worker.number):
+            return False
+        roster, tasks = self._roster, []
+        self._offered.add((worker.number, roster.training[tours[0][0].mst_key].compilation, form_of(len(tours))))
+        for tour in tours:
+            training = roster.training[tour[0].mst_key]
+            roster.positions.begin(tour, None)
+            attempt = training.begin(tour)
+            if not training.visits and attempt == 1:
+                roster.log.config_running(tour[0].mst_key)
+            if roster.positions.residence:
+                roster.positions.residence.settle(tour[0].mst_key, worker.number)
+            known = self._measurements.forms(training, worker)
+            rows = self._choice.rows_ahead(roster.positions, training, len(give.numbers))
+            tasks.append(Visiting(tour, time.monotonic(), [*training.tour_visits(tour, attempt, rows, known)]))
+        give.fuse(worker, Fusing(tasks))
+        return True
+
+    def made(self, worker: Worker, task: Fusing, found: Sequence[Fused]) -> list[tuple[int, str]]:
+        """Take up what became of those that were trained together, which is stored; who failed, with the reasons."""
+        roster, failed, seconds = self._roster, list[tuple[int, str]](), 0.0
+        for visiting, each in zip(task.tasks, found):
+            training = roster.training[visiting.mst_key]
+            awaited = self._awaited(visiting)
+            if each.error and awaited:
+                failed.append((visiting.mst_key, each.error))
+            if each.error:
+                continue
+            self._measurements.take(worker, training, each.trained)
+            seconds += sum(result.seconds for result in each.results)
+            for visit, result in zip(visiting.tour, each.results):
+                training.trained(visit, result)
+            if awaited:
+                roster.positions.complete(visiting.tour)
+            if training.completed():
+                roster.log.config_completed(visiting.mst_key)
+        if found:
+            spent = time.monotonic() - task.tasks[0].since - seconds
+            self._measurements.take_hops(spent / len(found))
+        else:
+            self.abandon(worker, task, None)
+        return failed
+
+    def abandon(self, worker: Worker, task: Fusing, error: CerebroError | None) -> None:
+        """None of them was trained: each goes on alone, and is charged with nothing. Nor does the worker try it again:
+        it may have been too much for its trainer."""
+        self._unfit.add((worker.number, self._roster.training[task.tasks[0].mst_key].compilation))
+        for visiting in task.tasks:
+            training = self._roster.training[visiting.mst_key]
+            known = None if isinstance(error, ConnectionFailure) else 1
+            lost = [*training.lost(visiting.tour[:known], visiting.step, charged=False)]
+            if error is not None and known is None:
+                self._roster.log.attempts_lost(lost, error.message)
+            if self._awaited(visiting):
+                self._roster.positions.abandon(visiting.tour)
+
+    def _awaited(self, visiting: Visiting) -> bool:
+        return self._roster.positions.running(visiting.tour)
+
+
+def form_of(states: int) -> str:
+    """The form with the fewest lanes for so many states.
+
+    >>> form_of(2), form_of(5)
+    ('fused_4', 'fused_8')
+    """
+    return next(form for form, lanes in LANES.items() if states <= lanes)
+
+
+def saving(known: Known, states: int) -> float:
+    """Seconds that so many states save of each row where they are trained side by side, by the timings of forms.
+
+    >>> round(saving({"scan": {"seconds_per_row": 3.0}, "fused_8": {"seconds_per_row": 2.0}}, 6), 2)
+    0.33
+    """
+    form = form_of(states)
+    timed = {name: each["seconds_per_row"] for name, each in known.items() if each["seconds_per_row"] is not None}
+    alone = min((seconds for name, seconds in timed.items() if name not in LANES), default=0.0)
+    return alone - timed.get(form, math.inf) * LANES[form] / states

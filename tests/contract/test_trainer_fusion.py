@@ -1,0 +1,146 @@
+"""States of one program that are trained in one job: what becomes of each does not depend on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from test_trainer_forms import ahead, use
+from test_trainer_training import NEW
+from trainer_peer import Peer, TrainerFailed, fit, place
+from trainer_programs import FORMS, MLP, NOISY, REGULARISED, Json, buffers, content, program, weights
+
+from cerebro_plpy.run.timings import LANES
+
+SIZES = (150, 8, 6)
+"""Rows of buffers: several batches of 8 and a smaller one; one batch; none that is full."""
+FUSED = max(LANES, key=lambda form: LANES[form])
+only_jax = pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")
+Fused = dict[int, Mapping[str, Any]]
+
+
+def rates(count: int, architecture: Json = MLP, optimizer: str = "Adam") -> dict[int, Json]:
+    """Programs that differ in nothing but learning rates, by mst_key."""
+    return {key: program(architecture, optimizer, learning_rate=0.001 * 2**key) for key in range(count)}
+
+
+def fused(trainer: Peer, programs: Mapping[int, Json], form: Json, epochs: int = 1, visits: int = 1) -> Any:
+    """Train states that begin anew, each by its program, in one job; what it came to, and the states that are left."""
+    for number, (key, chosen) in enumerate(programs.items()):
+        made = [{"dataset": "d", "order": place(epoch, key)} for epoch in range(visits)]
+        asked: Json = {"fit": fit(8, epochs), "forms": form, "visits": made, "result_key": f"r{key}"}
+        state = {"source": "new", "seed": key}
+        trainer.begin("fusion", chosen, state, beside=bool(number), **asked)
+    result = trainer.ask({"do": "finish"})
+    left = zip(programs, result["states"], strict=True)
+    return result, {key: trainer.state(key=f"r{key}") for key, told in left if told["error"] is None}
+
+
+def alone(trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, visits: int = 1) -> tuple[Any, bytes]:
+    """Train one of these states by itself."""
+    state: Any = {"source": "new", "seed": key}
+    for epoch in range(visits):
+        result, state = trainer.train(chosen, state, epoch=epoch, mst_key=key, epochs=epochs, forms=form)
+    return result, state
+
+
+@only_jax
+@pytest.mark.parametrize("architecture", [MLP, pytest.param(NOISY, marks=pytest.mark.long)])
+def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architecture: Json) -> None:
+    trainer.load("d", buffers(*SIZES))
+    programs = rates(LANES[FUSED], architecture)
+    _, all_of_them = fused(trainer, programs, use(FUSED), epochs=2)
+    _, turned = fused(trainer, dict(reversed(programs.items())), use(FUSED), epochs=2)
+    _, fewer = fused(trainer, {key: programs[key] for key in (5, 2, 7)}, use(FUSED), epochs=2)
+    for key, state in all_of_them.items():
+        assert content(turned[key]) == content(state)
+        assert key not in fewer or content(fewer[key]) == content(state)
+    assert content(alone(trainer, programs[4], 4, use(FUSED), epochs=2)[1]) == content(all_of_them[4])
+
+
+@only_jax
+@pytest.mark.long
+@pytest.mark.parametrize("architecture", [MLP, NOISY, REGULARISED])
+@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop"])
+def test_side_by_side_is_the_same_steps(trainer: Peer, architecture: Json, optimizer: str) -> None:
+    trainer.load("d", buffers(*SIZES))
+    programs = rates(5, architecture, optimizer)
+    result, states = fused(trainer, programs, use(FUSED), epochs=2)
+    for (key, state), told in zip(states.items(), result["states"], strict=True):
+        expected, single = alone(trainer, programs[key], key, use("scan"), epochs=2)
+        visit = told["visits"][0]
+        assert (visit["rows"], visit["batches"]) == (expected["rows"], expected["batches"])
+        assert visit["loss"] == pytest.approx(expected["loss"], rel=1e-5)
+        for left, right in zip(weights(state), weights(single), strict=True):
+            np.testing.assert_allclose(left, right, atol=1e-4)
+
+
+def test_one_by_one_is_as_in_jobs_of_their_own(trainer: Peer, framework: str) -> None:
+    trainer.load("d", buffers(*SIZES))
+    programs, form = rates(3), use(FORMS[framework][0])
+    result, states = fused(trainer, programs, form, visits=2)
+    for key, told in zip(programs, result["states"], strict=True):
+        expected, state = alone(trainer, programs[key], key, form, visits=2)
+        assert content(state) == content(states[key])
+        assert [visit["form"] for visit in told["visits"]] == [FORMS[framework][0]] * 2
+        assert told["visits"][1]["loss"] == expected["loss"]
+
+
+@only_jax
+def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
+    trainer.load("d", buffers(*SIZES))
+    programs = rates(3)
+    _, states = fused(trainer, programs, use(FUSED), visits=2)
+    for key in programs:
+        assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(states[key])
+
+
+def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, framework: str) -> None:
+    trainer.load("d", buffers(*SIZES))
+    form = use(FUSED if framework == "jax" else FORMS[framework][0])
+    programs = {**rates(3, optimizer="SGD"), 1: program(optimizer="SGD", learning_rate=1e38)}
+    result, states = fused(trainer, programs, form)
+    errors = [told["error"] for told in result["states"]]
+    assert [error and error["sqlstate"] for error in errors] == [None, "22003", None]
+    assert "the training loss became" in errors[1]["message"]
+    del programs[1]
+    others = fused(trainer, programs, form)[1]
+    assert {key: content(state) for key, state in states.items()} == {k: content(s) for k, s in others.items()}
+
+
+@only_jax
+def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer) -> None:
+    trainer.load("d", buffers(130))
+    chosen = {key: program(NOISY, "Adamax", learning_rate=0.01 * key) for key in range(1, 9)}
+    result, _ = fused(trainer, chosen, ahead(10**9))
+    told = [state["visits"][0] for state in result["states"]]
+    timings = told[0]["timings"]
+    assert FUSED in timings and "scan" in timings
+    best = min(timings, key=lambda form: timings[form]["seconds_per_row"])
+    assert [each["form"] for each in told] == [best] * 8
+    assert trainer.train(chosen[1], NEW, forms=ahead(10**9))[0]["form"] != FUSED
+    fast = {FUSED: {"seconds_per_row": 1e-9, "compile_seconds": 0.0}}
+    assert trainer.train(chosen[1], NEW, batch_size=9, forms=ahead(10**6, **fast))[0]["form"] != FUSED
+
+
+def test_what_is_no_fusion_is_refused(trainer: Peer, framework: str) -> None:
+    trainer.load("d", buffers(8))
+    visits = [{"dataset": "d", "order": place()}]
+    asked: dict[str, Any] = {"fit": fit(), "visits": visits}
+    with pytest.raises(TrainerFailed, match="takes no other state"):
+        trainer.begin("train", program(), NEW, fit=fit(), order=place())
+        trainer.begin("fusion", program(), NEW, **asked, beside=True)
+    for job, message in (
+        ({**asked, "visits": visits * 2}, "make 1 visits"),
+        ({**asked, "fit": fit(4)}, 'share "fit"'),
+    ):
+        trainer.begin("fusion", program(), NEW, **asked)
+        with pytest.raises(TrainerFailed, match=message):
+            trainer.begin("fusion", program(), NEW, **job, beside=True)
+    trainer.begin("fusion", program(), NEW, **asked)
+    with pytest.raises(TrainerFailed, match="of one program"):
+        trainer.begin("fusion", program(optimizer="SGD"), NEW, **asked, beside=True)
+    with pytest.raises(TrainerFailed, match="at least one"):
+        trainer.begin("fusion", program(), NEW, **{**asked, "visits": []})

@@ -1,0 +1,162 @@
+"""Configurations that are trained side by side in one job: what the log says, and what of it is the same again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually, trainers
+from timings import remember
+from workbench import Workbench, compile_text
+
+from cerebro_plpy.run.timings import LANES
+
+COUNT = 8
+RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, COUNT + 1)]
+FUSED = max(LANES, key=lambda form: LANES[form])
+FAST = {"scan": 1.0, "jit_step": 1.0, "scan_block": 1.0, FUSED: 1e-9}
+SLOW = {**FAST, FUSED: 1e9}
+
+pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="without jax, which is not installed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> Iterator[None]:
+    bench.pack("parts", 3)
+    model = bench.model(NOISY)
+    bench.configure("rates", RATES, model=model)
+    bench.configure("slow", RATES, ["batch_size=8,epochs=60"], model)
+    yield
+
+
+@pytest.fixture
+def watcher(bench: Workbench) -> Iterator[Workbench]:
+    other = bench.another()
+    yield other
+    other.close()
+
+
+def believe(bench: Workbench, shared_superuser: Workbench, seconds: dict[str, float]) -> None:
+    """Have it remembered how fast forms are."""
+    shared_superuser.rows("DELETE FROM cerebro.form_timing")
+    for threads in range(1, len(os.sched_getaffinity(0)) + 1):
+        remember(bench, RATES[0], 8, threads, seconds, "jax")
+
+
+def fit(bench: Workbench, output: str, iterations: int = 2, configs: str = "rates", **named: object) -> int:
+    return bench.fit("parts", output, configs, iterations, backend="jax", workers=1, **named)
+
+
+def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
+    return bench.rows("SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
+
+
+@pytest.fixture(scope="module")
+def original(bench: Workbench, shared_superuser: Workbench) -> int:
+    """A run in which configurations were trained side by side; it may go on without that before it evaluates them."""
+    believe(bench, shared_superuser, FAST)
+    return fit(bench, "together", seed=1)
+
+
+def test_all_visits_are_logged_once_and_with_their_form(bench: Workbench, original: int) -> None:
+    found = forms(bench, original)
+    assert [place[:2] for place in found] == [(key, number) for key in range(1, COUNT + 1) for number in range(1, 7)]
+    assert {form for _, number, form in found if number == 1} == {FUSED}
+    told = "SELECT DISTINCT status, error, worker_pid IS NOT NULL FROM cerebro.visit WHERE run_id = %s"
+    assert bench.rows(told, original) == [("completed", None, True)]
+    stored = "SELECT count(DISTINCT state_table) FROM cerebro.visit WHERE run_id = %s AND state_bytes IS NOT NULL"
+    assert bench.value(stored, original) >= COUNT
+    at_once = "SELECT DISTINCT worker_pid, ended_at FROM cerebro.visit v WHERE run_id = %s AND visit_no = 1"
+    assert len(bench.rows(at_once, original)) == 1, "so the log tells who was trained together"
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", original) == "completed"
+
+
+def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
+    believe(bench, shared_superuser, SLOW)
+    run = fit(bench, "again", schedule="replay", replay_run=original)
+    assert forms(bench, run) == forms(bench, original)
+    assert bench.weights("again") == bench.weights("together")
+
+
+def test_who_cannot_be_trained_fails_alone(bench: Workbench, shared_superuser: Workbench) -> None:
+    believe(bench, shared_superuser, FAST)
+    wild = compile_text("Adam(learning_rate=1e38)")
+    bench.configure("wild", [*RATES[:2], wild, *RATES[3:]], model=bench.value("SELECT DISTINCT model_id FROM rates"))
+    run = fit(bench, "tamed", configs="wild", seed=1)
+    statuses: dict[int, str] = dict(bench.rows("SELECT mst_key, status FROM cerebro.config WHERE run_id = %s", run))
+    assert statuses == {key: "failed" if key == 3 else "completed" for key in range(1, COUNT + 1)}
+    errors = bench.rows("SELECT mst_key, form, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
+    assert [(key, "training loss became" in error) for key, _, error in errors] == [(3, True)]
+    first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1 AND mst_key <> 3"
+    assert bench.rows(first, run) == [(FUSED,)]
+
+
+def disturbed(bench: Workbench, watcher: Workbench, output: str, act: Callable[[int], object]) -> int:
+    """A run of long visits, with which somebody does something when all its configurations were trained together."""
+    before = watcher.newest_run()
+    together = "SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s AND form = %s"
+    named = {"backend": "jax", "workers": 1, "seed": 1, "metrics_compute_frequency": 1}
+    with bench.fitting("parts", output, "slow", 12, **named) as fitted:
+        eventually(lambda: watcher.newest_run() > before)
+        run = watcher.newest_run()
+        eventually(lambda: watcher.value(together, run, FUSED) == COUNT)
+        act(run)
+        try:
+            fitted.result()
+        except psycopg2.errors.QueryCanceled:
+            bench.rows("SELECT cerebro.resume(%s)", run)
+    return run
+
+
+def check_replay(bench: Workbench, run: int, output: str) -> None:
+    """Each visit has been made once, and a replay comes to the same bits, by the same forms."""
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
+    done = "SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s AND status = 'completed' ORDER BY 1, 2"
+    logged = bench.rows(done, run)
+    assert len(logged) == len({row[:2] for row in logged})
+    again = bench.fit(
+        "parts", f"{output}_again", "slow", 12, backend="jax", workers=1, schedule="replay", replay_run=run
+    )
+    assert bench.rows(done, again) == logged
+    assert bench.weights(f"{output}_again") == bench.weights(output)
+
+
+@pytest.mark.long
+def test_after_the_loss_of_the_trainer_nobody_is_charged(
+    bench: Workbench, shared_superuser: Workbench, watcher: Workbench
+) -> None:
+    believe(bench, shared_superuser, FAST)
+
+    def kill(run: int) -> None:
+        together = """SELECT worker_pid FROM cerebro.visit WHERE run_id = %s AND status = 'running'
+                      GROUP BY worker_pid HAVING count(*) > 2"""
+        for pid in eventually(lambda: trainers({worker for (worker,) in watcher.rows(together, run)})):
+            os.kill(pid, signal.SIGKILL)
+
+    run = disturbed(bench, watcher, "orphaned", kill)
+    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run) > 0
+    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run) == [("completed",)]
+    check_replay(bench, run, "orphaned")
+
+
+@pytest.mark.long
+def test_a_cancelled_run_goes_on(bench: Workbench, shared_superuser: Workbench, watcher: Workbench) -> None:
+    believe(bench, shared_superuser, FAST)
+    pid = bench.pid()
+    run = disturbed(bench, watcher, "paused", lambda run: watcher.rows("SELECT pg_cancel_backend(%s)", pid))
+    check_replay(bench, run, "paused")
+
+
+@pytest.mark.long
+def test_one_of_them_may_be_stopped(bench: Workbench, shared_superuser: Workbench, watcher: Workbench) -> None:
+    believe(bench, shared_superuser, FAST)
+    run = disturbed(bench, watcher, "thinned", lambda run: watcher.value("SELECT cerebro.stop_config(%s, 3)", run))
+    assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)]
+    epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
+    assert epochs.pop(3) < 12 and set(epochs.values()) == {12}
+    check_replay(bench, run, "thinned")
