@@ -83,8 +83,7 @@ class Fusion:
         return [
             each
             for each in fellows.fellows(leader, others)
-            if self._same(of, self._roster.training[each.mst_key])
-            and self._home(each.mst_key) in (None, worker.number)
+            if self._same(of, self._roster.training[each.mst_key]) and self._home(each.mst_key) in (None, worker.number)
         ]
 
     def _same(self, one: ConfigTraining, other: ConfigTraining) -> bool:
@@ -206,6 +205,8 @@ def saving(known: Known, states: int) -> float:
     0.33
     """
     form = form_of(states)
-    timed = {name: each["seconds_per_row"] for name, each in known.items() if each["seconds_per_row"] is not None}
+    timed: dict[str, float] = {
+        name: each["seconds_per_row"] for name, each in known.items() if each["seconds_per_row"] is not None
+    }
     alone = min((seconds for name, seconds in timed.items() if name not in LANES), default=0.0)
     return alone - timed.get(form, math.inf) * LANES[form] / states

@@ -57,7 +57,7 @@ class Measurements:
         """What is known of the forms of a configuration's program on a worker."""
         return self._timings.of(training.situation(worker))
 
-    def together(self, training: ConfigTraining, states: int) -> Reach:
+    def together(self, training: ConfigTraining, states: int = 1) -> Reach:
         """How many visits of a configuration are to be made in one job, as far as they can be, where it makes them of
         so many states; those of others for which the same is compiled take as long. An evaluation belongs to them where
         they are several."""

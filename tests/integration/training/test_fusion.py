@@ -16,7 +16,7 @@ from workbench import Workbench, compile_text
 
 from cerebro_plpy.run.timings import LANES
 
-COUNT = 8
+COUNT, EPOCHS = 8, 8
 RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, COUNT + 1)]
 FUSED = max(LANES, key=lambda form: LANES[form])
 FAST = {"scan": 1.0, "jit_step": 1.0, "scan_block": 1.0, FUSED: 1e-9}
@@ -30,7 +30,7 @@ def tables(bench: Workbench) -> Iterator[None]:
     bench.pack("parts", 3)
     model = bench.model(NOISY)
     bench.configure("rates", RATES, model=model)
-    bench.configure("slow", RATES, ["batch_size=8,epochs=60"], model)
+    bench.configure("slow", RATES, ["batch_size=8,epochs=20"], model)
     yield
 
 
@@ -101,7 +101,7 @@ def disturbed(bench: Workbench, watcher: Workbench, output: str, act: Callable[[
     before = watcher.newest_run()
     together = "SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s AND form = %s"
     named = {"backend": "jax", "workers": 1, "seed": 1, "metrics_compute_frequency": 1}
-    with bench.fitting("parts", output, "slow", 12, **named) as fitted:
+    with bench.fitting("parts", output, "slow", EPOCHS, **named) as fitted:
         eventually(lambda: watcher.newest_run() > before)
         run = watcher.newest_run()
         eventually(lambda: watcher.value(together, run, FUSED) == COUNT)
@@ -120,7 +120,7 @@ def check_replay(bench: Workbench, run: int, output: str) -> None:
     logged = bench.rows(done, run)
     assert len(logged) == len({row[:2] for row in logged})
     again = bench.fit(
-        "parts", f"{output}_again", "slow", 12, backend="jax", workers=1, schedule="replay", replay_run=run
+        "parts", f"{output}_again", "slow", EPOCHS, backend="jax", workers=1, schedule="replay", replay_run=run
     )
     assert bench.rows(done, again) == logged
     assert bench.weights(f"{output}_again") == bench.weights(output)
@@ -158,5 +158,5 @@ def test_one_of_them_may_be_stopped(bench: Workbench, shared_superuser: Workbenc
     run = disturbed(bench, watcher, "thinned", lambda run: watcher.value("SELECT cerebro.stop_config(%s, 3)", run))
     assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)]
     epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
-    assert epochs.pop(3) < 12 and set(epochs.values()) == {12}
+    assert epochs.pop(3) < EPOCHS and set(epochs.values()) == {EPOCHS}
     check_replay(bench, run, "thinned")

@@ -91,6 +91,12 @@ def test_long_visits_wait_for_their_commit_no_longer_than_they_may(commit_second
     assert measured([(1.0, [5.0])], commit_seconds).together(trained_by("one")).visits == together
 
 
+@pytest.mark.parametrize(("states", "together"), [(1, 80), (2, 80), (4, 50), (8, 25)])
+def test_visits_of_several_states_share_their_hops_and_the_longest_time(states: int, together: int) -> None:
+    reach = measured([(0.1, [0.01])]).together(trained_by("one"), states)
+    assert abs(reach.visits - together) <= 1
+
+
 def test_states_that_may_be_the_best_are_held_as_far_as_there_is_room() -> None:
     found = measured([(1.0, [0.1])])
     assert found.held(trained_by("one")) == HELD_BYTES // STATE_BYTES
