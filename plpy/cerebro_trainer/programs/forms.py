@@ -23,6 +23,9 @@ from cerebro_trainer.wire.fields import integer, number, record
 
 WORTH = 10.0
 """A form is tried if the rows still to come take so many times its expected compilation."""
+WORTH_BESIDE, SHORT_STEP = 4.0, 1e-4
+"""One for several states is tried sooner where a step takes less than so many seconds: most of it is around its
+arithmetic, which states share."""
 HOPELESS = 3.0
 """A form so many times slower than the best, after one call, is not measured any further, nor are those after it."""
 CALL_SECONDS = 5e-3
@@ -115,7 +118,8 @@ class Forms:
             if form in self._timings and self._is_hopeless(self._timings[form], trial):
                 break
         beside = program.side_by_side(states)
-        if beside and self._is_worth_trying(beside, program, wanted.remaining_rows):
+        worth = WORTH_BESIDE if self._best(program) * batch_size < SHORT_STEP else WORTH
+        if beside and self._is_worth_trying(beside, program, wanted.remaining_rows, worth):
             self._measure(beside, trial, wanted.remaining_rows)
         able = [form for form in self._timings if form == beside or form not in program.lanes]
         lanes = {form: program.lanes.get(form, states) / states for form in able}
@@ -134,11 +138,11 @@ class Forms:
         new, self._measured = self._measured, {}
         return new
 
-    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int) -> bool:
+    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int, worth: float = WORTH) -> bool:
         best = self._best(program)
         if form in self._timings or math.isinf(best):
             return form not in self._timings
-        return _pays(best * remaining_rows, program, self._timings[program.forms[0]])
+        return _pays(best * remaining_rows, program, self._timings[program.forms[0]], worth)
 
     def _best(self, program: Program) -> float:
         """Seconds per row of the fastest form known that trains states one by one."""
@@ -228,9 +232,9 @@ class _Trial:
         return time.perf_counter() - began
 
 
-def _pays(seconds: float, program: Program, first: Timing) -> bool:
+def _pays(seconds: float, program: Program, first: Timing, worth: float = WORTH) -> bool:
     """Whether so much work is worth trying a form, given what the first form took to compile."""
-    return seconds > WORTH * program.compilation_factor * first.compile_seconds
+    return seconds > worth * program.compilation_factor * first.compile_seconds
 
 
 def _timing(entry: Mapping[str, Any]) -> Timing:
