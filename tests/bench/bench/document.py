@@ -61,7 +61,7 @@ def workload(done: Measured, repeats: int) -> str:
 
 def machine(postgresql: str) -> str:
     """The machine and the versions."""
-    names = ("tensorflow_cpu", "tensorflow", "jax", "keras", "numpy", "ray", "safetensors")
+    names = ("tensorflow_cpu", "tensorflow", "jax", "torch", "keras", "numpy", "ray", "safetensors")
     versions = [f"{name.replace('_', '-')} {found}" for name in names if (found := _version(name))]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (

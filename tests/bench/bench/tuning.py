@@ -16,7 +16,7 @@ from bench.job import Job, Result, arguments, write_result
 from bench.keras_config import Architectures, build, one_hot, prepare, read
 
 STEPS = 48
-EXECUTIONS = (1, 24)
+EXECUTIONS = {"tensorflow": (1, 24), "jax": (1, 24), "torch": (1,)}
 # Keras compiles on JAX always; its setting for "not" runs without compiling anything. With PyTorch it would need
 # a compiler of C++, which a server rarely has.
 COMPILED = {"tensorflow": (False, True), "jax": (True,), "torch": (False,)}
@@ -32,7 +32,7 @@ def main() -> None:
     keras = prepare(job.framework, [cores[list(COMPILED).index(job.framework) % len(cores)]])
     train = one_hot(rows[0], job.classes)
     found = []
-    for steps, compiled in itertools.product(EXECUTIONS, COMPILED[job.framework]):
+    for steps, compiled in itertools.product(EXECUTIONS[job.framework], COMPILED[job.framework]):
         settings = {"steps_per_execution": steps, "jit_compile": compiled}
         began = time.perf_counter()
         found.append((predicted(keras, job, architectures, train, settings), settings))
