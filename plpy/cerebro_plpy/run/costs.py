@@ -12,6 +12,7 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.hopping.plans import MEASURED, Program, RunPlan
 from cerebro_plpy.records import replace
+from cerebro_plpy.run.timings import LANES
 
 EVALUATION_SHARE = 0.25
 """Of what a row takes to train, to evaluate it; the effort of `cerebro.train` expects as much."""
@@ -122,8 +123,9 @@ def measured(program: Program, log: Log) -> Program:
 
 
 def timed(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str) -> Program:
-    """The program with what the timings of its forms say: the fastest one trains."""
-    known = {form: each for form, each in forms.items() if each["seconds_per_row"] is not None}
+    """The program with what the timings of its forms say: the fastest one trains, of those for one state."""
+    alone = {form: each for form, each in forms.items() if form not in LANES}
+    known = {form: each for form, each in alone.items() if each["seconds_per_row"] is not None}
     if not known:
         return program
     form = min(known, key=lambda name: float(known[name]["seconds_per_row"]))

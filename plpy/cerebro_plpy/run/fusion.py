@@ -1,8 +1,9 @@
 """Configurations of one program that are trained in one job, side by side where that is faster than one by one.
 
 Which form is faster the trainer finds out when a worker first trains several together; from then on, and in later runs,
-it is known. What becomes of a state depends on the form alone, not on the others: so those are fused who stand
-at the same place, and made again by a replay, or after a failure, of whoever does so then.
+it is known. What becomes of a state depends on the form alone, not on the others: so those are fused who happen to
+stand at the same place, and by a replay whoever does so then. Where configurations hop none are: whether a visit
+has that form would depend on who else has come there, and `rotation` would not give the same weights again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BACKEND = "jax"
 
 
 class Fusion:
-    """Those of one run, if any are wanted."""
+    """Of configurations of one run, if it is wanted at all."""
 
     def __init__(
         self, roster: Roster, measurements: Measurements, choice: Choice, assignments: Assignments, *, wanted: bool
@@ -66,10 +67,11 @@ class Fusion:
         return members, tour
 
     def _may(self, progress: ConfigProgress) -> bool:
-        training = self._roster.training[progress.mst_key]
+        training, positions = self._roster.training[progress.mst_key], self._roster.positions
         config = training.config
         return (
             self._wanted
+            and bool(positions.residence or self._roster.request.repeat.forms)
             and progress.kind == "train"
             and training.framework == BACKEND
             and config.group is None

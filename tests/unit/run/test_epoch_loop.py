@@ -759,6 +759,7 @@ def test_every_config_is_trained_whole_or_given_up_whatever_fails(
     assert trial.orchestrator.states.keys() == alive
 
 
+SIDE_BY_SIDE = {"f": TIMING, "fused_8": {"seconds_per_row": 0.1, "compile_seconds": 1.0}}
 BESIDE_ONE_ANOTHER = st.builds(
     requested,
     configs=st.integers(5, 9),
@@ -776,8 +777,7 @@ def test_configs_that_are_trained_together_are_each_trained_whole_or_given_up(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
 ) -> None:
     """Whatever fails of several is tried again alone, and a fault of many is charged to none of them."""
-    timings = {"f": TIMING, "fused_8": {"seconds_per_row": 0.1, "compile_seconds": 1.0}}
-    platform = Unreliable(chain(faults, repeat(None)), streams=streams, timings=timings)
+    platform = Unreliable(chain(faults, repeat(None)), streams=streams, timings=SIDE_BY_SIDE)
     request = replace(request, backends=dict.fromkeys(request.backends, "jax"))
     trial = continued(request, workers, platform, looks, {})
     trained, alive = platform.trained, trial.alive
@@ -786,6 +786,15 @@ def test_configs_that_are_trained_together_are_each_trained_whole_or_given_up(
     assert {v for v in trained if v[0] in alive} == set(places)
     assert trial.orchestrator.states.keys() == alive
     assert platform.fusions or faults or streams or workers > 1
+
+
+@pytest.mark.parametrize("order", ["rotation", "longest"])
+def test_where_configs_hop_none_are_trained_together(order: str) -> None:
+    """Whether one was would depend on who stands beside it, and so would its weights."""
+    platform = Unreliable(repeat(None), timings=SIDE_BY_SIDE)
+    request = requested(configs=8, segments=2, epochs=3, evaluated=set(), schedule=order)
+    continued(replace(request, backends=dict.fromkeys(range(8), "jax")), 2, platform, [1], {})
+    assert len(platform.trained) == 8 * 2 * 3 and not platform.fusions
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS)
