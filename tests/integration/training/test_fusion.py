@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from processes import eventually, trainers
 from timings import remember
 from workbench import Workbench, compile_text
 
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.run.timings import LANES
 
 COUNT, EPOCHS = 8, 8
@@ -74,6 +76,14 @@ def test_all_visits_are_logged_once_and_with_their_form(bench: Workbench, origin
     at_once = "SELECT DISTINCT worker_pid, ended_at FROM cerebro.visit v WHERE run_id = %s AND visit_no = 1"
     assert len(bench.rows(at_once, original)) == 1, "so the log tells who was trained together"
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", original) == "completed"
+
+
+def test_what_they_took_together_is_counted_once(bench: Workbench, original: int) -> None:
+    workers, work, span = bench.row(sql("plan.course"), original, original)
+    assert workers == 1 and 0 < work <= span
+    keys = json.dumps(dict.fromkeys(range(1, COUNT + 1), "p"))
+    _, visits, _, training, *_, around = bench.row(sql("plan.visits"), keys, original, 10)[:10]
+    assert visits == 6 * COUNT and training + around <= span
 
 
 def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbench, original: int) -> None:

@@ -22,22 +22,24 @@ SELECT sum(c.money) AS money FROM cerebro.cost c WHERE c.run_id = %s::bigint
 -- name: visits
 -- What visits of a run came to, by what is compiled for their configurations: up to so many of each configuration. What
 -- is around training is told apart: where a worker has the program for the first time it compiles; else it reads the
--- state, unless the visit before was of the same configuration.
+-- state, unless the visit before was of the same configuration. Visits that ended together were one job of a worker, and
+-- share what was around it.
 SELECT n.program, count(*) AS visits, sum(n.rows)::double precision AS rows, sum(n.training_seconds) AS training,
        coalesce(pg_catalog.stddev_samp(n.training_seconds / n.rows) / nullif(avg(n.training_seconds / n.rows), 0), 0) AS spread,
        max(n.form) AS form, max(n.threads) AS threads, max(n.state_bytes) AS state_bytes,
        count(*) FILTER (WHERE n.turn > 1) AS later, coalesce(sum(n.around) FILTER (WHERE n.turn > 1), 0) AS around,
        count(*) FILTER (WHERE n.turn > 1 AND n.moved) AS moves, coalesce(sum(n.around) FILTER (WHERE n.turn > 1 AND n.moved), 0) AS moving,
-       count(*) FILTER (WHERE n.turn = 1) AS firsts, coalesce(sum(n.around) FILTER (WHERE n.turn = 1), 0) AS beginning,
+       count(DISTINCT n.worker_pid) FILTER (WHERE n.turn = 1) AS firsts, coalesce(sum(n.around) FILTER (WHERE n.turn = 1), 0) AS beginning,
        count(n.state_bytes) AS stores, coalesce(sum(n.storing) FILTER (WHERE n.state_bytes IS NOT NULL), 0) AS storing,
        coalesce(sum(n.state_bytes), 0)::double precision AS stored_bytes
-FROM (SELECT m.*, row_number() OVER (PARTITION BY m.worker_pid, m.program ORDER BY m.started_at) AS turn,
+FROM (SELECT m.*, dense_rank() OVER (PARTITION BY m.worker_pid, m.program ORDER BY m.ended_at) AS turn,
              lag(m.mst_key) OVER (PARTITION BY m.worker_pid ORDER BY m.started_at) IS DISTINCT FROM m.mst_key AS moved
-      FROM (SELECT p.value AS program, v.mst_key, v.worker_pid, v.started_at, v.rows, v.training_seconds, v.form, v.threads, v.state_bytes,
-                   greatest(0, extract(epoch FROM v.ended_at - v.started_at)::double precision - v.training_seconds) AS around,
-                   greatest(0, extract(epoch FROM v.stored_at - v.ended_at)::double precision) AS storing
+      FROM (SELECT p.value AS program, v.mst_key, v.worker_pid, v.started_at, v.ended_at, v.rows, v.training_seconds, v.form, v.threads, v.state_bytes,
+                   greatest(0, extract(epoch FROM v.ended_at - v.started_at)::double precision / count(*) OVER job - v.training_seconds) AS around,
+                   greatest(0, extract(epoch FROM v.stored_at - v.ended_at)::double precision / count(*) OVER job) AS storing
             FROM cerebro.visit v JOIN pg_catalog.json_each_text(%s::json) p ON p.key::integer = v.mst_key
-            WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' AND v.visit_no <= %s::integer AND v.rows > 0) m) n
+            WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' AND v.visit_no <= %s::integer AND v.rows > 0
+            WINDOW job AS (PARTITION BY v.worker_pid, v.ended_at)) m) n
 GROUP BY n.program
 
 -- name: evaluations
@@ -47,11 +49,11 @@ FROM cerebro.evaluation e JOIN pg_catalog.json_each_text(%s::json) p ON p.key::i
 WHERE e.run_id = %s::bigint AND e.status = 'completed' GROUP BY p.value
 
 -- name: course
--- How long the workers of a run were at work, from its first visit to its last.
+-- How long the workers of a run were at work, from its first visit to its last; visits that ended together share their time.
 SELECT count(DISTINCT w.worker_pid) AS workers, coalesce(sum(w.seconds), 0)::double precision AS work,
        coalesce(extract(epoch FROM max(w.ended_at) - min(w.started_at)), 0)::double precision AS span
 FROM (SELECT v.worker_pid, v.started_at, greatest(v.ended_at, v.stored_at) AS ended_at,
-             extract(epoch FROM v.ended_at - v.started_at) AS seconds
+             extract(epoch FROM v.ended_at - v.started_at) / count(*) OVER (PARTITION BY v.worker_pid, v.ended_at) AS seconds
       FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed'
       UNION ALL
       SELECT NULL, e.started_at, e.ended_at, extract(epoch FROM e.ended_at - e.started_at)
