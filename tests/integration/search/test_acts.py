@@ -29,7 +29,7 @@ def tables(bench: Workbench) -> None:
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
     model = bench.model(NOISY)
     bench.configure("slow", rates, ["batch_size=1,epochs=2"], model)
-    bench.configure("slower", rates, ["batch_size=1,epochs=24"], model)
+    bench.configure("slower", rates, ["batch_size=1,epochs=60"], model)
 
 
 @contextmanager
