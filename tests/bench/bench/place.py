@@ -114,6 +114,10 @@ def load(place: Place, workload: Workload, scale: str, weights: list[bytes]) -> 
         configs=workload.configs,
     )
     with place.session() as session:
+        # Another part of the same call may have measured this workload.
+        made = (job.train, job.valid, job.models, job.selection, f"{job.selection}_summary")
+        with session.cursor() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS {', '.join(made)}")
         for table, examples in zip((job.train, job.valid), workload.examples(scale), strict=True):
             write_table(session, table, examples)
         _load_models(session, job, workload, weights)
