@@ -9,7 +9,8 @@ from cerebro_plpy.hopping.schedule import ConfigProgress, Tour, Visit
 
 def fellows(leader: ConfigProgress, others: Iterable[ConfigProgress]) -> list[ConfigProgress]:
     """Those of the others that can make whatever visits the leader can make now, none of which is under way."""
-    return [each for each in others if each.startable and _stand(each) == _stand(leader)]
+    stand = _stand(leader)
+    return [each for each in others if each.startable and _stand(each) == stand]
 
 
 def training_only(tour: Tour) -> Tour:

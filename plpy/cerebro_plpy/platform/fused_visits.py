@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.cost import Cost, total
 from cerebro_plpy.platform.protocol import Fused, Trained, TrainVisit, Worker
 from cerebro_plpy.platform.statements import call, job_result, join
-from cerebro_plpy.platform.storing import Storing, completed, place
+from cerebro_plpy.platform.storing import Storing, completed, datasets_of, failed, first_visit
 from cerebro_plpy.records import replace
 
 FUSED_BYTES = 64 << 20
@@ -29,14 +28,13 @@ class FusedVisits(Storing):
 
     def train_fused(self, worker: Worker, tours: Tours) -> Steps[list[Fused]]:
         """See `Visits.train_fused`."""
-        partitions = [dataset for visit in tours[0] for dataset in visit.datasets]
+        partitions = datasets_of(tours[0])
         yield from self._prepare(worker, partitions)
         if not worker.memory.keeps(partitions):
             return []
         worker.memory.lost_state()
         begin, *state = self._fused(worker, tours[0], tours[0])
         if job_result((yield begin))["state_bytes"] * len(tours) > FUSED_BYTES:
-            worker.memory.lost_state()
             return []
         yield join([self._running(worker, tour[0]) for tour in tours])
         cost = Cost()
@@ -50,7 +48,7 @@ class FusedVisits(Storing):
         except CerebroError as error:
             worker.memory.lost_state()
             cost = worker.account.charge(total((cost, (yield from self._spent(worker)))))
-            yield join([_failed(tour[0], error.message, share) for tour, share in zip(tours, shares(cost, len(tours)))])
+            yield join([failed(tour[0], error.message, share) for tour, share in zip(tours, shares(cost, len(tours)))])
             raise
         worker.memory.lost_state()
         worker.account.charge(cost)
@@ -99,9 +97,4 @@ def _made(tours: Tours, found: Mapping[str, Any]) -> Iterator[Fused]:
 def _failures(made: Sequence[Fused]) -> Iterator[Statement]:
     for each in made:
         if each.error:
-            (visit,) = (visit for visit in each.trained.visits[:1] if isinstance(visit, TrainVisit))
-            yield _failed(visit, each.error, each.cost)
-
-
-def _failed(visit: TrainVisit, message: str, cost: Cost) -> Statement:
-    return Statement(sql("visit.visit_failed"), (message, *cost, *place(visit)))
+            yield failed(first_visit(each.trained.visits), each.error, each.cost)

@@ -32,7 +32,7 @@ from cerebro_plpy.platform.protocol import (
 )
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.statements import call, fill, job_result, join
-from cerebro_plpy.platform.storing import completed, evaluations_following, place
+from cerebro_plpy.platform.storing import completed, datasets_of, evaluations_following, failed, first_visit
 from cerebro_plpy.platform.trainer_jobs import passes
 
 T = TypeVar("T")
@@ -51,9 +51,9 @@ class SharedVisits(FusedVisits):
 
     def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         """See `Visits.train`."""
-        yield from self._prepare(worker, _datasets(tour))
-        made = tour if worker.memory.keeps(_datasets(tour)) else tour[:1]
-        first = _first(tour)
+        yield from self._prepare(worker, datasets_of(tour))
+        made = tour if worker.memory.keeps(datasets_of(tour)) else tour[:1]
+        first = first_visit(tour)
         yield self._running(worker, first)
         return (yield from self._or_failed(worker, first, self._done(worker, made)))
 
@@ -64,14 +64,14 @@ class SharedVisits(FusedVisits):
 
     def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
         """Let the first of these visits be trained, while the state of the one before is still to be stored."""
-        first = _first(tour)
+        first = first_visit(tour)
         yield self._running(worker, first)
         begin = self._begin(worker, first.job, first.datasets, first.state)
         yield from self._or_failed(worker, first, _statement(join([*begin, call(worker, "visit.job_start")])))
 
     def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         """Train to its end what was begun."""
-        return (yield from self._or_failed(worker, _first(tour), self._results(worker, tour, [])))
+        return (yield from self._or_failed(worker, first_visit(tour), self._results(worker, tour, [])))
 
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
         """See `Visits.store`."""
@@ -90,7 +90,7 @@ class SharedVisits(FusedVisits):
         except CerebroError as error:
             worker.memory.lost_state()
             cost = total([*map(Cost.of, results), (yield from self._spent(worker))])
-            yield Statement(sql("visit.visit_failed"), (error.message, *worker.account.charge(cost), *place(first)))
+            yield failed(first, error.message, worker.account.charge(cost))
             raise
 
     def _done(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
@@ -144,8 +144,8 @@ class SharedVisits(FusedVisits):
         """What logs an evaluation of which the first segment is logged as begun."""
         first, *others = log_rows.evaluations(visit, done, None)
         result = ("completed", None, first["rows"], first["ended_at"] if others else None, *Cost.of(done))
-        place = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
-        ended = Statement(sql("visit.evaluation_end"), (*result, *place))
+        of = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
+        ended = Statement(sql("visit.evaluation_end"), (*result, *of))
         return [ended, evaluations_following(visit, others)] if others else [ended]
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
@@ -222,14 +222,3 @@ class SharedVisits(FusedVisits):
 
 def _statement(statement: Statement) -> Steps[None]:
     yield statement
-
-
-def _first(tour: Sequence[TourVisit]) -> TrainVisit:
-    """The visit that stands for a tour until that is stored: it trains."""
-    (first,) = (visit for visit in tour[:1] if isinstance(visit, TrainVisit))
-    return first
-
-
-def _datasets(tour: Sequence[TourVisit]) -> list[Dataset]:
-    """The partitions that a tour goes through."""
-    return [dataset for visit in tour for dataset in visit.datasets]

@@ -12,7 +12,9 @@ from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
 from cerebro_plpy.platform import log_rows, state_tables
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, Trained, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.cost import Cost
+from cerebro_plpy.platform.job import Dataset
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TourVisit, Trained, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState, dropped
 from cerebro_plpy.platform.statements import join, metrics
 from cerebro_plpy.platform.trainer_jobs import TrainerJobs
@@ -151,6 +153,22 @@ class Storing(TrainerJobs):
 def place(visit: TrainVisit) -> tuple[int, ...]:
     """Which row of the log is a visit's."""
     return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
+
+
+def first_visit(tour: Sequence[TourVisit]) -> TrainVisit:
+    """The visit that stands for a tour until that is stored: it trains."""
+    (first,) = (visit for visit in tour[:1] if isinstance(visit, TrainVisit))
+    return first
+
+
+def datasets_of(tour: Sequence[TourVisit]) -> list[Dataset]:
+    """The partitions that a tour goes through."""
+    return [dataset for visit in tour for dataset in visit.datasets]
+
+
+def failed(visit: TrainVisit, message: str, cost: Cost) -> Statement:
+    """What logs a visit as one that has failed, which has cost that."""
+    return Statement(sql("visit.visit_failed"), (message, *cost, *place(visit)))
 
 
 def evaluations_following(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]]) -> Statement:
