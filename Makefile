@@ -153,8 +153,8 @@ $(MADE):
 	@touch $@
 
 .venv/bench: .venv/runtime
-	@echo "Installing JAX, PyTorch and Ray Tune"
-	@.ci/packages $(PYTHON) tensorflow,torch,demo,bench
+	@echo "Installing JAX, PyTorch, Optuna and Ray Tune"
+	@.ci/packages $(PYTHON) tensorflow,torch,automl,demo,bench
 	@touch .venv/runtime $@
 
 # Not an editable install: a trainer runs with `python -I`, and the user `postgres` may be unable to read the clone.
