@@ -14,9 +14,9 @@ def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
 
     asked = TrainArguments(*arguments)
     if asked.background:
-        from cerebro_plpy.calls import background
+        from cerebro_plpy.calls import submission
 
-        return call(plpy, gd, lambda db: background.train(db, gd, asked))
+        return call(plpy, gd, lambda db: submission.train(db, gd, asked))
     from cerebro_plpy.calls import train as training
 
     return call(plpy, gd, lambda db: training.train(db, gd, asked, package_version()))

@@ -33,11 +33,11 @@ def submit_call(plpy: Any, gd: Globals, function: str | None, arguments: str | N
 
 def work(plpy: Any, gd: Globals, task: str | None) -> None:
     """Do in this session what another one asked for."""
-    from cerebro_plpy.calls import background
+    from cerebro_plpy.calls import background_work
 
     def working(db: Database) -> None:
         db.in_procedure = True
-        background.work(db, gd, task, package_version())
+        background_work.work(db, gd, task, package_version())
 
     call(plpy, gd, working)
 

@@ -8,7 +8,7 @@ from typing import Any
 from cerebro_plpy.calls.automl_arguments import MODULE, AutomlArguments, Method, check_frequency, read_method
 from cerebro_plpy.calls.fit_arguments import Course
 from cerebro_plpy.calls.fit_request import Call, build_request
-from cerebro_plpy.calls.inputs import Inputs, find_packed_inputs
+from cerebro_plpy.calls.inputs import find_search_inputs
 from cerebro_plpy.calls.outputs import Outputs, finish
 from cerebro_plpy.configs.grid import check_size, how_many
 from cerebro_plpy.configs.search_arguments import read_rule
@@ -25,7 +25,7 @@ from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.records import fields
 from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, train
-from cerebro_plpy.tables import object_table, outputs, selection
+from cerebro_plpy.tables import object_table, outputs
 from cerebro_plpy.trainer import settings
 
 REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
@@ -41,7 +41,7 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
     for table in (arguments.model_selection_table, arguments.model_output_table):
         catalog.output_name(table)
     chosen = catalog.output(arguments.model_selection_table, ("_summary",))
-    inputs = tables_of(catalog, arguments, chosen)
+    inputs = find_search_inputs(catalog, arguments, chosen)
     _check_space(catalog, arguments, method)
     output = catalog.output(arguments.model_output_table, outputs.SUFFIXES)
     _check_apart(chosen, output)
@@ -51,14 +51,6 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
         request = build_request(catalog, workplace, call)
         run_id = train(db, workplace, request, None, Audience(logged))
     finish(db, gd, run_id, Outputs(output, None), keep_states=False)
-
-
-def tables_of(catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None) -> Inputs:
-    """The tables that a call reads, and the model selection table that it is to make."""
-    packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
-    architectures = selection.check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
-    objects = object_table.find(catalog, arguments.object_table)
-    return Inputs(packed, architectures, chosen, None, objects, arguments.object_table)
 
 
 def _check_apart(chosen: Relation, output: Relation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller_session import LocalSession
@@ -16,7 +17,7 @@ from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import check_validation
-from cerebro_plpy.tables.selection import SelectionSummary, read_summary
+from cerebro_plpy.tables.selection import SelectionSummary, check_models, read_summary
 
 
 @dataclass(frozen=True)
@@ -126,3 +127,11 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
         objects=object_table.find(catalog, named.objects),
         object_table=named.objects,
     )
+
+
+def find_search_inputs(catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None) -> Inputs:
+    """The tables that an AutoML call reads, and the model selection table that it is to make."""
+    packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
+    architectures = check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
+    objects = object_table.find(catalog, arguments.object_table)
+    return Inputs(packed, architectures, chosen, None, objects, arguments.object_table)

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cerebro_plpy.calls.train import refuse_own
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates import ensemble
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.visibility import refuse_own
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.features.split import read_split
 from cerebro_plpy.platform.protocol import TrainingPlatform
@@ -131,5 +131,5 @@ def sources(catalog: Catalog, made: Made) -> tuple[Relation, Relation | None]:
     held = None if other is None else catalog.relation(other)
     for each in (source, held):
         if each is not None:
-            refuse_own(catalog.db, each, catalog.module)
+            refuse_own(catalog.db, catalog.module, each)
     return source, held

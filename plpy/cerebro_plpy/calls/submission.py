@@ -9,16 +9,20 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cerebro_plpy.calls import background
+from cerebro_plpy.calls import automl_arguments, background, train_arguments
 from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.calls.fit_arguments import single_model
-from cerebro_plpy.calls.train_arguments import TrainArguments
+from cerebro_plpy.calls.inputs import find_search_inputs
+from cerebro_plpy.calls.train_arguments import TrainArguments, read_arguments
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.spec import FitArguments
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.visibility import refuse_held, refuse_own
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.records import asdict
 
 MODULE = "submit"
 SCHEMA = "cerebro."
@@ -28,6 +32,19 @@ CALLS = {
     f"{SCHEMA}{TRAIN}": TRAIN,
 }
 """Those that train."""
+COLUMNS = (
+    "rank",
+    "mst_key",
+    "template",
+    "params",
+    "epochs",
+    "metric",
+    "validation",
+    "training",
+    "seconds",
+    "group_value",
+)
+"""What `cerebro.train` says of a run that has ended."""
 
 
 class Argument(NamedTuple):
@@ -53,10 +70,24 @@ def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None)
     values = _values(db, name, _given(text)).values()
     kind = CALLS[name]
     if kind == SEARCHES:
-        return background.search(db, gd, AutomlArguments(*values))
+        return _search(db, gd, AutomlArguments(*values))
     if kind == TRAIN:
-        return int(background.train(db, gd, TrainArguments(*values))[0]["run_id"])
+        return int(train(db, gd, TrainArguments(*values))[0]["run_id"])
     return background.submit(db, gd, single_model(*values) if kind == SINGLE else FitArguments(*values))
+
+
+def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[Row]:
+    """Begin what a call of train with these arguments would do; a row with the id of its run."""
+    module = train_arguments.MODULE
+    read_arguments(db, module, arguments)
+    refuse_own(db, module, Catalog(db, module).relation(arguments.source))
+    run_id = background.begin(db, gd, {"train": asdict(arguments)})
+    return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
+
+
+def _search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int:
+    refuse_held(db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).existing())
+    return background.begin(db, gd, {"automl": asdict(arguments)})
 
 
 def _given(text: str) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.template_drawing import drawing
-from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
+from cerebro_plpy.calls.train_arguments import METRICS, MODULE, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec, metrics_iterations
@@ -38,10 +38,9 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.database.platform import Reader, Table
+from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.visibility import WHY, held_by_caller
-from cerebro_plpy.errors import ActiveTransaction
+from cerebro_plpy.database.visibility import refuse_own
 from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.table import RawTable, read_table
@@ -54,7 +53,6 @@ from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables.template_configs import Filled, Maker, made
 from cerebro_plpy.trainer import settings
 
-MODULE = "train"
 SCHEDULE = FOREMOST  # two runs with one seed have the same bits, as far as the budget does not end them
 
 
@@ -68,10 +66,10 @@ def train(
     wanted = read_arguments(db, MODULE, arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
     source = catalog.relation(arguments.source)
-    refuse_own(db, source)
+    refuse_own(db, MODULE, source)
     with open_workplace(db, gd, [source], arguments.workers) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
-        refuse_own(db, aim.wishes.held or source)
+        refuse_own(db, MODULE, aim.wishes.held or source)
         run_id = reserve_run(db, workplace)
 
         def look(reader: Reader) -> RawTable:
@@ -85,15 +83,6 @@ def train(
             run_to_end(db, workplace, request, None, Audience(logged), run_id)
     register(db, gd, run_id, began + workplace.queued_seconds + wanted.budget)
     return db.glance(sql("version.leaderboard"), run_id)
-
-
-def refuse_own(db: Database, source: Table, module: str = MODULE) -> None:
-    """Refuse a table that only the caller's session can use: what is kept of it must not depend on a rollback."""
-    if held_by_caller(db, [source]):
-        raise ActiveTransaction(
-            f"{module} error: other sessions cannot use {source.spelling}: it is {WHY}.",
-            hint="COMMIT first; of a temporary table train on a copy that is none.",
-        )
 
 
 def tell(db: Database, table: RawTable) -> None:

@@ -27,6 +27,7 @@ from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables import architectures
 from cerebro_plpy.trainer import settings
 
+MODULE = "train"
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
 METRICS: Mapping[str, Mapping[str, str]] = {

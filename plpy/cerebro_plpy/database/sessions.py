@@ -17,6 +17,7 @@ import psycopg2
 from psycopg2 import extensions
 
 from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.courtesy import give_way
 from cerebro_plpy.database.dispatch import ready
 from cerebro_plpy.database.driver import translate
 from cerebro_plpy.database.names import quote_identifier
@@ -93,7 +94,7 @@ class WorkerSession:
         self._open(label)
 
     def _open(self, label: str) -> None:
-        who, self._busy = self.who, False
+        who, self._busy, self._to_give_way = self.who, False, False
         given = " ".join(f"-c {name}={value}" for name, value in who.options.items())
         try:
             self._connection = psycopg2.connect(
@@ -123,6 +124,7 @@ class WorkerSession:
         if found[1] != who.session_user:
             self.close()
             raise connection_refusal(who, f"the session was opened as {found[1]!r}")
+        self._to_give_way = True  # only now is it certain that the process is one of this machine
         # Always: the role may have a setting that makes another one of it when it connects.
         try:
             self.run(sql("session.set_role", role=quote_identifier(who.current_user)))
@@ -155,6 +157,8 @@ class WorkerSession:
 
     def wants(self) -> int:
         """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
+        if self._to_give_way:
+            self._to_give_way = not give_way(self.pid)
         try:
             state = int(self._connection.poll())
         except psycopg2.Error as error:

@@ -27,6 +27,15 @@ def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
         )
 
 
+def refuse_own(db: Database, module: str, source: Table) -> None:
+    """Refuse a table to a run that keeps something of it: that must not depend on a rollback."""
+    if held_by_caller(db, [source]):
+        raise ActiveTransaction(
+            f"{module} error: other sessions cannot use {source.spelling}: it is {WHY}.",
+            hint="COMMIT first; of a temporary table train on a copy that is none.",
+        )
+
+
 def alone(db: Database, relations: Iterable[Relation], workers: int | None) -> bool:
     """Whether a call has to work in the caller's session, of which the caller is told; refused where it cannot."""
     held = held_by_caller(db, relations)

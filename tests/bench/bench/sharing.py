@@ -7,6 +7,7 @@ among them; and what the slowest hundredth of pgbench's transactions took beside
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,8 @@ from bench.workloads import SMALL, Workload, grid, perceptron
 
 USERS, CROWD, CLIENTS, RATE = 8, 30, 2, 100
 """So many users at once, so many that submit at the same moment, sessions of pgbench, and its transactions a second."""
+SPARE = max(1, len(os.sched_getaffinity(0)) - 1)
+"""So many trainers leave a core to others."""
 PERCENTILE, ALONE_SECONDS, EVERY_SECONDS = 0.99, 15, 0.5
 WORK = Workload(
     key="S",
@@ -83,7 +86,7 @@ def measured(at: Place, say: Say) -> str:
         " | p99 of pgbench |",
         "|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for count, trainers in ((USERS, USERS), (CROWD, USERS)):
+    for count, trainers in ((USERS, USERS), (USERS, SPARE), (CROWD, USERS)):
         slowest, one = _slowest(at, partial(_shared, at, users[:count], trainers))
         lines.append(
             f"| {count} | {trainers} | {one.completed} | {one.trainers} | {one.ratio:.2f} | {one.wall:.0f} |"
@@ -156,7 +159,9 @@ def _slowest(at: Place, meanwhile: Callable[[], T]) -> tuple[float, T]:
 def _pgbench(at: Place, folder: str) -> Iterator[None]:
     """It writes a line for each transaction, until the block ends."""
     command = [str(PGBENCH), "-n", "-c", str(CLIENTS), "-R", str(RATE), "-T", "86400", "-l", at.superuser_url]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
         try:
             yield
         finally:

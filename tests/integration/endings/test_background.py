@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg2
 import pytest
@@ -66,6 +68,18 @@ def test_a_run_lives_without_its_session(bench: Workbench) -> None:
     bench.fit("packed", "beside", "noisy", EPOCHS, schedule="replay", replay_run=run)
     assert bench.weights("alone") == bench.weights("beside")
     assert bench.value("SELECT run_id FROM alone_summary") == run
+
+
+def test_its_sessions_give_way_to_others(bench: Workbench, endless: int) -> None:
+    """To each by itself, and by the groups that the kernel makes of them; the session of a user is as it was."""
+    eventually(lambda: completed(bench, endless, 1))
+    own = "SELECT array_agg(pid) FROM pg_stat_activity WHERE application_name LIKE %s"
+    sessions = bench.value(own, f"cerebro_db run {endless} %")
+    usual = os.getpriority(os.PRIO_PROCESS, bench.pid())
+    assert len(sessions) >= 4
+    assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in sessions} == {max(5, usual)}
+    groups = [group for pid in sessions if (group := Path(f"/proc/{pid}/autogroup")).exists()]
+    eventually(lambda: all(int(group.read_text().split()[-1]) >= 5 for group in groups))
 
 
 @pytest.mark.long
