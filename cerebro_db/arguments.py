@@ -146,7 +146,7 @@ class TrainingOptions(TypedDict, total=False):
 
 class FitOptions(TrainingOptions, total=False):
     """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run `replay_run`; `strategy` is
-    'auto', 'mop', 'task' or 'average'."""
+    'auto', 'mop', 'task', 'average' or 'late_average'."""
 
     use_caching: bool
     schedule: str

@@ -33,7 +33,10 @@ def remember(
     }
     for form, each in seconds.items():
         values = (machine, digest(program), size, threads, form, each, 0.0)
-        bench.rows("INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s)", *values)
+        bench.rows(
+            "INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            *values,
+        )
 
 
 def fastest(form: str) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ from cerebro_plpy.configs.search_rules import SearchRule
 from cerebro_plpy.configs.spec import FitArguments, SingleModel
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
-from cerebro_plpy.hopping.plans import AVERAGE, MOP, TASK
+from cerebro_plpy.hopping.plans import AVERAGE, AVERAGES, LATE, MOP, TASK
 from cerebro_plpy.hopping.policies import LONGEST, REPLAY
 from cerebro_plpy.hopping.schedule import AVERAGING
 
@@ -18,7 +18,13 @@ MODULE = "madlib_keras_fit_multiple"
 SINGLE_MODULE = "madlib_keras_fit"
 SCHEDULES = (LONGEST, "rotation", REPLAY)
 AUTO = "auto"
-STRATEGIES = {AUTO: SCHEDULES, MOP: SCHEDULES, TASK: (LONGEST,), AVERAGE: (LONGEST, REPLAY)}
+STRATEGIES = {
+    AUTO: SCHEDULES,
+    MOP: SCHEDULES,
+    TASK: (LONGEST,),
+    AVERAGE: (LONGEST, REPLAY),
+    LATE: (LONGEST, REPLAY),
+}
 """With the schedules that go with each."""
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
@@ -123,7 +129,7 @@ def check_arguments(arguments: FitArguments) -> Course:
     _check_strategy(arguments, schedule)
     if rule:
         _check_search(arguments, schedule)
-    averages = arguments.strategy == AVERAGE and schedule == LONGEST
+    averages = arguments.strategy in AVERAGES and schedule == LONGEST
     return Course(arguments.num_iterations, frequency, AVERAGING if averages else schedule, rule)
 
 
@@ -140,7 +146,7 @@ def _check_strategy(arguments: FitArguments, schedule: str) -> None:
             f"{module} error: strategy is {strategy!r}, but schedule is {schedule!r}, by which configurations hop.",
             hint="Leave one of the two out.",
         )
-    if strategy == AVERAGE and arguments.search is not None:
+    if strategy in AVERAGES and arguments.search is not None:
         raise FeatureNotSupported(
             f"{module} error: strategy is {strategy!r}, but search is {arguments.search!r}: a search decides by what"
             " configurations have learned of one segment after another.",

@@ -24,6 +24,7 @@ from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.errors import FeatureNotSupported
+from cerebro_plpy.hopping.plans import LATE
 from cerebro_plpy.hopping.policies import REPLAY
 from cerebro_plpy.hopping.rules import Rule, Settled
 from cerebro_plpy.hopping.schedule import AVERAGING
@@ -85,8 +86,6 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
     check_writer(catalog, arguments, whole)
     check_monitors(catalog, call, whole)
     give_notices(catalog, models.configs, models.architectures, data.source)
-    if basis.schedule == AVERAGING:
-        tell_of_averages(catalog, data.source)
     spec = Spec(
         arguments=arguments,
         epochs=course.epochs,
@@ -107,7 +106,11 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         epochs_before=basis.epochs_before,
         search=call.search,
         earlier_trials=models.drawing.earlier if models.drawing else (),
+        copies=basis.repeat.copies,
     )
+    if arguments.strategy == LATE and basis.schedule == AVERAGING and spec.copies is None:
+        spec = replace(spec, copies=copies_for(most_workers(workplace, spec, data), len(models.configs), spec.segments))
+    tell_of_averages(catalog, spec)
     request = make_request(catalog, workplace, spec, data, models, basis.repeat)
     datasets = [name for name, there in (("training", spec.training_metrics), ("validation", data.validation)) if there]
     for config in whole:
@@ -253,13 +256,24 @@ def give_notices(
         catalog.db.notice(text)
 
 
-def tell_of_averages(catalog: Catalog, source: PackedTable) -> None:
-    """What models cost that all segments train at once."""
-    if len(source.segments) > 1:
+def copies_for(workers: int, configs: int, segments: Sequence[int]) -> int:
+    """In how many copies configurations train that keep so many workers busy; two at least, where there are segments.
+
+    >>> [copies_for(8, configs, range(8)) for configs in (1, 2, 3, 20)], copies_for(8, 1, range(1))
+    ([8, 4, 2, 2], 1)
+    """
+    return min(max(2, workers // configs), len(segments))
+
+
+def tell_of_averages(catalog: Catalog, spec: Spec) -> None:
+    """What models cost of which copies train at once."""
+    copies = len(spec.averaged)
+    if copies > 1:
+        whose = "one for each segment" if copies == len(spec.segments) else "one for each part of the segments"
         catalog.db.notice(
-            f"{catalog.module}: after each iteration a model is the mean of {len(source.segments)}, one for each"
-            " segment, of which each has seen its own rows only: it takes more iterations than one model that sees all."
-            " madlib_fit_multiple_model trains such ones on the same table, unless strategy is 'average'."
+            f"{catalog.module}: after each iteration a model is the mean of {copies}, {whose}, of which each has seen"
+            " its own rows only: it takes more iterations than one model that sees all. madlib_fit_multiple_model"
+            " trains such ones on the same table, unless strategy says that it is to average."
         )
 
 
@@ -322,7 +336,7 @@ def repeat_of(
     joined = {each.mst_key: each.source for each in recorded.joined if each.mst_key in mst_keys}
     starts = {key: start for key, start in recorded.starts.items() if key in mst_keys}
     cuts = {key: layer for key, layer in recorded.cuts.items() if key in mst_keys}
-    kept = recorded.patience, recorded.evaluated, recorded.whole, cuts
+    kept = recorded.patience, recorded.evaluated, recorded.whole, cuts, recorded.copies
     return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts, *kept)
 
 

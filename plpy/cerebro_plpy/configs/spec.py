@@ -12,6 +12,8 @@ from typing import Any
 from cerebro_plpy.configs.earlier_trials import EarlierTrial
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.hopping.placement import copies_of
+from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.records import Field, asdict, dataclass, field, fields
 
 MAX_ATTEMPTS = 3
@@ -151,7 +153,8 @@ class Spec:
     custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
     call's tables, by what they are for it; `epochs_before` are those that configurations were trained by earlier calls,
     by mst_key; `version` is that of the package; `train` is what a call of `cerebro.train` adds. Of `earlier_trials` a
-    search that learns was told when it began.
+    search that learns was told when it began. One that averages has so many `copies` of each configuration, one for
+    each segment where that is None.
     """
 
     arguments: FitArguments
@@ -175,6 +178,13 @@ class Spec:
     train: TrainSpec | None = None
     earlier_trials: tuple[EarlierTrial, ...] = ()
     training_epochs: tuple[int, ...] | None = None
+    copies: int | None = None
+
+    @property
+    def averaged(self) -> tuple[tuple[int, ...], ...]:
+        """The segments of each copy of a configuration, where copies are averaged: none where configurations hop."""
+        averages = self.schedule == AVERAGING
+        return copies_of(self.segments, self.copies or len(self.segments)) if averages else ()
 
     def evaluates_training(self, epoch: int) -> bool:
         """Whether an evaluation after this epoch goes over the rows that were trained on."""
@@ -233,6 +243,7 @@ class Spec:
             **(asdict(self.search) if self.search else {}),
             **({"train": self.train.to_json()} if self.train else {}),
             **({} if self.training_epochs is None else {"training_epochs": self.training_epochs}),
+            **({} if self.copies is None else {"copies": self.copies}),
             **({"earlier_trials": [list(each) for each in self.earlier_trials]} if self.earlier_trials else {}),
         }
 
@@ -276,12 +287,20 @@ class Spec:
             train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
             earlier_trials=tuple(EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())),
             training_epochs=None if (training := values.get("training_epochs")) is None else tuple(training),
+            copies=_copies(values),
         )
 
 
 def epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
     """The epochs of earlier calls by mst_key, from JSON; none where an older version logged none."""
     return {int(key): int(epochs) for key, epochs in (logged or {}).items()}
+
+
+def _copies(values: Mapping[str, Any]) -> int | None:
+    copies = values.get("copies")
+    if copies is not None and not 1 <= copies <= len(values["segments"]):
+        raise ValueError(f"copies is {copies!r}; expected at most one for each segment")
+    return None if copies is None else int(copies)
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

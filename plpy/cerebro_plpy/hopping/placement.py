@@ -28,6 +28,16 @@ def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int,
     return {segment: numbers[index * len(numbers) // len(segments)] for index, segment in enumerate(segments)}
 
 
+def copies_of(segments: Sequence[int], copies: int) -> tuple[tuple[int, ...], ...]:
+    """The segments that each copy of a config trains on, where so many share them: neighbours, as those of a worker.
+
+    >>> copies_of((0, 1, 2, 3, 4), 2)
+    ((0, 1, 2), (3, 4))
+    """
+    shared = share_segments(segments, range(copies))
+    return tuple(tuple(segment for segment in segments if shared[segment] == copy) for copy in range(copies))
+
+
 def capacity(groups: Sequence[int], loose: int, segments: int) -> int:
     """The rows of the fullest segment, at the least: a config is in one place at a time, so that an epoch over the
     largest group takes as long wherever its rows lie. `loose` rows are of no group.

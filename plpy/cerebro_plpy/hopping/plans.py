@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import simulation
 from cerebro_plpy.hopping.allowance import Spent
-from cerebro_plpy.hopping.placement import share_segments
+from cerebro_plpy.hopping.placement import copies_of, share_segments
 from cerebro_plpy.hopping.policies import REPLAY
-from cerebro_plpy.hopping.schedule import AVERAGING, Plan
+from cerebro_plpy.hopping.schedule import Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, Outcome
 from cerebro_plpy.records import asdict, dataclass, fields, replace
 
-MOP, TASK, WIDE, AVERAGE = "mop", "task", "wide", "average"
+MOP, TASK, WIDE, AVERAGE, LATE = "mop", "task", "wide", "average", "late_average"
+AVERAGES = (AVERAGE, LATE)
 WORTH = 0.9
 """The part of the time of the usual strategy that another one must promise."""
 MEANINGS = {
@@ -27,6 +28,7 @@ MEANINGS = {
     TASK: "configurations stay, segments come to them",
     WIDE: "one trainer has all cores",
     AVERAGE: "each segment trains a copy of a configuration, and the mean of them goes on",
+    LATE: "copies of a configuration hop among segments of their own, and the mean of them goes on",
 }
 MEASURED, TIMED, PROBED, GUESSED, UNKNOWN = "measured", "timed", "probed", "guessed", "unknown"
 WHOLE = "whole"
@@ -68,7 +70,8 @@ class Program:
 @dataclass(frozen=True)
 class Work:
     """What there is to do, whoever does it: `rows` are those of a visit, by mst_key; `evaluated_rows` those of a visit
-    that evaluates. Configs that do not visit all segments have `own` ones. A search may end `sooner`."""
+    that evaluates. Configs that do not visit all segments have `own` ones; those that average have so many `copies`. A
+    search may end `sooner`."""
 
     epochs: int
     evaluate_epochs: tuple[int, ...]
@@ -79,6 +82,7 @@ class Work:
     commit_seconds: float = 0.0
     own: Mapping[int, tuple[int, ...]] = {}
     sooner: bool = False
+    copies: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Strategy:
     @property
     def stays(self) -> bool:
         """Whether every worker may serve all segments."""
-        return self.name not in (MOP, AVERAGE)
+        return self.name not in (MOP, *AVERAGES)
 
 
 @dataclass(frozen=True)
@@ -220,8 +224,8 @@ def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> C
         return None
     shared = share_segments(work.segments, range(strategy.workers))
     own = {key: frozenset(segments) for key, segments in work.own.items()}
-    averages = work.schedule == AVERAGING
-    plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), averages, own)
+    copies = copies_of(work.segments, work.copies) if work.copies else ()
+    plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), copies, own)
     compiled = {worker: names for worker, names in settled.compiled.items() if worker < strategy.workers}
     certain = 1 if work.sooner else sys.maxsize
     return Case(plan, costs, work.schedule, strategy.stays, settled.orders, compiled, work.commit_seconds, certain)

@@ -6,15 +6,16 @@ may be evaluated on several segments at once. No stage of one config waits for a
 barrier.
 
 The form of the schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020). The one other form is model
-averaging: there a config visits all segments of an epoch from one state, at once, and a visit follows that averages
-what these left.
+averaging: there copies of a config train from one state, at once, each on segments of its own, and a visit follows that
+averages what these left. Where each segment has a copy it is model averaging as others know it; fewer copies, which hop
+among their segments, are averaged the later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from cerebro_plpy.records import dataclass, field, replace
@@ -41,7 +42,8 @@ on into the next epochs; the evaluations in between belong to the tour, where it
 class Plan:
     """What every config of a run has to do, and which worker serves which segment.
 
-    With `averaging` the visits of an epoch start from one state, of which a further one makes the mean of all.
+    With `copies` these start an epoch from one state, visit their segments one after another, and a further visit makes
+    the mean of what they have left.
     Configs that do not visit all segments have `own` ones, by mst_key.
     Raises ValueError where epochs < 1, segments repeat, or a segment has no worker.
     """
@@ -50,18 +52,25 @@ class Plan:
     segments: tuple[int, ...]
     workers: Mapping[int, int]
     evaluate_epochs: frozenset[int] = frozenset()
-    averaging: bool = False
+    copies: tuple[tuple[int, ...], ...] = ()
     own: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):
             raise ValueError(f"a plan needs epochs >= 1 and distinct segments, got {self}")
+        if self.copies and sorted(chain(*self.copies)) != sorted(self.segments):
+            raise ValueError(f"copies share all segments {self.segments}, got {self.copies}")
         if not set(self.segments) <= self.workers.keys():
             raise ValueError(f"segments without a worker: {set(self.segments) - self.workers.keys()}")
 
     def visited(self, mst_key: int) -> frozenset[int]:
         """The segments that a config visits in an epoch."""
         return self.own.get(mst_key) or self._everywhere
+
+    @property
+    def averaging(self) -> bool:
+        """Whether copies of a config are averaged."""
+        return bool(self.copies)
 
     @cached_property
     def _everywhere(self) -> frozenset[int]:
@@ -77,9 +86,10 @@ class Plan:
 class ConfigProgress:
     """Where one config stands: its stage, and the stage's segments still waiting and now running.
 
-    After this stage one that is `stopping` is at most evaluated. Its state was left by a visit to the segment `left`,
-    None where nobody remembers. So many visits `beyond` the stage run as well. Until somebody decides otherwise it
-    trains to the end of the epoch `limit`, None for the last one; one that is `held` begins no visit to train.
+    Where there are `copies` each of them visits its segments in this order. After this stage one that is `stopping` is
+    at most evaluated. Its state was left by a visit to the segment `left`, None where nobody remembers. So many visits
+    `beyond` the stage run as well. Until somebody decides otherwise it trains to the end of the epoch `limit`, None for
+    the last one; one that is `held` begins no visit to train.
     """
 
     mst_key: int
@@ -88,7 +98,7 @@ class ConfigProgress:
     waiting: frozenset[int]
     running: frozenset[int] = frozenset()
     stopping: bool = False
-    averaging: bool = False
+    copies: tuple[tuple[int, ...], ...] = ()
     left: int | None = field(default=None, compare=False)
     beyond: int = 0
     limit: int | None = None
@@ -109,13 +119,25 @@ class ConfigProgress:
         """The segments that the config may visit now."""
         if self.resting:
             return frozenset()
-        alone = self.kind == "train" and not self.averaging
-        return frozenset() if alone and self.running else self.waiting
+        if self.kind == "train" and self.copies:
+            free = (copy for copy in self.copies if not self.running.intersection(copy))
+            following = (next((segment for segment in copy if segment in self.waiting), None) for copy in free)
+            return frozenset(segment for segment in following if segment is not None)
+        return frozenset() if self.kind == "train" and self.running else self.waiting
 
 
 def start(plan: Plan, mst_key: int) -> ConfigProgress:
     """A config that has done nothing yet."""
-    return ConfigProgress(mst_key, 1, "train", plan.visited(mst_key), averaging=plan.averaging)
+    return ConfigProgress(mst_key, 1, "train", plan.visited(mst_key), copies=turns(plan.copies, mst_key))
+
+
+def turns(copies: tuple[tuple[int, ...], ...], mst_key: int) -> tuple[tuple[int, ...], ...]:
+    """The segments of each copy of a config in the order in which it visits them: each config begins elsewhere.
+
+    >>> turns(((0, 1, 2), (3, 4)), 1)
+    ((1, 2, 0), (4, 3))
+    """
+    return tuple((*copy[mst_key % len(copy) :], *copy[: mst_key % len(copy)]) for copy in copies)
 
 
 def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgress:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.hopping import residence, schedule, tours
 from cerebro_plpy.hopping.policies import FOREMOST, LONGEST, front, policy_of
-from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.hopping.tours import Reach
 from cerebro_plpy.records import dataclass, field, replace
 
@@ -118,7 +118,8 @@ def _crowded(case: Case) -> Outcome:
     around /= len(workers)
     seconds = max(longest(case), shared(case) + around) + compiling
     made = sum(visits.values())
-    hops, stores = (2 * made, made + plan.epochs * len(visits)) if plan.averaging else (made, made)
+    means = plan.epochs * len(visits) if plan.averaging else 0
+    hops, stores = made + means * len(plan.copies), made + means
     return Outcome(seconds, dict.fromkeys(workers, shared(case) + around + compiling), made, hops, stores, compilations)
 
 
@@ -138,8 +139,8 @@ def least(case: Case) -> float:
 
 
 def longest(case: Case) -> float:
-    """What the config with the most work trains for; where it averages, on all workers at once."""
-    plan, places = case.plan, case.workers if case.plan.averaging else 1
+    """What the config with the most work trains for; its copies do so at once, as far as there are workers."""
+    plan, places = case.plan, min(case.workers, max(1, len(case.plan.copies)))
     turns = {key: math.ceil(len(plan.visited(key)) / places) for key in case.costs}
     return max((cost.train * turns[key] * plan.epochs for key, cost in case.costs.items()), default=0.0)
 
@@ -147,7 +148,7 @@ def longest(case: Case) -> float:
 def averaging(case: Case, key: int) -> float:
     """What a visit takes that makes the mean of what others have left: it reads them, and stores one."""
     cost = case.costs[key]
-    return len(case.plan.visited(key)) * cost.hop + cost.store
+    return len(case.plan.copies) * cost.hop + cost.store
 
 
 def shared(case: Case) -> float:
@@ -207,7 +208,7 @@ class _Run:
         if progress.kind == "evaluate":
             return Reach(len(progress.waiting))
         key, case = progress.mst_key, self._case
-        if progress.averaging or key not in self._trained:
+        if progress.copies or key not in self._trained:
             return Reach(1)
         evaluation = case.costs[key].evaluate * len(case.plan.visited(key))
         found = tours.together(self._expected[key], evaluation, self._hop, case.commit_seconds)
@@ -244,15 +245,23 @@ class _Run:
         self._progress[key] = schedule.begin(self._progress[key], tour)
         if tour[0].kind == "train":
             seconds = self._before(worker, key) + case.costs[key].train + case.costs[key].store
+            if key not in self._held and self._follows(tour[0]):
+                self._hops += 1
+                seconds += case.costs[key].hop
             self._visits += 1
             del self._has[worker]
         else:
             seconds = averaging(case, key)
-            self._hops += len(case.plan.visited(key))
+            self._hops += len(case.plan.copies)
             self._has[worker], self._held[key] = key, (worker, 0.0)
         self._stores += 1
         self._work[worker] += seconds
         self._note(self._now + seconds, worker, tour)
+
+    def _follows(self, visit: Visit) -> bool:
+        """Whether another visit of the same copy comes before, in the same epoch."""
+        copies = schedule.turns(self._case.plan.copies, visit.mst_key)
+        return all(visit.segment_id != copy[0] for copy in copies)
 
     def _before(self, worker: int, key: int) -> float:
         """What a worker has to do before it can go on with a config."""

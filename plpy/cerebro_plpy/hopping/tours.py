@@ -125,7 +125,7 @@ def tour_from(
     while segment is not None and made < max(1, reach.visits):
         tour.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
         made, progress = made + 1, replace(progress, waiting=progress.waiting - {segment})
-        if progress.kind == "train" and progress.finished and not (progress.averaging or progress.stopping):
+        if progress.kind == "train" and progress.finished and not (progress.copies or progress.stopping):
             progress, evaluation = _onward(plan, progress, within if left else ())
             tour += evaluation
             left -= bool(evaluation)

@@ -54,12 +54,12 @@ class Orchestrator:
         past: Mapping[int, Past],
     ) -> None:
         self._request, self._log, self._around = request, log, around
-        averaging = request.spec.schedule == schedule.AVERAGING
-        at_once = averaging or bool(request.deadline or request.allowance)
+        copies = request.spec.averaged
+        at_once = bool(copies) or bool(request.deadline or request.allowance)
         self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
         shared, evaluated = share_segments(segments, self._assignments.numbers), request.spec.evaluated_until(last)
-        plan = Plan(last, segments, shared, frozenset(evaluated), averaging, request.own_segments)
+        plan = Plan(last, segments, shared, frozenset(evaluated), copies, request.own_segments)
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
             c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id) for c in request.configs

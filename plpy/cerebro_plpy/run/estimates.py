@@ -160,6 +160,7 @@ def work_of(request: FitRequest) -> Work:
         commit_seconds=request.commit_seconds,
         own={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
         sooner=request.search is not None,
+        copies=len(request.spec.averaged),
     )
 
 

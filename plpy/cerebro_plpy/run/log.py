@@ -25,7 +25,7 @@ from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run import costs
 from cerebro_plpy.run.request import Evaluation, FitRequest, WarmState
-from cerebro_plpy.run.routes import route_of
+from cerebro_plpy.run.routes import tables_of
 from cerebro_plpy.run.timings import Situation, Timings
 
 
@@ -113,14 +113,14 @@ class RunLog:
 
     def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
         """Make the state tables of these configurations, of which no visit was made yet."""
-        count = route_of(request).tables
+        count = tables_of(request)
         tables = [name for mst_key in mst_keys for name in state_tables.state_tables(self.run_id, mst_key, count)]
         for start in range(0, len(tables), TABLES_AT_ONCE):
             made = tables[start : start + TABLES_AT_ONCE]
             self._control.run("; ".join(self._control.platform.state_table(name) for name in made))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
-        tables = state_tables.state_tables(self.run_id, config.mst_key, route_of(request).tables)
+        tables = state_tables.state_tables(self.run_id, config.mst_key, tables_of(request))
         key = (self.run_id, config.mst_key, tables)
         architecture, backend = request.architectures[config.model_id].json, request.backends.get(config.mst_key)
         texts = config.compile_text, config.fit_text, architecture, backend

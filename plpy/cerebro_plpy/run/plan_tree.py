@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import plans, simulation
 from cerebro_plpy.hopping.allowance import Prices
-from cerebro_plpy.hopping.plans import AVERAGE, SOURCES, Program, RunPlan, Settled, StoredLayer, Strategy
+from cerebro_plpy.hopping.plans import AVERAGES, SOURCES, Program, RunPlan, Settled, StoredLayer, Strategy
 from cerebro_plpy.hopping.simulation import Outcome
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict, dataclass, field
@@ -207,7 +207,7 @@ def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -
 
 def _tables(plan: RunPlan) -> int:
     """How many tables hold the states of each configuration in turn."""
-    return len(plan.work.segments) + 1 if plan.chosen.name == AVERAGE else HOPPING
+    return len(plan.work.segments) + 1 if plan.chosen.name in AVERAGES else HOPPING
 
 
 def _sum(happened: Happened, name: str) -> float:

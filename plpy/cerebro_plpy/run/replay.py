@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.search_arguments import read_rule
@@ -13,7 +13,7 @@ from cerebro_plpy.configs.spec import FitArguments, Ranking, epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
-from cerebro_plpy.hopping.plans import AVERAGE
+from cerebro_plpy.hopping.plans import AVERAGE, AVERAGES, LATE
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.budget import BUDGET_OVER
@@ -64,6 +64,7 @@ class RunRecord:
     patience: EarlyStopping | None
     evaluated: tuple[int, ...]
     averages: bool
+    copies: int | None
 
     @property
     def called(self) -> frozenset[int]:
@@ -103,13 +104,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
             f"{module} error: schedule 'replay' needs replay_run, the id of the run to repeat.",
             hint="SELECT run_id, name, status FROM cerebro.run;",
         )
-    runs = control.run(sql("run.recorded"), (run_id,))
-    if not runs:
-        raise UndefinedObject(
-            f"{module} error: there is no run {run_id} that you may see.",
-            hint="SELECT run_id, name, status FROM cerebro.run;",
-        )
-    seed, epochs, segments, policy, schedule, single, functions, before = runs[0]
+    seed, epochs, segments, policy, schedule, copies, single, functions, before = _logged(control, module, run_id)
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
     _check_repeatable(module, run_id, threads, single=single)
@@ -136,7 +131,19 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         patience=patience,
         evaluated=evaluated,
         averages=schedule == AVERAGING,
+        copies=None if copies is None else int(copies),
     )
+
+
+def _logged(control: Session, module: str, run_id: int) -> Sequence[Any]:
+    """What the log has of the run itself."""
+    runs = control.run(sql("run.recorded"), (run_id,))
+    if not runs:
+        raise UndefinedObject(
+            f"{module} error: there is no run {run_id} that you may see.",
+            hint="SELECT run_id, name, status FROM cerebro.run;",
+        )
+    return runs[0]
 
 
 def _patience(control: Session, module: str, run_id: int) -> tuple[EarlyStopping | None, tuple[int, ...]]:
@@ -228,9 +235,11 @@ def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) ->
                 f"{module} error: {name} is {wanted!r}, but run {recorded.run_id} had {name} {had!r}.",
                 hint=f"Leave {name} out: a replay takes that of the run it repeats.",
             )
-    if arguments.strategy == AVERAGE and not recorded.averages:
+    averaged = (AVERAGE if recorded.copies is None else LATE) if recorded.averages else None
+    if arguments.strategy in AVERAGES and arguments.strategy != averaged:
+        did = f"had {averaged!r}" if averaged else "did not average"
         raise InvalidParameter(
-            f"{module} error: strategy is {arguments.strategy!r}, but run {recorded.run_id} did not average.",
+            f"{module} error: strategy is {arguments.strategy!r}, but run {recorded.run_id} {did}.",
             hint="Leave strategy out: a replay takes that of the run it repeats.",
         )
     if recorded.averages and recorded.endings:

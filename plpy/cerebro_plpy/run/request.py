@@ -85,7 +85,7 @@ class Repeat:
     Where a search by `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
     `whole` has how many epochs those trained, by mst_key, that were completed: of a clone they may be fewer than those
     of the run. `cuts` are the layers on whose outputs configurations were trained, by mst_key: with None it is still
-    to be chosen which are.
+    to be chosen which are. One that averages takes over in how many `copies`.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -99,6 +99,7 @@ class Repeat:
     evaluated: tuple[int, ...] = ()
     whole: Mapping[int, int] = field(default_factory=dict)
     cuts: Mapping[int, str] | None = None
+    copies: int | None = None
 
 
 class Print(NamedTuple):

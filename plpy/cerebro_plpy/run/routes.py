@@ -1,4 +1,4 @@
-"""How a configuration's state moves from visit to visit: it hops, or replicas of it are averaged.
+"""How a configuration's state moves from visit to visit: it hops, or copies of it are averaged.
 
 A route says what a visit starts from, which number it has in the log, how many tables hold the states in turn, and what
 the state is that a visit has left.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cerebro_plpy.hopping.schedule import AVERAGING, Visit
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.hopping.schedule import Visit, turns
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.run.request import FitRequest
@@ -69,14 +70,16 @@ class Hopping:
 
 
 class Averaging:
-    """All segments start an epoch from one state; a last visit makes the mean of what they have left.
+    """Copies start an epoch from one state and hop among their segments; a last visit makes the mean of what they left.
 
-    Nothing depends on which of them is ready first: visits know their numbers beforehand.
+    `copies` are the segments of each in the order in which it visits them. Nothing depends on which of them is ready
+    first: visits know their numbers beforehand.
     """
 
-    def __init__(self, segments: tuple[int, ...]) -> None:
-        self._segments = segments
-        self._replicas: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
+    def __init__(self, segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> None:
+        self._segments, self._copies = segments, copies
+        self._before = {segment: earlier for copy in copies for earlier, segment in zip(copy, copy[1:])}
+        self._left: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
 
     @property
     def tables(self) -> int:
@@ -93,18 +96,28 @@ class Averaging:
         return epochs * self.tables
 
     def source(self, visit: Visit, state: StateSource) -> StateSource:
-        if visit.kind != "average":
-            return state
-        return averaged_state([self._replicas[segment] for segment in self._segments])
+        if visit.kind == "average":
+            return averaged_state([self._copy(copy) for copy in self._copies])
+        before = self._before.get(visit.segment_id)
+        return state if before is None else self._left[before][0]
+
+    def _copy(self, segments: tuple[int, ...]) -> tuple[StateSource, int]:
+        """What a copy has left at last, and the rows that it has trained on."""
+        return self._left[segments[-1]][0], sum(self._left[segment][1] for segment in segments)
 
     def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
         if visit.kind == "average":
             return True
-        self._replicas[visit.segment_id] = (left, rows)
+        self._left[visit.segment_id] = (left, rows)
         return False
 
 
-def route_of(request: FitRequest, group: str | None = None) -> Route:
-    """A new route for a configuration of this request, which may be one of a group."""
-    segments = request.segments_of(group)
-    return Averaging(segments) if request.spec.schedule == AVERAGING else Hopping(len(segments))
+def tables_of(request: FitRequest) -> int:
+    """How many tables hold the states of each configuration in turn."""
+    return len(request.source.segments) + 1 if request.spec.averaged else HOPPING
+
+
+def route_of(request: FitRequest, config: Config) -> Route:
+    """A new route for a configuration of this request."""
+    segments, copies = request.segments_of(config.group), turns(request.spec.averaged, config.mst_key)
+    return Averaging(segments, copies) if copies else Hopping(len(segments))

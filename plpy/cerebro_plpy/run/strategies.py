@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.hopping import plans
-from cerebro_plpy.hopping.plans import AVERAGE, MEASURED, MOP, TASK, WIDE, Program, Settled, Strategy
+from cerebro_plpy.hopping.plans import AVERAGE, LATE, MEASURED, MOP, TASK, WIDE, Program, Settled, Strategy
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
@@ -148,7 +148,7 @@ def compared(comparison: Comparison, *, every: bool) -> tuple[Strategy, Sequence
 def way(request: FitRequest, trainers: Trainers, number: int, width: Width) -> Strategy:
     """The strategy that so many workers usually follow, or are told to."""
     if request.spec.schedule == AVERAGING:
-        return Strategy(AVERAGE, number, width.threads)
+        return Strategy(LATE if request.spec.copies else AVERAGE, number, width.threads)
     if request.strategy == MOP:
         return Strategy(MOP, number, width.threads)
     cores = max((each.threads for each in trainers.widths.values()), default=width.threads)

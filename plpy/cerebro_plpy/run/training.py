@@ -100,7 +100,7 @@ class ConfigTraining:
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
-        route, attempts = route_of(request, config.group), dict(past.attempts)
+        route, attempts = route_of(request, config), dict(past.attempts)
         planned = min(request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs))
         training = cls(request, config, run_id, key, state, route, past.attempts, attempts, planned)
         training.evaluations, training.best = list(past.evaluations), past.best
@@ -206,7 +206,7 @@ class ConfigTraining:
         if progress.kind == "evaluate":
             steps = [Visit(progress.epoch, progress.mst_key, segment, "evaluate") for segment in progress.waiting]
             return self.config.fit.callbacks.board is not None or any(step in self.attempts for step in steps)
-        return progress.kind == "average" or progress.averaging or self.visits + self.unstored + 1 in self.attempts
+        return progress.kind == "average" or bool(progress.copies) or self.visits + self.unstored + 1 in self.attempts
 
     def before_tried(self) -> int:
         """How many of its next visits come before one that was tried, too: begun from a state that was never stored."""

@@ -53,7 +53,7 @@ def measured(
     for workload in workloads:
         job, tried = turns.ready(at, workload, scale), Tried()
         for number in range(LEARNING + repeats):
-            for way, named in WAYS.items():
+            for way, named in _in_turn(number):
                 seconds, chosen = run(replace(job, settings={**job.settings, **named}))
                 say(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({chosen})")
                 if number >= LEARNING:
@@ -61,6 +61,12 @@ def measured(
                     tried.chosen.extend([chosen] if way == AUTO else [])
         found[workload.key] = tried
     return found
+
+
+def _in_turn(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
+    """The ways in an order of each turn, so that none comes behind the same other one always."""
+    ways, first = [*WAYS.items()], number % len(WAYS)
+    return [*ways[first:], *ways[:first]]
 
 
 def run(job: Job) -> tuple[float, str]:

@@ -139,23 +139,56 @@ def test_averaging_is_what_the_single_model_learns(bench: Workbench, tables: int
     assert bench.weights("means_again") == bench.weights("means")
 
 
-def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int) -> None:
-    bench.configure("slower", [ADAM, compile_text()], ["batch_size=2,epochs=8"], tables)
+def test_copies_hop_among_their_segments(bench: Workbench, tables: int) -> None:
+    """Two of a configuration, of which one has two segments, whichever worker is first."""
+    bench.configure("late", [ADAM], ["batch_size=8"], tables)
+    bench.messages()
+    run = bench.fit("thirds", "late_means", "late", 2, seed=4, strategy="late_average", validation_table="thirds")
+    assert any("the mean of 2, one for each part of the segments" in message for message in bench.messages())
+    turns = """
+        SELECT v.epoch, array_agg(v.segment_id ORDER BY v.started_at) FILTER (WHERE v.segment_id < 2),
+            bool_and(v.started_at >= b.ended_at)
+        FROM cerebro.visit v LEFT JOIN cerebro.visit b
+            ON (b.run_id, b.epoch, b.segment_id, b.kind) = (v.run_id, v.epoch, 1, 'train') AND v.segment_id = 0
+        WHERE v.run_id = %s AND v.kind = 'train' GROUP BY v.epoch ORDER BY 1"""
+    assert bench.rows(turns, run) == [(1, [1, 0], True), (2, [1, 0], True)]
+    (ahead,), *_ = bench.rows("SELECT cerebro.plan_fit('thirds', 'late', 2, strategy => 'late_average')")
+    (behind,), *_ = bench.rows("SELECT cerebro.plan_of(%s)", run)
+    assert "strategy=late_average" in ahead and "strategy=late_average" in behind
+    again = bench.fit("thirds", "late_again", "late", 2, schedule="replay", replay_run=run, workers=1)
+    assert bench.weights("late_again") == bench.weights("late_means")
+    assert bench.value("SELECT (spec ->> 'copies')::integer FROM cerebro.run WHERE run_id = %s", again) == 2
+    bench.fit("thirds", "at_once", "late", 2, seed=4, strategy="average")
+    assert bench.weights("at_once") != bench.weights("late_means"), "that has three copies"
+
+
+def test_the_mean_of_one_copy_is_what_hops(bench: Workbench, tables: int) -> None:
+    bench.pack("whole", 1)
+    bench.configure("late_one", [ADAM], ["batch_size=8"], tables)
+    bench.fit("whole", "one_copy", "late_one", 2, seed=4, strategy="late_average")
+    bench.fit("whole", "hopped_one", "late_one", 2, seed=4)
+    assert bench.weights("one_copy") == bench.weights("hopped_one")
+
+
+@pytest.mark.parametrize("strategy", ["average", "late_average"])
+def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int, strategy: str) -> None:
+    slower, one, two = (f"{name}_{strategy}" for name in ("slower", "in_one", "in_two"))
+    bench.configure(slower, [ADAM, compile_text()], ["batch_size=2,epochs=8"], tables)
     for compiled in (ADAM, compile_text()):
         remember(bench, compiled, 2, width(WORKERS), fastest("graph_loop"))
-    whole = bench.fit("thirds", "in_one", "slower", LONG, seed=5, strategy="average")
+    whole = bench.fit("thirds", one, slower, LONG, seed=5, strategy=strategy)
     watcher = bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with closing(watcher), bench.fitting("thirds", "in_two", "slower", LONG, seed=5, strategy="average") as fitted:
+    with closing(watcher), bench.fitting("thirds", two, slower, LONG, seed=5, strategy=strategy) as fitted:
         eventually(lambda: watcher.value(done, whole) >= 1)
         watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):
             fitted.result()
     run = bench.newest_run()
     bench.rows("SELECT cerebro.resume(%s)", run)
-    assert bench.weights("in_two") == bench.weights("in_one")
-    bench.fit("thirds", "in_two_again", "slower", LONG, schedule="replay", replay_run=run, strategy="average")
-    assert bench.weights("in_two_again") == bench.weights("in_one")
+    assert bench.weights(two) == bench.weights(one)
+    bench.fit("thirds", f"{two}_again", slower, LONG, schedule="replay", replay_run=run, strategy=strategy)
+    assert bench.weights(f"{two}_again") == bench.weights(one)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +212,9 @@ def test_a_replay_averages_where_the_run_did_that_it_repeats(bench: Workbench) -
     run = bench.fit("thirds", "hopped", "two", 1, seed=6, schedule="rotation")
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="did not average"):
         bench.fit("thirds", "refused", "two", 1, schedule="replay", replay_run=run, strategy="average")
+    run = bench.fit("thirds", "averages", "two", 1, seed=6, strategy="average")
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="had 'average'"):
+        bench.fit("thirds", "refused", "two", 1, schedule="replay", replay_run=run, strategy="late_average")
 
 
 @pytest.mark.postgresql("on Greenplum configurations hop always")

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
+from cerebro_plpy.hopping.placement import copies_of
 from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, foremost, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import (
@@ -35,6 +36,7 @@ from cerebro_plpy.hopping.schedule import (
     run_finished,
     start,
     stop,
+    turns,
 )
 from cerebro_plpy.hopping.tours import Policy, Preference, Reach, choose
 from cerebro_plpy.records import dataclass, field, replace
@@ -123,7 +125,9 @@ def plans(draw: st.DrawFn) -> Plan:
     segments = draw(st.lists(st.integers(0, 99), min_size=1, max_size=6, unique=True))
     epochs = draw(st.integers(1, 3))
     workers = {segment: draw(st.integers(0, len(segments))) for segment in segments}
-    return Plan(epochs, tuple(segments), workers, draw(st.frozensets(st.integers(1, 3))), draw(st.booleans()))
+    copies = draw(st.integers(0, len(segments)))
+    averaged = copies_of(segments, copies) if copies else ()
+    return Plan(epochs, tuple(segments), workers, draw(st.frozensets(st.integers(1, 3))), averaged)
 
 
 KEYS = st.lists(st.integers(1, 99), min_size=1, max_size=9, unique=True).map(tuple)
@@ -176,6 +180,22 @@ def assert_exclusive(log: list[Logged], plan: Plan) -> None:
             assert not beside or one.visit.kind == "evaluate" or (plan.averaging and one.visit.kind == "train")
 
 
+@given(plans().filter(lambda plan: plan.averaging), KEYS, st.integers())
+def test_each_copy_visits_its_segments_in_turn_whatever_takes_long(
+    plan: Plan, keys: tuple[int, ...], seed: int
+) -> None:
+    random = Random(seed)
+    simulation = Simulation(plan, keys, lambda visit: random.choice([0.1, 1, 7]), Longest())
+    simulation.fails = lambda visit: random.random() < 0.2
+    simulation.run()
+    trained = [item for item in simulation.log if item.visit.kind == "train"]
+    for items in group(trained, lambda item: (item.visit.mst_key, item.visit.epoch)):
+        for copy in turns(plan.copies, items[0].visit.mst_key):
+            own = sorted((item for item in items if item.visit.segment_id in copy), key=lambda item: item.started)
+            assert not overlapping(own)
+            assert [item.visit.segment_id for item in own if item.completed] == [*copy]
+
+
 def assert_ordered(log: list[Logged]) -> None:
     """A config evaluates an epoch after training (and averaging) it, and trains the next one after that."""
     kinds = ("train", "average", "evaluate")
@@ -215,7 +235,11 @@ def test_failures_and_stopped_configs_hold_up_nothing(simulation: Simulation, se
 
 def could_start(plan: Plan, progress: ConfigProgress, worker: int) -> bool:
     """Told from the definition, not from the scheduler: a state at rest, and a segment of the worker due."""
-    moving = progress.kind == "train" and progress.running and not plan.averaging
+    if progress.kind == "train" and plan.averaging:
+        copies = [copy for copy in turns(plan.copies, progress.mst_key) if not progress.running & {*copy}]
+        following = [[segment for segment in copy if segment in progress.waiting][:1] for copy in copies]
+        return any(plan.workers[segment] == worker for each in following for segment in each)
+    moving = progress.kind == "train" and progress.running
     return not moving and any(plan.workers[segment] == worker for segment in progress.waiting)
 
 
@@ -289,7 +313,7 @@ def wanted(plan: Plan, progress: ConfigProgress, order: Sequence[int]) -> set[in
 @given(simulations())
 def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_them(simulation: Simulation) -> None:
     """At each choice: no idle worker is one that some config wants, and none that a config wants serves a later one."""
-    plan, keys = replace(simulation.plan, averaging=False), simulation.keys
+    plan, keys = replace(simulation.plan, copies=()), simulation.keys
     ring = rotation(keys, plan.segments)
     asked: list[tuple[Mapping[int, ConfigProgress], set[int]]] = []
 
@@ -337,7 +361,7 @@ def test_half_way_some_of_the_foremost_are_done_and_none_by_rotation(segments: i
 @given(simulations(), st.integers())
 def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(simulation: Simulation, seed: int) -> None:
     """And no worker idles while a config waits that is its own, or nobody's."""
-    plan, keys, random = replace(simulation.plan, averaging=False), simulation.keys, Random(seed)
+    plan, keys, random = replace(simulation.plan, copies=()), simulation.keys, Random(seed)
 
     def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
         homes = {item.visit.mst_key: item.worker for item in run.log}
@@ -365,7 +389,7 @@ def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(simulation: Si
 def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed: int) -> None:
     """No worker idles while a config waits; who has begun an epoch goes on with it; and who finds one with a program of
     its own compiles no other's."""
-    plan, keys, random = replace(simulation.plan, averaging=False), simulation.keys, Random(seed)
+    plan, keys, random = replace(simulation.plan, copies=()), simulation.keys, Random(seed)
     programs = {key: random.randrange(4) for key in keys}
     orders = {key: random.sample(plan.segments, len(plan.segments)) for key in keys}
     policies: list[Policy] = [Longest(), FixedOrder(lambda mst_key, epoch: orders[mst_key])]
@@ -447,7 +471,7 @@ def test_remaining_visits_count_down_to_nothing(simulation: Simulation) -> None:
     expected = Counter(visit.kind for visit in due(simulation) if visit.mst_key == key)
     while not progress.finished:
         assert remaining_visits(plan, progress) == Remaining(expected["train"], expected["evaluate"])
-        visit = Visit(progress.epoch, key, max(progress.waiting), progress.kind)
+        visit = Visit(progress.epoch, key, max(progress.startable), progress.kind)
         running = begin(progress, (visit,))
         assert remaining_visits(plan, running) == remaining_visits(plan, progress)
         assert abandon(running, (visit,)) == progress
@@ -464,7 +488,7 @@ def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut
     done: list[Visit] = []
 
     def step(progress: ConfigProgress) -> ConfigProgress:
-        done.append(Visit(progress.epoch, key, max(progress.waiting), progress.kind))
+        done.append(Visit(progress.epoch, key, max(progress.startable), progress.kind))
         return complete(plan, begin(progress, (done[-1],)), (done[-1],))
 
     while not progress.finished and len(done) < cut:

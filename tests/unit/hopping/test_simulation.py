@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.hopping.placement import share_segments
+from cerebro_plpy.hopping.placement import copies_of, share_segments
 from cerebro_plpy.hopping.plans import AVERAGE, MOP, TASK, UNKNOWN, Program, Settled, Strategy, Work, cheapest, priced
 from cerebro_plpy.hopping.schedule import AVERAGING, Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, foreseen, least, simulate
@@ -135,17 +136,17 @@ def test_of_a_long_run_the_first_epochs_tell_the_rest(costs: Mapping[int, Cost],
     assert foreseen(case, 10**6) == long
 
 
-def averaged(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]) -> Case:
-    """A run of which each config is the mean of copies."""
+def averaged(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], copies: int | None = None) -> Case:
+    """A run of which each config is the mean of copies, one for each segment where nobody says how many."""
     case = case_of(costs, epochs, shape, AVERAGING, stays=False)
-    return replace(case, plan=replace(case.plan, averaging=True))
+    return replace(case, plan=replace(case.plan, copies=copies_of(case.plan.segments, copies or shape[0])))
 
 
-@given(COSTS, st.integers(1, 4), SHAPES)
+@given(COSTS, st.integers(1, 4), SHAPES, st.integers(1, 4))
 def test_what_averages_stores_a_copy_for_each_visit_and_a_mean_for_each_epoch(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], copies: int
 ) -> None:
-    case = averaged(costs, epochs, shape)
+    case = averaged(costs, epochs, shape, min(copies, shape[0]))
     found, segments = simulate(case), shape[0]
     assert found.visits == epochs * segments * len(costs)
     assert found.stores == found.visits + epochs * len(costs)
@@ -164,8 +165,19 @@ def test_copies_of_one_config_are_trained_at_once_and_wait_for_their_mean(
     assert math.isclose(found.seconds, trained + cost.hop + cost.evaluate)
 
 
-def test_of_many_configs_that_average_means_are_counted_too() -> None:
-    case = averaged({key: Cost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (2, 2))
+def test_fewer_copies_take_longer_and_read_fewer_states() -> None:
+    """Of eight segments at eight workers: each copy goes through two of them, and hops once, before there is a mean."""
+    cost = {1: Cost("a", 10.0, hop=1.0, store=1.0)}
+    eight, four = (simulate(averaged(cost, 1, (8, 8), copies)) for copies in (8, 4))
+    assert (eight.visits, eight.stores) == (four.visits, four.stores)
+    evaluated = 1
+    assert math.isclose(eight.seconds, 10 + 1 + (8 + 1) + evaluated)
+    assert math.isclose(four.seconds, 2 * (10 + 1) + 1 + (4 + 1) + evaluated)
+
+
+@pytest.mark.parametrize("copies", [2, 4])
+def test_of_many_configs_that_average_means_are_counted_too(copies: int) -> None:
+    case = averaged({key: Cost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (4, 2), copies)
     crowded, found = foreseen(case), simulate(case)
     assert (crowded.visits, crowded.stores) == (found.visits, found.stores)
     assert math.isclose(crowded.seconds, found.seconds, rel_tol=0.05)
@@ -173,7 +185,7 @@ def test_of_many_configs_that_average_means_are_counted_too() -> None:
 
 def test_a_run_that_averages_is_foreseen() -> None:
     rows = {1: 100, 2: 100}
-    work = Work(40, (40,), (0, 1), rows, 10.0, AVERAGING)
+    work = Work(40, (40,), (0, 1), rows, 10.0, AVERAGING, copies=2)
     programs = [Program("a", (1, 2), "jax", 1, UNKNOWN, row=0.01, store=0.1)]
     found = priced(Settled(work), programs, Strategy(AVERAGE, 2, 1))
     assert found.seconds is not None and math.isclose(found.seconds, 40 * 2 * (1.0 + 0.1 + 0.1 / 2), rel_tol=0.1)

@@ -30,7 +30,14 @@ ROWS, EPOCHS = 1000, 2
 
 def request(**more: Any) -> Any:
     """A request of two configurations, of which one trains nine times as many rows, and what else is said."""
-    spec: dict[str, Any] = {"train": None, "search": None, "schedule": "longest", "dtype_policy": None}
+    spec: dict[str, Any] = {
+        "train": None,
+        "search": None,
+        "schedule": "longest",
+        "dtype_policy": None,
+        "copies": None,
+        "averaged": (),
+    }
     spec |= {"evaluated_until": lambda last: (), "evaluates_training": lambda epoch: False}
     arguments = SimpleNamespace(workers=more.pop("asked", None))
     about = {key: more.pop(key) for key in spec.keys() & more.keys()}

@@ -7,6 +7,7 @@ FROM (SELECT nextval('cerebro.run_log_run_id_seq') AS run_id OFFSET 0) n
 
 -- name: recorded
 SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy', r.spec ->> 'schedule',
+       CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'copies') = 'number' THEN (r.spec ->> 'copies')::double precision END AS copies,
        pg_catalog.jsonb_typeof(r.spec -> 'one') IS NOT DISTINCT FROM 'object' AS single,
        CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'functions') = 'object' THEN r.spec ->> 'functions' ELSE '{}' END AS functions,
        CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'epochs_before') = 'object' THEN r.spec ->> 'epochs_before' ELSE '{}' END AS epochs_before
