@@ -87,22 +87,27 @@ COMMENT ON VIEW cerebro.queue IS 'All runs that are under way, in how many place
 -- What was under way in an interrupted run is not: nobody may have been able to say so in the log.
 -- Here and below nothing is correlated: Greenplum forgets the conditions of a subquery in a comparison that reads a view
 -- with a correlated part.
+--
+-- Of a run that is new statistics know nothing: the planner takes all that it has for one row, and would go through its visits
+-- once for each configuration. A FULL JOIN cannot be done so. A condition on run_id reaches both sides where each is one relation;
+-- and what leaves configurations alone is hidden in coalesce(), or else it would be a LEFT JOIN.
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
-SELECT c.run_id, c.mst_key, c.params,
+SELECT run_id, mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
-       c.reason, coalesce(v.visits, 0) / nullif(cardinality(coalesce(c.segments, r.segments)), 0) AS epochs,
+       c.reason, coalesce(f.visits, 0) / nullif(cardinality(coalesce(c.segments, r.segments)), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template,
-       c.source, c.cloned_from, c.warm_started_from, CASE WHEN c.status IN ('paused', 'stopped') THEN d.rule END AS ended_by,
+       c.source, c.cloned_from, c.warm_started_from, CASE WHEN c.status IN ('paused', 'stopped') THEN f.decision[2] END AS ended_by,
        c.group_value
-FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
-LEFT JOIN (
-    SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t
-    WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key) v
-    ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-LEFT JOIN (
-    SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key, l.rule FROM cerebro.decision_log l
-    ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
-    ON d.run_id = c.run_id AND d.mst_key = c.mst_key;
+FROM cerebro.config_log c
+FULL JOIN (
+    SELECT e.run_id, e.mst_key, sum(e.visits)::integer AS visits, max(e.decision) AS decision
+    FROM (SELECT t.run_id, t.mst_key, count(*) AS visits, NULL::text[] AS decision FROM cerebro.visit t
+          WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key
+          UNION ALL
+          SELECT l.run_id, l.mst_key, 0, ARRAY[lpad(l.decision_no::text, 10, '0'), l.rule] FROM cerebro.decision_log l) e
+    GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
+JOIN cerebro.run r USING (run_id)
+WHERE coalesce(c.status IS NOT NULL, false);
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed, best_epoch is that of which the model is, where it is not the last';
 
 -- The newest value is the greatest of arrays that begin with what makes it so: nothing is sorted.
@@ -111,53 +116,58 @@ SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[2] AS value,
        (max(s.newest) FILTER (WHERE s.dataset = 'validation'))[2] AS validation,
        (max(s.newest) FILTER (WHERE s.dataset = 'training'))[2] AS training
 FROM (
-    SELECT m.run_id, m.mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks,
-           ARRAY[m.epoch, m.value] AS newest
-    FROM cerebro.metric m JOIN cerebro.config_log k USING (run_id, mst_key)
-    JOIN cerebro.run_log r ON r.run_id = m.run_id AND r.rank_metric = m.name
-    WHERE k.best_epoch IS NULL OR m.epoch <= k.best_epoch) s
+    SELECT run_id, mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks, ARRAY[m.epoch, m.value] AS newest
+    FROM cerebro.metric m FULL JOIN cerebro.config_log k USING (run_id, mst_key) JOIN cerebro.run_log r USING (run_id)
+    WHERE coalesce(m.name = r.rank_metric AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)) s
 GROUP BY s.run_id, s.mst_key;
 COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of all runs, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
 
 -- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
 -- run_id reaches each part.
 CREATE OR REPLACE VIEW cerebro.leaderboard WITH (security_barrier) AS
-SELECT c.run_id,
-       rank() OVER (PARTITION BY c.run_id, c.group_value
+SELECT run_id,
+       rank() OVER (PARTITION BY run_id, c.group_value
                     ORDER BY c.status = 'failed', l.value IS NULL OR l.value = 'NaN',
                              CASE WHEN b.rank_descending THEN -l.value ELSE l.value END) AS rank,
-       c.mst_key, c.params, c.epochs, c.status, b.rank_dataset AS dataset, b.rank_metric AS metric, l.value, t.training_time, c.reason,
-       c.template, l.validation, l.training, extract(epoch FROM t.training_time)::double precision AS seconds, c.group_value
-FROM cerebro.config c JOIN cerebro.run_log b USING (run_id)
-LEFT JOIN cerebro.newest_value l ON l.run_id = c.run_id AND l.mst_key = c.mst_key
-LEFT JOIN (
-    SELECT v.run_id, v.mst_key, sum(v.ended_at - v.started_at) AS training_time
-    FROM cerebro.visit v WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) t
-    ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
+       mst_key, c.params, c.epochs, c.status, b.rank_dataset AS dataset, b.rank_metric AS metric, l.value, l.training_time, c.reason,
+       c.template, l.validation, l.training, extract(epoch FROM l.training_time)::double precision AS seconds, c.group_value
+FROM cerebro.config c
+FULL JOIN (
+    SELECT e.run_id, e.mst_key, max(e.value) AS value, max(e.validation) AS validation, max(e.training) AS training,
+           max(e.training_time) AS training_time
+    FROM (SELECT n.run_id, n.mst_key, n.value, n.validation, n.training, NULL::interval AS training_time FROM cerebro.newest_value n
+          UNION ALL
+          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, sum(v.ended_at - v.started_at) FROM cerebro.visit v
+          WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) e
+    GROUP BY e.run_id, e.mst_key) l USING (run_id, mst_key)
+JOIN cerebro.run_log b USING (run_id)
+WHERE coalesce(c.status IS NOT NULL, false);
 COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last. Of each group of rows, if there are any, they are ranked apart';
 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (
-    SELECT c.run_id, c.mst_key, c.status, cardinality(coalesce(c.segments, r.segments)) AS segments,
-           coalesce(d.last_epoch, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
+    SELECT run_id, mst_key, c.status, cardinality(coalesce(c.segments, r.segments)) AS segments,
+           coalesce(f.decision[2]::integer, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
            c.status = 'failed' OR c.status = 'stopped' AND c.reason IS NOT NULL AS ended,
-           coalesce(v.done, 0) AS done, v.epoch, v.first_start, v.last_end
-    FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
-    -- Counted before they are joined: of the visits of a run that has just begun the planner knows nothing.
-    LEFT JOIN (
-        SELECT t.run_id, t.mst_key, count(*) FILTER (WHERE t.status = 'completed' AND t.kind = 'train') AS done,
-               max(t.epoch) AS epoch, min(t.started_at) AS first_start, max(t.ended_at) AS last_end
-        FROM cerebro.visit t GROUP BY t.run_id, t.mst_key) v
-        ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-    LEFT JOIN (
-        -- Who goes on unless something speaks against it is expected to come to the end.
-        SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key,
-               CASE WHEN l.act_id IS NULL AND l.action IN ('start', 'continue')
-                         AND l.rule IN ('grid', 'random', 'tpe', 'cmaes', 'median', 'patience') THEN NULL
-                    ELSE l.last_epoch END AS last_epoch
-        FROM cerebro.decision_log l
-        ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
-        ON d.run_id = c.run_id AND d.mst_key = c.mst_key
+           coalesce(f.done, 0) AS done, f.epoch, f.first_start, f.last_end
+    FROM cerebro.config_log c
+    FULL JOIN (
+        SELECT e.run_id, e.mst_key, sum(e.done)::bigint AS done, max(e.epoch) AS epoch, min(e.first_start) AS first_start,
+               max(e.last_end) AS last_end, max(e.decision) AS decision
+        FROM (SELECT t.run_id, t.mst_key, count(*) FILTER (WHERE t.status = 'completed' AND t.kind = 'train') AS done, max(t.epoch) AS epoch,
+                     min(t.started_at) AS first_start, max(t.ended_at) AS last_end, NULL::text[] AS decision
+              FROM cerebro.visit t GROUP BY t.run_id, t.mst_key
+              UNION ALL
+              -- Who goes on unless something speaks against it is expected to come to the end.
+              SELECT l.run_id, l.mst_key, 0, NULL, NULL, NULL,
+                     ARRAY[lpad(l.decision_no::text, 10, '0'),
+                           CASE WHEN l.act_id IS NULL AND l.action IN ('start', 'continue')
+                                     AND l.rule IN ('grid', 'random', 'tpe', 'cmaes', 'median', 'patience') THEN NULL
+                                ELSE l.last_epoch::text END]
+              FROM cerebro.decision_log l) e
+        GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
+    JOIN cerebro.run_log r USING (run_id)
+    WHERE coalesce(c.status IS NOT NULL, false)
 ), configs AS (
     SELECT k.run_id, count(*) FILTER (WHERE k.status = 'running') AS running,
            count(*) FILTER (WHERE k.status = 'failed') AS failed,
@@ -216,37 +226,42 @@ SELECT k.run_id, k.name, k.owner, k.mst_key, k.status, k.trainer_seconds, k.back
             THEN ((k.trainer_seconds + k.backend_seconds) * coalesce(p.core_watts, 0) + k.gpu_seconds * coalesce(p.gpu_watts, 0)) / 3.6e6 END AS kwh,
        k.unmeasured
 FROM (
-    SELECT c.run_id, r.name, r.owner, c.mst_key,
+    SELECT run_id, r.name, r.owner, mst_key,
            CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
-           CASE WHEN v.run_id IS NULL THEN 0 ELSE v.trainer_seconds END AS trainer_seconds,
-           CASE WHEN v.run_id IS NULL THEN 0 ELSE v.backend_seconds END AS backend_seconds,
-           CASE WHEN v.run_id IS NULL THEN 0 ELSE v.gpu_seconds END AS gpu_seconds,
-           coalesce(s.byte_seconds, 0) AS stored_byte_seconds, coalesce(s.bytes, 0) + coalesce(v.read_bytes, 0) AS moved_bytes,
+           CASE WHEN v.begun THEN v.trainer_seconds ELSE 0 END AS trainer_seconds,
+           CASE WHEN v.begun THEN v.backend_seconds ELSE 0 END AS backend_seconds,
+           CASE WHEN v.begun THEN v.gpu_seconds ELSE 0 END AS gpu_seconds,
+           coalesce(v.byte_seconds, 0) AS stored_byte_seconds, coalesce(v.bytes, 0) + coalesce(v.read_bytes, 0) AS moved_bytes,
            v.peak_memory_bytes, coalesce(v.unmeasured, 0) AS unmeasured
-    FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
-    LEFT JOIN (
-        SELECT u.run_id, u.mst_key, sum(u.trainer_seconds) AS trainer_seconds, sum(u.backend_seconds) AS backend_seconds,
-               sum(u.gpu_seconds) AS gpu_seconds, sum(u.read_bytes)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
-               count(*) FILTER (WHERE u.trainer_seconds IS NULL AND u.status <> 'running') AS unmeasured
-        FROM (SELECT t.run_id, t.mst_key, t.status, t.trainer_seconds, t.backend_seconds, t.gpu_seconds, t.read_bytes, t.peak_memory_bytes
-              FROM cerebro.visit t
+    FROM cerebro.config_log c
+    FULL JOIN (
+        SELECT e.run_id, e.mst_key, bool_or(e.begun) AS begun, max(e.trainer_seconds) AS trainer_seconds, max(e.backend_seconds) AS backend_seconds,
+               max(e.gpu_seconds) AS gpu_seconds, max(e.read_bytes) AS read_bytes, max(e.peak_memory_bytes) AS peak_memory_bytes,
+               max(e.unmeasured) AS unmeasured, max(e.bytes) AS bytes, max(e.byte_seconds) AS byte_seconds
+        FROM (SELECT u.run_id, u.mst_key, true AS begun, sum(u.trainer_seconds) AS trainer_seconds, sum(u.backend_seconds) AS backend_seconds,
+                     sum(u.gpu_seconds) AS gpu_seconds, sum(u.read_bytes)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
+                     count(*) FILTER (WHERE u.trainer_seconds IS NULL AND u.status <> 'running') AS unmeasured,
+                     NULL::bigint AS bytes, NULL::double precision AS byte_seconds
+              FROM (SELECT t.run_id, t.mst_key, t.status, t.trainer_seconds, t.backend_seconds, t.gpu_seconds, t.read_bytes, t.peak_memory_bytes
+                    FROM cerebro.visit t
+                    UNION ALL
+                    SELECT a.run_id, a.mst_key, a.status, a.trainer_seconds, a.backend_seconds, a.gpu_seconds, a.read_bytes, a.peak_memory_bytes
+                    FROM cerebro.evaluation a) u
+              GROUP BY u.run_id, u.mst_key
               UNION ALL
-              SELECT e.run_id, e.mst_key, e.status, e.trainer_seconds, e.backend_seconds, e.gpu_seconds, e.read_bytes, e.peak_memory_bytes
-              FROM cerebro.evaluation e) u
-        GROUP BY u.run_id, u.mst_key) v
-        ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-    LEFT JOIN (
-        SELECT l.run_id, l.mst_key, sum(l.bytes)::bigint AS bytes,
-               sum(l.bytes * greatest(0, extract(epoch FROM l.until - l.since)))::double precision AS byte_seconds
-        FROM (SELECT n.run_id, n.mst_key, n.state_bytes AS bytes, coalesce(n.stored_at, n.ended_at) AS since,
-                     coalesce(lead(coalesce(n.stored_at, n.ended_at)) OVER (PARTITION BY n.run_id, n.mst_key, n.state_table ORDER BY n.visit_no, n.attempt),
-                              n.dropped_at,
-                              CASE WHEN n.state_table = ANY (g.state_tables) THEN pg_catalog.clock_timestamp() ELSE o.ended_at END,
-                              n.ended_at) AS until
-              FROM cerebro.visit n JOIN cerebro.config_log g USING (run_id, mst_key) JOIN cerebro.run_log o USING (run_id)
-              WHERE n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL) l
-        GROUP BY l.run_id, l.mst_key) s
-        ON s.run_id = c.run_id AND s.mst_key = c.mst_key
+              SELECT l.run_id, l.mst_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, sum(l.bytes)::bigint,
+                     sum(l.bytes * greatest(0, extract(epoch FROM l.until - l.since)))::double precision
+              FROM (SELECT run_id, mst_key, n.state_bytes AS bytes, coalesce(n.stored_at, n.ended_at) AS since,
+                           coalesce(lead(coalesce(n.stored_at, n.ended_at)) OVER (PARTITION BY run_id, mst_key, n.state_table ORDER BY n.visit_no, n.attempt),
+                                    n.dropped_at,
+                                    CASE WHEN n.state_table = ANY (g.state_tables) THEN pg_catalog.clock_timestamp() ELSE o.ended_at END,
+                                    n.ended_at) AS until
+                    FROM cerebro.visit n FULL JOIN cerebro.config_log g USING (run_id, mst_key) JOIN cerebro.run_log o USING (run_id)
+                    WHERE coalesce(n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL, false)) l
+              GROUP BY l.run_id, l.mst_key) e
+        GROUP BY e.run_id, e.mst_key) v USING (run_id, mst_key)
+    JOIN cerebro.run r USING (run_id)
+    WHERE coalesce(c.status IS NOT NULL, false)
     UNION ALL
     SELECT r.run_id, r.name, r.owner, NULL::integer, r.status, b.trainer_seconds, b.backend_seconds, b.gpu_seconds, 0,
            b.read_bytes, b.peak_memory_bytes, CASE WHEN b.trainer_seconds IS NULL THEN 1 ELSE 0 END

@@ -61,20 +61,26 @@ COMMENT ON VIEW cerebro_optuna.study_system_attributes IS 'The name of the metri
 -- The value of a configuration is that of the leaderboard; one without a value cannot be complete for Optuna. Here and below the
 -- leaderboard itself is not read, for Optuna asks for single trials by numbers, which no index has: it would be made of all runs.
 CREATE OR REPLACE VIEW cerebro_optuna.trials WITH (security_barrier) AS
-SELECT c.run_id * 2147483648 + c.mst_key AS trial_id,
-       (row_number() OVER (PARTITION BY c.run_id ORDER BY c.mst_key) - 1)::integer AS number,
-       c.run_id AS study_id,
-       (CASE WHEN c.status = 'completed' AND l.value <> 'NaN' THEN 'COMPLETE'
+SELECT run_id * 2147483648 + mst_key AS trial_id,
+       (row_number() OVER (PARTITION BY run_id ORDER BY mst_key) - 1)::integer AS number,
+       run_id AS study_id,
+       (CASE WHEN c.status = 'completed' AND v.value <> 'NaN' THEN 'COMPLETE'
              WHEN c.status IN ('completed', 'failed') THEN 'FAIL'
              WHEN c.status = 'stopped' OR r.status NOT IN ('running', 'queued', 'paused') THEN 'PRUNED'
              WHEN c.status = 'waiting' THEN 'WAITING' ELSE 'RUNNING' END)::cerebro_optuna.trialstate AS state,
        v.started_at AT TIME ZONE 'UTC' AS datetime_start,
        CASE WHEN c.status IN ('completed', 'failed', 'stopped') OR r.status NOT IN ('running', 'queued', 'paused')
             THEN v.ended_at AT TIME ZONE 'UTC' END AS datetime_complete
-FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
-LEFT JOIN (SELECT t.run_id, t.mst_key, min(t.started_at) AS started_at, max(t.ended_at) AS ended_at
-           FROM cerebro.visit t GROUP BY t.run_id, t.mst_key) v ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-LEFT JOIN cerebro.newest_value l ON l.run_id = c.run_id AND l.mst_key = c.mst_key;
+-- Why it is joined so: see cerebro.config.
+FROM cerebro.config_log c
+FULL JOIN (
+    SELECT e.run_id, e.mst_key, min(e.started_at) AS started_at, max(e.ended_at) AS ended_at, max(e.value) AS value
+    FROM (SELECT t.run_id, t.mst_key, t.started_at, t.ended_at, NULL::double precision AS value FROM cerebro.visit t
+          UNION ALL
+          SELECT n.run_id, n.mst_key, NULL, NULL, n.value FROM cerebro.newest_value n) e
+    GROUP BY e.run_id, e.mst_key) v USING (run_id, mst_key)
+JOIN cerebro.run r USING (run_id)
+WHERE coalesce(c.status IS NOT NULL, false);
 COMMENT ON VIEW cerebro_optuna.trials IS 'A trial for each configuration; its number counts those of its run by mst_key';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_user_attributes WITH (security_barrier) AS
