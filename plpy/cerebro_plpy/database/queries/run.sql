@@ -234,10 +234,10 @@ FROM cerebro.decision_log d WHERE d.run_id = %s::bigint AND d.action = 'replan'
 UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: past_best
-SELECT DISTINCT ON (v.mst_key) v.mst_key, c.best_epoch, v.segment_id,
-       CASE WHEN cerebro.is_state(v.run_id, v.base_table) THEN v.base_table END AS base_table
-FROM cerebro.config_log c JOIN cerebro.visit v USING (run_id, mst_key)
-WHERE c.run_id = %s::bigint AND v.epoch <= c.best_epoch AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC
+-- Joined as in cerebro.config.
+SELECT DISTINCT ON (mst_key) mst_key, c.best_epoch, v.segment_id, CASE WHEN cerebro.is_state(run_id, v.base_table) THEN v.base_table END AS base_table
+FROM cerebro.config_log c FULL JOIN cerebro.visit v USING (run_id, mst_key)
+WHERE run_id = %s::bigint AND coalesce(v.epoch <= c.best_epoch AND v.status = 'completed', false) ORDER BY mst_key, v.visit_no DESC
 
 -- name: metrics
 -- They are there already where a session was lost just after it had committed its tour, which is made again.
@@ -359,11 +359,11 @@ FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
 WHERE m.run_id = %s::bigint GROUP BY m.mst_key, m.epoch, m.dataset, r.started_at ORDER BY m.epoch
 
 -- name: lost_states
--- Configurations that are to go on from a state whose table is gone.
+-- Configurations that are to go on from a state whose table is gone. Joined as in cerebro.config.
 SELECT n.mst_key
-FROM (SELECT DISTINCT ON (v.mst_key) v.mst_key, v.run_id, v.state_table, v.base_table FROM cerebro.visit v JOIN cerebro.config_log c USING (run_id, mst_key)
-      WHERE v.run_id = %s::bigint AND v.status = 'completed' AND c.status <> 'failed' AND NOT c.released
-      ORDER BY v.mst_key, v.visit_no DESC) n
+FROM (SELECT DISTINCT ON (mst_key) mst_key, run_id, v.state_table, v.base_table FROM cerebro.visit v FULL JOIN cerebro.config_log c USING (run_id, mst_key)
+      WHERE run_id = %s::bigint AND coalesce(v.status = 'completed' AND c.status <> 'failed' AND NOT c.released, false)
+      ORDER BY mst_key, v.visit_no DESC) n
 WHERE cerebro.is_state(n.run_id, n.state_table) IS NOT TRUE OR cerebro.is_state(n.run_id, n.base_table) IS FALSE
 
 -- name: workers_left
