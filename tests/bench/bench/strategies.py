@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -24,6 +25,8 @@ MOST = 1.1
 """Of what the best way takes: what the chosen one may take."""
 LEARNING = 2
 """So often each way is tried before, so that the log knows what it takes."""
+SHORT_SECONDS, OFTENER = 10.0, 5
+"""Where all ways together take less, the median is that of so many times more turns: single runs tell nothing there."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,18 @@ def measured(
     found = {}
     for workload in workloads:
         job, tried = turns.ready(at, workload, scale), Tried()
-        for number in range(LEARNING + repeats):
+        number, most = 0, LEARNING + repeats
+        while number < most:
+            began = time.perf_counter()
             for way, named in _in_turn(number):
                 seconds, chosen = run(replace(job, settings={**job.settings, **named}))
                 say(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({chosen})")
                 if number >= LEARNING:
                     tried.seconds[way].append(seconds)
                     tried.chosen.extend([chosen] if way == AUTO else [])
+            number += 1
+            if number == LEARNING and time.perf_counter() - began < SHORT_SECONDS:
+                most = LEARNING + OFTENER * repeats
         found[workload.key] = tried
     return found
 
