@@ -31,7 +31,8 @@ def give_way(pid: int) -> bool:
 def _weigh(path: str) -> None:
     group = os.open(path, os.O_RDWR)
     try:
-        if int(os.read(group, 64).rpartition(b" ")[2]) < NICENESS:
+        told = os.read(group, 64)  # nothing where the kernel was told to make no groups
+        if told and int(told.rpartition(b" ")[2]) < NICENESS:
             os.write(group, str(NICENESS).encode())
     finally:
         os.close(group)

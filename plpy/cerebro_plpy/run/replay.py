@@ -131,7 +131,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         patience=patience,
         evaluated=evaluated,
         averages=schedule == AVERAGING,
-        copies=None if copies is None else int(copies),
+        copies=_copies(copies, segments),
     )
 
 
@@ -186,6 +186,15 @@ def _epochs_before(logged: str) -> dict[int, int]:
             detail=f"{type(error).__name__}: {error}",
             hint="The column spec of cerebro.run was changed. Train again.",
         ) from error
+
+
+def _copies(logged: float | None, segments: Sequence[int]) -> int | None:
+    if logged is not None and not 1 <= logged <= len(segments):
+        raise DataCorrupted(
+            f"the log of the run says that configurations trained in {logged:g} copies, on {len(segments)} segments",
+            hint="The column spec of cerebro.run was changed. Train again.",
+        )
+    return None if logged is None else int(logged)
 
 
 def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bool) -> None:

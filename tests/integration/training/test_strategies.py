@@ -158,6 +158,12 @@ def test_copies_hop_among_their_segments(bench: Workbench, tables: int) -> None:
     again = bench.fit("thirds", "late_again", "late", 2, schedule="replay", replay_run=run, workers=1)
     assert bench.weights("late_again") == bench.weights("late_means")
     assert bench.value("SELECT (spec ->> 'copies')::integer FROM cerebro.run WHERE run_id = %s", again) == 2
+    with closing(superuser(bench)) as administrator:
+        administrator.rows(
+            "UPDATE cerebro.run_log SET spec = jsonb_set(spec, '{copies}', '9') WHERE run_id = %s", again
+        )
+    with pytest.raises(psycopg2.errors.DataCorrupted, match="in 9 copies, on 3 segments"):
+        bench.fit("thirds", "refused", "late", 2, schedule="replay", replay_run=again)
     bench.fit("thirds", "at_once", "late", 2, seed=4, strategy="average")
     assert bench.weights("at_once") != bench.weights("late_means"), "that has three copies"
 

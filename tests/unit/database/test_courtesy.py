@@ -1,0 +1,46 @@
+"""How a session gives way, by what the kernel has of its process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cerebro_plpy.database import courtesy
+
+
+@pytest.mark.parametrize(
+    ("told", "written"),
+    [
+        ("/autogroup-7 nice 0\n", "5"),
+        ("/autogroup-7 nice -4\n", "5"),
+        ("/autogroup-7 nice 10\n", ""),
+        ("", ""),  # no group was made of it
+    ],
+)
+def test_a_group_is_weighed_where_there_is_one_that_is_not_as_nice(tmp_path: Path, told: str, written: str) -> None:
+    group = tmp_path / "autogroup"
+    group.write_text(told)
+    courtesy._weigh(str(group))
+    assert group.read_text() == told + written
+
+
+def test_nothing_is_to_be_done_for_a_process_that_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    assert courtesy.give_way(process.pid)
+
+
+def test_a_process_becomes_nicer_and_stays_so() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as process:
+        while not courtesy.give_way(process.pid):
+            pass
+        usual = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(courtesy.NICENESS, usual)
+        os.setpriority(os.PRIO_PROCESS, process.pid, max(15, usual))
+        assert courtesy.give_way(process.pid)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(15, usual)
+        process.kill()
