@@ -82,14 +82,18 @@ class Budget:
         ending = self._endings.get(training.config.mst_key)
         return bool(ending and not ending.evaluated)
 
+    def ended(self, training: ConfigTraining) -> bool:
+        """Whether a configuration is where the budget of the run that is repeated has ended it."""
+        ending = self._endings.get(training.config.mst_key)
+        return bool(ending and training.visits >= ending.visits)
+
     def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress, trained: bool) -> ConfigProgress:
         """What a configuration has still to do, as it stands now; to be asked before any visit begins.
 
         It matters whether any was `trained`.
         """
-        ending = self._endings.get(training.config.mst_key)
-        if ending and training.visits >= ending.visits:
-            if not ending.evaluated:
+        if self.ended(training):
+            if self.ends_unevaluated(training):
                 return schedule.end(progress)
             return schedule.expire(plan, progress, kept=False, evaluated=training.evaluated)
         if not self._limited:

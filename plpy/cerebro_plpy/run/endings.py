@@ -42,7 +42,7 @@ class Endings:
         config, found = training.config, verdict(training.config, training.request, training.evaluations)
         if found.stopped in (None, training.epochs) or config.mst_key in self.stopped:
             return
-        if self._search.insists(config.mst_key):
+        if self._search.insists(config.mst_key) or self._budget.ended(training):
             return
         reason = stop_reason(config, training.request, found)
         self.last[config.mst_key] = found.stopped

@@ -1650,7 +1650,12 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     assert trial.orchestrator.failed == {}
 
 
+AT_ONCE = requested(1, 3, 3, {1, 2, 3, 4}, "longest", KEEPING.format(patience=1))
+"""Its metrics speak against it when its budget is over."""
+
+
 @given(BUDGETS, WORKERS, WORKERS, LIMITS, LOOKS, LOOKS, LOSSES, st.booleans())
+@example(AT_ONCE, 1, 1, (Deadline(9.0, math.inf, math.inf), Allowance(6.0, None)), [1], [2], {}, False)
 @trials(300)
 def test_a_replay_ends_where_the_budget_did(
     request: FitRequest,
