@@ -18,7 +18,7 @@ from bench.job import read_result, write_result
 from bench.measure import Usage
 from bench.place import Place
 from bench.seeds import contest, curves, environments, parts, report, scale, workload
-from bench.seeds.contest import AVERAGE, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
+from bench.seeds.contest import AVERAGE, JAX, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
 from bench.seeds.curves import AT_REST, Point
 from bench.workloads import REPORT, SMALL
 from bench_job import JOB as ANY_JOB
@@ -148,6 +148,17 @@ def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
     assert rows[report.ROWS] == ["0.25x", "yes"]
     assert rows[report.MOVED] == ["0.0100x", "yes"]
     assert rows[report.NOISE][1] == "yes"
+
+
+def test_in_walls_alone_the_faster_framework_stands_for_hopping() -> None:
+    done, before = held(), {row[0]: row for row in must.seed_rows(held())}
+    done.tried[JAX.name] = {0: tried(8.0)}
+    after = {row[0]: row for row in must.seed_rows(done)}
+    walls = {report.SYNCHRONOUS_WALL: "0.20x", report.TASKS_WALL: "0.40x"}
+    assert {what: after[what][2] for what in walls} == walls
+    assert "7.5 times" in after[report.SERVER_WALL][2]
+    others = before.keys() - walls.keys() - {report.SERVER_WALL}
+    assert {what: after[what] for what in others} == {what: before[what] for what in others}
 
 
 def test_by_one_seed_nobody_can_say_what_noise_is() -> None:

@@ -39,6 +39,7 @@ class Way:
 
 
 MOP = Way(name="model hopping, cerebro_db", module=OURS, settings={"strategy": "mop", **METRICS}, published=(1.77, 250))
+JAX = Way(name="model hopping, cerebro_db, JAX", module=OURS, settings={**MOP.settings, "backend": "jax"})
 AVERAGE = Way(name="averaging, cerebro_db", module=OURS, settings={"strategy": "average", **METRICS})
 PLAIN = Way(name="averaging, Keras", module="bench.seeds.averaging", environment="tensorflow", published=(1.97, 250))
 SYNCHRONOUS = Way(
@@ -55,7 +56,7 @@ TASKS = (
     Way(name="tasks, Dask", module="bench.seeds.dask_tasks", environment="dask"),
     Way(name="tasks, Ray", module="bench.seeds.ray_tasks", environment="ray"),
 )
-WAYS = (MOP, AVERAGE, PLAIN, *TASKS, SYNCHRONOUS, SERVER)
+WAYS = (MOP, JAX, AVERAGE, PLAIN, *TASKS, SYNCHRONOUS, SERVER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,11 @@ class Contest:
         return [Visit(*visit) for visit in good[min(good)].told(VISITS)] if good else []
 
     @property
+    def fastest(self) -> Way:
+        """Model hopping with the framework with which it is faster."""
+        return JAX if best({way.name: self.walls(way) for way in (MOP, JAX)}) == JAX.name else MOP
+
+    @property
     def tasks(self) -> Way:
         """The fastest of those with tasks; the first where none succeeded."""
         name = best({way.name: self.walls(way) for way in TASKS})
@@ -128,9 +134,10 @@ def measured(at: Place, scale: str, repeats: int, limit: float, say: Say) -> Con
     say(f"  tuned Keras: {done.settings or reason}")
     with trainers.forked(at):
         # Which form of a program is fastest is known before, as Keras is tuned before.
-        say(f"  {MOP.name}, not counted: {_said(attempt(at, done, MOP, 0, None))}")
+        for way in (MOP, JAX):
+            say(f"  {way.name}, not counted: {_said(attempt(at, done, way, 0, None))}")
         for turn in range(repeats):
-            for way in WAYS if turn == 0 else (MOP, done.tasks):
+            for way in WAYS if turn == 0 else (MOP, JAX, done.tasks):
                 tried = attempt(at, done, way, turn, limit if way.environment else None)
                 done.tried.setdefault(way.name, {})[turn] = tried
                 say(f"  {way.name}: {_said(tried)}")

@@ -96,7 +96,7 @@ def _accuracies(done: Contest, way: Way) -> dict[int, float]:
 
 
 def _walls(way: Way) -> Callable[[Contest], Span | None]:
-    return lambda done: ratios(done.walls(MOP), done.walls(way))
+    return lambda done: ratios(done.walls(done.fastest), done.walls(way))
 
 
 def _catching_up(way: Way) -> Callable[[Contest], Span | None]:
@@ -163,7 +163,7 @@ _OF = {SERVER_WALL: SERVER, SYNCHRONOUS_WALL: SYNCHRONOUS, MOVED: SYNCHRONOUS, A
 
 def _why(done: Contest, way: Way) -> str:
     """Why there is no result of a way; where it was stopped, what that says of its time."""
-    ours, stopped = done.walls(MOP).get(0), done.stopped(way)
+    ours, stopped = done.walls(done.fastest).get(0), done.stopped(way)
     if ours is None or stopped is None:
         return done.reason(way)
     return f"{done.reason(way)}, so its wall is at least {stopped / ours:.1f} times ours"
