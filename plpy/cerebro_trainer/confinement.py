@@ -72,7 +72,7 @@ def give_way(*, threads: bool) -> None:
 
 
 def _weigh(group: int) -> None:
-    with suppress(PermissionError):  # somebody has made the group less nice than it may be made again
+    with suppress(OSError):  # it is nicer than it may be made again, or the kernel was told to make no groups
         while True:
             try:
                 os.write(group, str(NICENESS).encode())

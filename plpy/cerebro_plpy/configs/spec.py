@@ -287,7 +287,7 @@ class Spec:
             train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
             earlier_trials=tuple(EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())),
             training_epochs=None if (training := values.get("training_epochs")) is None else tuple(training),
-            copies=_copies(values),
+            copies=logged_copies(values.get("copies"), len(values["segments"])),
         )
 
 
@@ -296,11 +296,11 @@ def epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
     return {int(key): int(epochs) for key, epochs in (logged or {}).items()}
 
 
-def _copies(values: Mapping[str, Any]) -> int | None:
-    copies = values.get("copies")
-    if copies is not None and not 1 <= copies <= len(values["segments"]):
-        raise ValueError(f"copies is {copies!r}; expected at most one for each segment")
-    return None if copies is None else int(copies)
+def logged_copies(logged: float | None, segments: int) -> int | None:
+    """In how many copies configurations trained, as a log has it; ValueError where there cannot have been as many."""
+    if logged is not None and not 1 <= logged <= segments:
+        raise ValueError(f"configurations trained in {logged:g} copies, on {segments} segments")
+    return None if logged is None else int(logged)
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

@@ -260,8 +260,7 @@ class _Run:
 
     def _follows(self, visit: Visit) -> bool:
         """Whether another visit of the same copy comes before, in the same epoch."""
-        copies = schedule.turns(self._case.plan.copies, visit.mst_key)
-        return all(visit.segment_id != copy[0] for copy in copies)
+        return all(visit.segment_id != copy[0] for copy in self._progress[visit.mst_key].copies)
 
     def _before(self, worker: int, key: int) -> float:
         """What a worker has to do before it can go on with a config."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.search_rules import PATIENCE
-from cerebro_plpy.configs.spec import FitArguments, Ranking, epochs_before
+from cerebro_plpy.configs.spec import FitArguments, Ranking, epochs_before, logged_copies
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
@@ -189,12 +189,13 @@ def _epochs_before(logged: str) -> dict[int, int]:
 
 
 def _copies(logged: float | None, segments: Sequence[int]) -> int | None:
-    if logged is not None and not 1 <= logged <= len(segments):
+    try:
+        return logged_copies(logged, len(segments))
+    except ValueError as error:
         raise DataCorrupted(
-            f"the log of the run says that configurations trained in {logged:g} copies, on {len(segments)} segments",
+            f"the log of the run says that {error}",
             hint="The column spec of cerebro.run was changed. Train again.",
-        )
-    return None if logged is None else int(logged)
+        ) from error
 
 
 def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bool) -> None:

@@ -114,10 +114,13 @@ class Averaging:
 
 def tables_of(request: FitRequest) -> int:
     """How many tables hold the states of each configuration in turn."""
-    return len(request.source.segments) + 1 if request.spec.averaged else HOPPING
+    return _route(request.source.segments, request.spec.averaged).tables
 
 
 def route_of(request: FitRequest, config: Config) -> Route:
     """A new route for a configuration of this request."""
-    segments, copies = request.segments_of(config.group), turns(request.spec.averaged, config.mst_key)
+    return _route(request.segments_of(config.group), turns(request.spec.averaged, config.mst_key))
+
+
+def _route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:
     return Averaging(segments, copies) if copies else Hopping(len(segments))

@@ -72,7 +72,7 @@ def measured(
 
 
 def _in_turn(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
-    """The ways in an order of each turn, so that none comes behind the same other one always."""
+    """The ways, of which another one is the first in each turn."""
     ways, first = [*WAYS.items()], number % len(WAYS)
     return [*ways[first:], *ways[:first]]
 
