@@ -175,7 +175,7 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
 def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench, shared_superuser: Workbench) -> None:
     lasting = LOSS.replace("Own_Loss", "lasting")
     load(shared_superuser, "lasting", lasting)
-    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=16")
+    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=64")
     run = interrupted(tables, shared_superuser, "lasting_mst", "lasting_model")
     resume = "SELECT cerebro.resume(%s)"
     again = (
