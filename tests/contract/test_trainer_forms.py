@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import updates
 from test_trainer_training import NEW
-from trainer_peer import Peer, TrainerFailed
+from trainer_peer import Peer, TrainerFailed, on_a_processor
 from trainer_programs import (
     FORMS,
     MLP,
@@ -91,6 +91,7 @@ def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer, framework: s
     assert content(state_again) == content(state)
 
 
+@on_a_processor
 def test_little_work_does_not_pay_for_a_second_form(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(64))
     result, _ = trainer.train(program(NOISY, "Adagrad"), NEW, forms=ahead(100))

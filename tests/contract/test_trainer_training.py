@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from models import TWO_BY_TWO
-from trainer_peer import Peer, TrainerFailed, fit, place
+from trainer_peer import Peer, TrainerFailed, fit, on_a_processor, place
 from trainer_programs import (
     FORMS,
     MLP,
@@ -264,5 +264,6 @@ def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
     assert trainer.train(program(), NEW)[0]["warnings"] == []
 
 
+@on_a_processor
 def test_the_backend_knows_by_which_name_a_trainer_calls_this_machine(trainer: Peer) -> None:
     assert trainer.hello["machine"].startswith(machine.described(trainer.hello["framework"]))

@@ -18,10 +18,16 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+import pytest
 
 PREFIX = struct.Struct("<4sIQ")
 PLPY = Path(__file__).parents[2] / "plpy"
 PROGRAM = f"import sys; sys.path.insert(0, {str(PLPY)!r}); from cerebro_trainer.__main__ import main; main()"
+NO_GPU = "-1"
+GPU = os.environ.get("CEREBRO_TEST_GPU", NO_GPU)
+"""The number of the device that trainers have."""
+on_a_processor = pytest.mark.skipif(GPU != NO_GPU, reason="a trainer with a GPU has other forms, and another name")
+on_a_gpu = pytest.mark.skipif(GPU == NO_GPU, reason="CEREBRO_TEST_GPU names no device")
 SECONDS = 300
 """How long to wait for an answer or an end before a test fails."""
 
@@ -44,6 +50,7 @@ class Peer:
         threads: int = 2,
         cache: Path | None = None,
         memory: int = 0,
+        gpu: str = GPU,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
@@ -61,7 +68,7 @@ class Peer:
             pass_fds=[theirs.fileno(), pulse],
             cwd=self.directory,
             stderr=self.stderr,
-            env=environment(self.directory, framework),
+            env=environment(self.directory, framework, gpu),
         )
         theirs.close()
         os.close(pulse)
@@ -227,7 +234,7 @@ def command(fd: int, pulse: int, framework: str, parent: int, threads: int = 2) 
     ]
 
 
-def environment(directory: Path, framework: str) -> dict[str, str]:
+def environment(directory: Path, framework: str, gpu: str = GPU) -> dict[str, str]:
     """The bare environment that a backend gives its trainer."""
     return {
         "PATH": os.environ["PATH"],
@@ -237,7 +244,7 @@ def environment(directory: Path, framework: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "KERAS_BACKEND": framework,
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "CUDA_VISIBLE_DEVICES": "-1",
+        "CUDA_VISIBLE_DEVICES": gpu,
     }
 
 

@@ -21,7 +21,7 @@ from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.tasks import Fusing, Visiting
-from cerebro_plpy.run.timings import LANES, Known
+from cerebro_plpy.run.timings import LANES, MOST_ON_A_CORE, Known
 from cerebro_plpy.run.training import ConfigTraining
 
 BACKEND = "jax"
@@ -53,7 +53,8 @@ class Fusion:
         elif self._roster.request.repeat.forms:
             return ()
         else:
-            members = alike[: min(max(LANES.values()), self._share(worker, alike, workers))]
+            most = max(LANES.values()) if self._roster.request.gpus else MOST_ON_A_CORE
+            members = alike[: min(most, self._share(worker, alike, workers))]
             visits = max(1, min(self._choice.reach(each, len(members)).visits for each in members))
             members = members[: self._size(worker, members, made[:visits], whole=len(made) == len(tour))]
             made = made[:visits]

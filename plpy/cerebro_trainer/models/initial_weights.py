@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import numpy.typing as npt
 
 from cerebro_trainer.models import keras_model
@@ -33,7 +34,8 @@ class InitialWeights:
         """Arrays of the caller's own, in the order of the model's variables."""
         if seed == self._seed and self._kept is not None:
             return [array.copy() for array in self._kept]
-        drawn = [self._value(variable) for variable in keras_model.build_seeded(self._node, seed).variables]
+        with keras.device("cpu"):  # PyTorch draws others on a GPU
+            drawn = [self._value(variable) for variable in keras_model.build_seeded(self._node, seed).variables]
         again = seed == self._seed and sum(array.nbytes for array in drawn) <= MOST_BYTES
         self._seed, self._kept = seed, [array.copy() for array in drawn] if again else None
         return drawn

@@ -95,7 +95,7 @@ class JaxProgram(KerasProgram):
     """
 
     batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
-    lanes: Mapping[str, int] = {"fused_4": 4, "fused_8": 8}
+    lanes: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
     compilation_factor = 1.5
 
     def __init__(self, spec: ProgramSpec, code: Code | None = None) -> None:

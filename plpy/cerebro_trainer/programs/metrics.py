@@ -91,7 +91,8 @@ class CompiledMetrics:
 
 def flattened(metrics: Iterable[Iterable[Any]]) -> list[list[float]]:
     """The numbers in the arrays of each metric."""
-    return [[float(number) for array in arrays for number in np.ravel(np.asarray(array))] for arrays in metrics]
+    numbers = keras.ops.convert_to_numpy
+    return [[float(number) for array in arrays for number in np.ravel(numbers(array))] for arrays in metrics]
 
 
 def packed(tensors: Sequence[Any]) -> Any:
@@ -132,7 +133,7 @@ def _set(metric: Any, values: Sequence[float]) -> None:
 
 def _mean(metric: Any) -> float:
     """The metric's value; where it gives a number for each class, as F1Score does, their mean: the macro average."""
-    result = np.asarray(metric.result())
+    result = keras.ops.convert_to_numpy(metric.result())
     if not result.size:
         raise ConfigError(f"metric {metric.name} gives no number", sqlstate="0A000")
     return float(np.mean(result))

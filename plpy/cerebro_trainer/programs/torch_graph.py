@@ -8,21 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.node import map_arg
 
 Tensors = list[Any]
+Step: TypeAlias = Callable[[Tensors], Any]
+"""Trains on a batch; the loss before it."""
 
 aten = torch.ops.aten
 SAME = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
 """What gives its argument again, where nothing is recorded and nothing of it changed."""
+FOLDED_BYTES = 64 << 10
+"""A constant that is larger is made for each batch."""
+WARM_UP = 3
+"""Calls before one is captured: libraries set themselves up in the first ones."""
 HIDDEN = ("numpy", "__array__", "tolist")
 """How a value leaves PyTorch unseen: what follows from it would be a constant."""
 
 
-def traced(step: Callable[[Tensors], Any], variables: Sequence[Any], columns: Tensors) -> Callable[[Tensors], Any]:
+def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
     """The operations of a step over such a batch; it may read and change the variables, tensors that stay the same.
 
     An error where they follow from values, or where what is traced asks for one.
@@ -38,9 +45,72 @@ def traced(step: Callable[[Tensors], Any], variables: Sequence[Any], columns: Te
         if node.op == "call_function" and node.target in SAME:
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
+    _fold(graph)
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return lambda batch: graph.forward(tensors, batch)
+
+
+def _fold(graph: torch.fx.GraphModule) -> None:
+    """Calculate now what follows from no variable and no row, where it is small. It would be calculated for each batch,
+    and on a GPU be brought there each time."""
+    changed, values = _changed(graph), dict[torch.fx.Node, Any]()
+    for node in list(graph.graph.nodes):
+        if node in changed:
+            continue
+        if node.op == "get_attr":
+            values[node] = getattr(graph, node.target)
+        elif node.op == "call_function" and set(node.all_input_nodes) <= values.keys() and not _draws(node):
+            value = node.target(*map_arg(node.args, values.get), **map_arg(node.kwargs, values.get))
+            if isinstance(value, torch.Tensor) and value.nbytes <= FOLDED_BYTES:
+                values[node] = value
+    for number, (node, value) in enumerate(values.items()):
+        if node.op == "call_function":
+            graph.register_buffer(f"folded_{number}", value)
+            with graph.graph.inserting_before(node):
+                node.replace_all_uses_with(graph.graph.get_attr(f"folded_{number}"))
+
+
+def _changed(graph: torch.fx.GraphModule) -> set[torch.fx.Node]:
+    """What an operation writes into, and what that follows from: it may be the same memory."""
+    found: set[torch.fx.Node] = set()
+    for node in reversed(graph.graph.nodes):
+        if node in found:
+            found.update(node.all_input_nodes)
+        elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+            written = [at for at, each in enumerate(node.target._schema.arguments) if each.is_write]
+            map_arg([node.args[at] for at in written if at < len(node.args)], found.add)
+    return found
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether an operation comes to something else each time."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def captured(step: Step, columns: Tensors) -> Step:
+    """A step over such batches as one graph of a GPU's kernels, in place of a call for each; it takes some steps.
+
+    An error where it asks for a value meanwhile, as what a Dropout draws by does. See "CUDA graphs" in PyTorch's notes.
+    """
+    held = [column.clone() for column in columns]
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP):
+            step(held)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step(held)
+
+    def replayed(batch: Tensors, _kept: Step = step) -> Any:  # what the kernels read besides is the step's
+        for place, values in zip(held, batch, strict=True):
+            place.copy_(values)
+        graph.replay()
+        return loss.clone()
+
+    return replayed
 
 
 @contextmanager

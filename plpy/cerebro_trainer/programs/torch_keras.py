@@ -40,6 +40,8 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None)
 
 def _kept(like: torch.Tensor, shape: list[int], share: float, seed: torch.Tensor) -> torch.Tensor:
     """0, and with probability `share` its inverse, by a seed of two numbers."""
+    if like.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise NotImplementedError("what is drawn depends on a value, so it is not the same each time")
     if like.device not in _generators:
         _generators[like.device] = torch.Generator(device=like.device)
     generator = _generators[like.device].manual_seed(int(seed.sum()) & 0xFFFFFFFF)

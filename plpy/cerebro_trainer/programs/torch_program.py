@@ -2,12 +2,12 @@
 
 Training has two forms. In `eager` Keras and autograd go through every batch anew. In `graph` a step over a full batch
 is traced once, forward, backward and optimizer, and its operations are called one after another; it is for what does
-the same for every batch. The last, smaller batch of a buffer is always left to `eager`.
+the same for every batch. On a GPU there is a third, `captured`: these operations are handed to the device all at once.
+The last, smaller batch of a buffer is always left to `eager`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
 from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.programs.torch_flat import flat
-from cerebro_trainer.programs.torch_graph import Tensors, traced
+from cerebro_trainer.programs.torch_graph import Step, Tensors, captured, traced
 
 KEPT_GRAPHS = 4
 """Of a program: sizes of batches, each with weights of rows and without."""
@@ -70,8 +70,9 @@ class TorchProgram(KerasProgram):
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "torch")
         self._flat = flat(self.optimizer, self.trained)
-        self.forms = ("eager",) if self._flat is None else ("graph", "eager")
-        self._graphs: dict[tuple[int, int], Callable[[Tensors], Any]] = {}
+        once = ("captured", "graph") if torch.cuda.is_available() else ("graph",)
+        self.forms = ("eager",) if self._flat is None else (*once, "eager")
+        self._graphs: dict[tuple[str, int, int], Step] = {}
 
     def value(self, variable: Any) -> Array:
         # A copy, since the variable is changed in place.
@@ -86,25 +87,25 @@ class TorchProgram(KerasProgram):
             if form == FALLBACK:
                 return self.fit(inputs, targets, order, batch_size)
             columns = [_tensor(array) for array in (*inputs, *targets)]
-            full: Callable[[Tensors], Any] = self._eager
-            if form == "graph" and len(order) >= batch_size:
-                full = self._graph([column[:batch_size] for column in columns], batch_size)
+            full: Step = self._eager
+            if form != "eager" and len(order) >= batch_size:
+                full = self._graph(form, [column[:batch_size] for column in columns])
             return self._run(full, columns, _tensor(order), batch_size)
 
-    def _run(self, full: Callable[[Tensors], Any], columns: Tensors, order: Any, batch_size: int) -> float:
-        """One pass, whose batches of full size a function trains on."""
-        total = 0.0
+    def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> float:
+        """One pass, whose batches of full size a function trains on. No loss is asked for before all were: a GPU would
+        have nothing to do meanwhile."""
+        batches, losses = order.split(batch_size), []
         with torch.no_grad():
-            for chosen in order.split(batch_size):
+            for chosen in batches:
                 step = full if len(chosen) == batch_size else self._eager
-                total += float(step([column.index_select(0, chosen) for column in columns])) * len(chosen)
-                if not math.isfinite(total):
-                    break
-        return total
+                losses.append(step([column.index_select(0, chosen) for column in columns]))
+            means: list[float] = torch.stack(losses).double().tolist()
+        return sum(mean * len(chosen) for mean, chosen in zip(means, batches, strict=True))
 
-    def _graph(self, columns: Tensors, batch_size: int) -> Callable[[Tensors], Any]:
-        """The traced step over full batches."""
-        key = batch_size, len(columns)
+    def _graph(self, form: str, columns: Tensors) -> Step:
+        """The traced step over batches like this one, captured if that is the form."""
+        key = form, len(columns[0]), len(columns)
         if key not in self._graphs:
             while len(self._graphs) >= KEPT_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
@@ -112,7 +113,8 @@ class TorchProgram(KerasProgram):
             try:
                 # What Keras makes when it first meets a batch must not become a part of the step.
                 self._eager(columns)
-                self._graphs[key] = traced(self._eager, self._tensors(), columns)
+                step = traced(self._eager, self._tensors(), columns)
+                self._graphs[key] = captured(step, columns) if form == "captured" else step
             finally:
                 self.write(saved)
         return self._graphs[key]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench import (
     document,
     estimates,
     features,
+    gpu,
     groups,
     must,
     place,
@@ -33,7 +35,7 @@ from bench.workloads import REPORT, SMALL, WITH_TORCH, WORKLOADS, Workload
 
 SMALL_BATCH = 64
 MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
-SHARING, ESTIMATES, STRATEGIES, SEEDS = "sharing", "estimates", "strategies", "seeds"
+SHARING, ESTIMATES, STRATEGIES, SEEDS, GPU = "sharing", "estimates", "strategies", "seeds", "gpu"
 PARTS = (
     *WORKLOADS,
     WITH_TORCH.key,
@@ -91,6 +93,8 @@ def main() -> None:
         if ESTIMATES in asked.only:
             planned = estimates.measured(at, [*WORKLOADS.values()], asked.scale, PLANNED, say)
             tell(asked.scale, ESTIMATES, estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}))
+        if GPU in asked.only:
+            tell(asked.scale, GPU, gpu.measured(at, asked.scale, say), document.ON_A_GPU)
         if STRATEGIES in asked.only:
             tried = strategies.measured(at, [*WORKLOADS.values()], asked.scale, asked.repeats, say)
             tell(asked.scale, STRATEGIES, strategies.report(tried, {key: w.title for key, w in WORKLOADS.items()}))
@@ -125,11 +129,11 @@ def _seeds(at: Place, asked: argparse.Namespace) -> list[list[str]]:
     return must.seed_rows(contest)
 
 
-def tell(scale: str, name: str, content: str) -> None:
+def tell(scale: str, name: str, content: str, place: Path = document.DOCUMENT) -> None:
     """Print a part of the report, and write it into the document where it is the report."""
     print(f"\n{content}\n", flush=True)
     if scale == REPORT:
-        document.write(name, content)
+        document.write(name, content, place)
 
 
 def say(line: str) -> None:
@@ -140,7 +144,9 @@ def say(line: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("bench", description="Measures cerebro_db beside other ways to do the same work.")
     parser.add_argument("--scale", choices=(SMALL, REPORT), default=SMALL, help="report also writes docs/benchmarks.md")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="KEY", help=f"of {', '.join(PARTS)}")
+    parser.add_argument(
+        "--only", nargs="+", choices=(*PARTS, GPU), default=PARTS, metavar="KEY", help=f"of {', '.join((*PARTS, GPU))}"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="attempts of each contender")
     parser.add_argument(
         "--seconds", type=float, default=300, help="of each contender on a table, for quality; of each peer, for seeds"

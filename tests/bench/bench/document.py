@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: what is measured replaces what stood between two markers; all other text stays."""
+"""docs/benchmarks.md and docs/gpu.md: what is measured replaces what stood between two markers; all other text stays."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bench import tables
 from bench.turns import Measured
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "benchmarks.md"
+ON_A_GPU = DOCUMENT.with_name("gpu.md")
 
 
 def replaced(document: str, name: str, content: str) -> str:
@@ -41,9 +42,9 @@ def renewed(document: str, name: str, rows: Sequence[list[str]]) -> list[list[st
     return list({row[0]: row for row in [*cells, *rows]}.values())
 
 
-def write(name: str, content: str) -> None:
+def write(name: str, content: str, document: Path = DOCUMENT) -> None:
     """Put it into the document."""
-    DOCUMENT.write_text(replaced(DOCUMENT.read_text(), name, content))
+    document.write_text(replaced(document.read_text(), name, content))
 
 
 def workload(done: Measured, repeats: int) -> str:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,8 +95,9 @@ def _keep_nurseries(place: Place) -> None:
     place.value("INSERT INTO cerebro.setting VALUES ('trainer_nursery_seconds', '86400')", superuser=True)
 
 
-def load(place: Place, workload: Workload, scale: str, weights: list[bytes]) -> Job:
-    """Make the tables of a workload; the job that contenders are told. `weights` are of its architectures."""
+def load(place: Place, workload: Workload, scale: str, weights: Sequence[bytes | None]) -> Job:
+    """Make the tables of a workload; the job that contenders are told. `weights` are of its architectures, None where
+    each run draws some."""
     name = workload.key.lower()
     job = Job(
         url=place.url,
@@ -125,7 +126,7 @@ def load(place: Place, workload: Workload, scale: str, weights: list[bytes]) -> 
     return job
 
 
-def _load_models(session: Connection, job: Job, workload: Workload, weights: list[bytes]) -> None:
+def _load_models(session: Connection, job: Job, workload: Workload, weights: Sequence[bytes | None]) -> None:
     with session.cursor() as cursor:
         for architecture, flat in zip(workload.architectures, weights, strict=True):
             cursor.execute("SELECT load_keras_model(%s, %s::json, %s)", (job.models, architecture, flat))

@@ -16,11 +16,12 @@ from timings import remember
 from workbench import Workbench, compile_text
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.run.timings import LANES
+from cerebro_plpy.run.fusion import form_of
+from cerebro_plpy.run.timings import MOST_ON_A_CORE
 
 COUNT, EPOCHS = 8, 8
 RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, COUNT + 1)]
-FUSED = max(LANES, key=lambda form: LANES[form])
+FUSED = form_of(MOST_ON_A_CORE)
 FAST = {"scan": 1.0, "jit_step": 1.0, "scan_block": 1.0, FUSED: 1e-9}
 SLOW = {**FAST, FUSED: 1e9}
 
