@@ -95,9 +95,11 @@ class FusionJob(Job):
         losses = self._trained(weighted, orders, visits[0].batch_size, form)
         share, now = (time.perf_counter() - began) / len(visits), time.time()
         for trainee, loss in zip(self.trainees, losses, strict=True):
-            trainee.visits[self._visit].ended_at = now
+            visit = trainee.visits[self._visit]
+            visit.ended_at = now
+            visit.seconds += share
             try:
-                trainee.visits[self._visit].passed(buffer, len(orders[0]), loss, share, form)
+                visit.passed(buffer, len(orders[0]), loss, form)
             except ConfigError as error:
                 trainee.error = trainee.error or error
 

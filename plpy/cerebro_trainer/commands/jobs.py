@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from cerebro_trainer.data.blocks import Blocks
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.forms import Forms
-from cerebro_trainer.programs.protocol import FALLBACK, Program, Sums
+from cerebro_trainer.programs.protocol import FALLBACK, Loss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.wire.fields import record, texts
 
@@ -62,6 +62,15 @@ class Job(ABC):
         raise RequestError("callbacks belong to jobs that train or evaluate")
 
 
+class Dispatched(NamedTuple):
+    """So many rows of a buffer on which the device may still train."""
+
+    buffer: Buffer
+    rows: int
+    loss: Loss
+    form: str
+
+
 class TrainJob(Job):
     """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers.
 
@@ -85,7 +94,8 @@ class TrainJob(Job):
         self._rows = self._batches = 0
         self._passed = (0, 0)
         """A pass, and how many of its batches went by."""
-        self._loss = self._seconds = 0.0
+        self._loss = self.seconds = 0.0
+        self._dispatched: Dispatched | None = None
 
     @property
     def epoch(self) -> int:
@@ -100,6 +110,7 @@ class TrainJob(Job):
         """All buffers were taken: train on those that are no block yet."""
         for block, of_pass in self._blocks.rest():
             self._train(block, of_pass)
+        self._wait(self._dispatched, time.perf_counter())
 
     def _train(self, buffer: Buffer, pass_no: int) -> None:
         rows = self.order(buffer, pass_no)
@@ -107,9 +118,17 @@ class TrainJob(Job):
             return
         weighted = self.weighted(buffer)
         form = self.form_for(self._forms, weighted, rows, 1)
-        began = time.perf_counter()
-        loss = self.program.train(weighted, rows, self.batch_size, form)
-        self.passed(buffer, len(rows), loss, time.perf_counter() - began, form)
+        began, before = time.perf_counter(), self._dispatched
+        loss = self.program.dispatch(weighted, rows, self.batch_size, form)
+        self._dispatched = Dispatched(buffer, len(rows), loss, form)
+        self._wait(before, began)
+
+    def _wait(self, dispatched: Dispatched | None, began: float) -> None:
+        """Until the device has done that, where there is any; what has passed since it began was spent on training."""
+        loss = dispatched.loss() if dispatched else 0.0
+        self.seconds += time.perf_counter() - began
+        if dispatched:
+            self.passed(dispatched.buffer, dispatched.rows, loss, dispatched.form)
 
     @property
     def batch_size(self) -> int:
@@ -136,11 +155,10 @@ class TrainJob(Job):
             self._form = forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size, states)
         return self._form
 
-    def passed(self, buffer: Buffer, rows: int, loss: float, seconds: float, form: str) -> None:
+    def passed(self, buffer: Buffer, rows: int, loss: float, form: str) -> None:
         """So many rows of a buffer were trained on, with that sum of losses; ConfigError where it is no number."""
         self._form = form
         self._loss += loss
-        self._seconds += seconds
         self._rows += rows
         self._batches += math.ceil(rows / self.batch_size)
         if not math.isfinite(self._loss):
@@ -183,7 +201,7 @@ class TrainJob(Job):
             "fallback": self._forms.reason if self._form == FALLBACK else None,
             "warnings": self.warnings,
             "threads": self._threads,
-            "seconds": self._seconds,
+            "seconds": self.seconds,
             "ended_at": self.ended_at or time.time(),
             "state_bytes": self.program.layout.nbytes,
             "shards": self.program.parts(),

@@ -32,7 +32,7 @@ from cerebro_trainer.programs.jax_code import Code, Entries, KeptFunction
 from cerebro_trainer.programs.jax_fusion import FusedLoop, JaxFusion
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
-from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
+from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, Sums
 
 BLOCK_STEPS = 16
 """Batches in one call of the form scan_block."""
@@ -146,18 +146,15 @@ class JaxProgram(KerasProgram):
 
         return called
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
         if form in self.lanes:
-            return self.train_in_lanes(buffer, order, batch_size, form)
-        columns = self.interface.fit(buffer)
+            return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         if form == FALLBACK:
-            return self.fit(*columns, order, batch_size)
-        begins = np.arange(0, len(order), batch_size)
+            return partial(float, self.fit(*self.interface.fit(buffer), order, batch_size))
         with _out_of_memory():
-            values, losses = self._run(_held(self.variables), columns, order, batch_size, form)
-            means = np.concatenate([np.ravel(np.asarray(loss, np.float64)) for loss in losses])
+            values, losses = self._run(_held(self.variables), self.interface.fit(buffer), order, batch_size, form)
         _assign(self.variables, values)
-        return float(means @ np.minimum(batch_size, len(order) - begins))
+        return partial(_sum, losses, np.minimum(batch_size, np.arange(len(order), 0, -batch_size)))
 
     def fusion(self, members: Sequence[Member], form: str) -> Fusion:
         return JaxFusion(self._fused[form], self.interface, members)
@@ -216,23 +213,23 @@ class JaxProgram(KerasProgram):
 
     def _run(
         self, values: Values, columns: Columns, order: npt.NDArray[np.int32], batch_size: int, form: str
-    ) -> tuple[Values, list[Any]]:
-        """The values after one pass, and the mean losses of all batches."""
+    ) -> tuple[Values, list[tuple[Any, int]]]:
+        """The values after one pass, and arrays of which so many first are mean losses of batches, in order."""
         step, train = (partial(self._train[name], _held(self.numbers)) for name in ("jit_step", form))
-        losses, done = [], 0
+        losses, done = list[tuple[Any, int]](), 0
         if form == "scan" and len(order) >= batch_size:
             done = len(order) - len(order) % batch_size
-            steps = np.int32(done // batch_size)
-            values, found = train(values, *filled(columns, order), steps, batch=batch_size)
-            losses.append(np.asarray(found)[:steps])
+            steps = done // batch_size
+            values, found = train(values, *filled(columns, order), np.int32(steps), batch=batch_size)
+            losses.append((found, steps))
         while form == "scan_block" and len(order) - done >= BLOCK_STEPS * batch_size:
             chosen = order[done : done + BLOCK_STEPS * batch_size]
             values, found = train(values, blocked(taken(columns, chosen), batch_size))
-            losses.append(found)
+            losses.append((found, BLOCK_STEPS))
             done += len(chosen)
         for begin in range(done, len(order), batch_size):
             values, loss = step(values, taken(columns, order[begin : begin + batch_size]))
-            losses.append(loss)
+            losses.append((loss, 1))
         return values, losses
 
     def _parts(self, inputs: Sequence[Array]) -> Iterator[tuple[int, int]]:
@@ -321,6 +318,13 @@ def _out_of_memory() -> Iterator[None]:
         if str(error).startswith("RESOURCE_EXHAUSTED"):
             raise MemoryError(str(error).partition(": ")[2]) from error
         raise
+
+
+def _sum(losses: Sequence[tuple[Any, int]], rows: npt.NDArray[np.int64]) -> float:
+    """That of so many first losses of each array, each times the rows of its batch."""
+    with _out_of_memory():
+        means = [np.ravel(np.asarray(array, np.float64))[:count] for array, count in losses]
+    return float(np.concatenate(means) @ rows)
 
 
 def _held(variables: Iterable[Any]) -> Values:

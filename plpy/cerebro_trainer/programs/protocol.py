@@ -39,6 +39,8 @@ INHERITED_BYTES = 256 << 20
 """The same of programs that are left to the next session, which may never come."""
 
 
+Loss: TypeAlias = Callable[[], float]
+"""What a pass came to, as soon as it is done."""
 Places: TypeAlias = Sequence[Sequence[int]]
 """Of each input array, the positions that a column of the table has in a row of it."""
 
@@ -133,12 +135,17 @@ class Program(ABC):
     def set_numbers(self, spec: ProgramSpec) -> None:
         """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
 
-    @abstractmethod
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         """One pass over rows of a buffer in this order, the last batch as small as it is.
 
         Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
         """
+        return self.dispatch(buffer, order, batch_size, form)()
+
+    @abstractmethod
+    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
+        """Hand such a pass over to the device, which may compute until it is asked for the loss, and be given more to do
+        meanwhile; an error comes at either time."""
 
     def member(self) -> Member:
         """The state now held, with the numbers that were set, as one of a fusion."""

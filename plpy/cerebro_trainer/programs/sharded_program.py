@@ -118,7 +118,7 @@ class ShardedProgram(TensorflowProgram):
         super().wipe()
         self._file.clear()
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+    def _trained(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         inputs, targets = self.interface.fit(buffer)
         batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
 

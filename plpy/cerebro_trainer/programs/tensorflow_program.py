@@ -29,7 +29,7 @@ from cerebro_trainer.programs.event_files import EventFiles
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import flattened, packed
-from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Program, Sums
+from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Loss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.update_kernels import update_kernels
 
@@ -133,7 +133,12 @@ class TensorflowProgram(KerasProgram):
     def assign(self, position: int, value: Array) -> None:
         tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
+        loss = self._trained(buffer, order, batch_size, form)
+        return lambda: loss
+
+    def _trained(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        """See `train`."""
         inputs, targets = self.interface.fit(buffer)
         if form == FALLBACK:
             return self.fit(inputs, targets, order, batch_size)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import torch_keras
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
-from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
+from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, Sums
 from cerebro_trainer.programs.torch_flat import flat
 from cerebro_trainer.programs.torch_graph import Step, Tensors, captured, traced
 
@@ -81,27 +82,32 @@ class TorchProgram(KerasProgram):
     def assign(self, position: int, value: Array) -> None:
         _fill(self.variables[position]._value, value)
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
         inputs, targets = self.interface.fit(buffer)
         with _out_of_memory():
             if form == FALLBACK:
-                return self.fit(inputs, targets, order, batch_size)
+                return partial(float, self.fit(inputs, targets, order, batch_size))
             columns = [_tensor(array) for array in (*inputs, *targets)]
             full: Step = self._eager
             if form != "eager" and len(order) >= batch_size:
                 full = self._graph(form, [column[:batch_size] for column in columns])
             return self._run(full, columns, _tensor(order), batch_size)
 
-    def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> float:
-        """One pass, whose batches of full size a function trains on. No loss is asked for before all were: a GPU would
-        have nothing to do meanwhile."""
+    def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> Loss:
+        """One pass, whose batches of full size a function trains on."""
         batches, losses = order.split(batch_size), []
         with torch.no_grad():
             for chosen in batches:
                 step = full if len(chosen) == batch_size else self._eager
                 losses.append(step([column.index_select(0, chosen) for column in columns]))
-            means: list[float] = torch.stack(losses).double().tolist()
-        return sum(mean * len(chosen) for mean, chosen in zip(means, batches, strict=True))
+            means = torch.stack(losses).double()
+
+        def total() -> float:
+            with _out_of_memory():
+                found: list[float] = means.tolist()
+            return sum(mean * len(chosen) for mean, chosen in zip(found, batches, strict=True))
+
+        return total
 
     def _graph(self, form: str, columns: Tensors) -> Step:
         """The traced step over batches like this one, captured if that is the form."""

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and docs/gpu.md: what is measured replaces what stood between two markers; all other text stays."""
+"""The documents with figures: what is measured replaces what stood between two markers, and all other text stays."""
 
 from __future__ import annotations
 

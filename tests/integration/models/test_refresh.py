@@ -73,7 +73,8 @@ def test_nothing_is_done_where_no_rows_are_new(bench: Workbench, orders: str) ->
 def test_new_rows_are_learned_from_the_weights_on(bench: Workbench, orders: str) -> None:
     """By the recipe of before, with as little effort as is said; and what comes out can be proved like any version."""
     workers = """
-        SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'cerebro_db%worker'"""
+        SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name LIKE 'cerebro_db%worker'"""
     before, session = {*bench.rows(workers)}, bench.another()
     bench.rows("SELECT more(401, 440)")
     found = session.row("SELECT * FROM cerebro.refresh('orders', since => 'entered')")

@@ -24,7 +24,7 @@ from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.protocol import Array, Attributions, Framework, Places, Program, Sums
+from cerebro_trainer.programs.protocol import Array, Attributions, Framework, Loss, Places, Program, Sums
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
@@ -144,8 +144,8 @@ class Still(Program):
     def set_numbers(self, spec: ProgramSpec) -> None:
         pass
 
-    def train(self, buffer: Buffer, order: Any, batch_size: int, form: str) -> float:
-        return 0.5
+    def dispatch(self, buffer: Buffer, order: Any, batch_size: int, form: str) -> Loss:
+        return lambda: 0.5
 
     def evaluate(self, buffer: Buffer) -> Sums:
         return [[0.5, 1.0]]
