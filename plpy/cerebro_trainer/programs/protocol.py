@@ -144,7 +144,7 @@ class Program(ABC):
 
     @abstractmethod
     def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
-        """Hand such a pass over to the device, which may compute until it is asked for the loss, and be given more to do
+        """Hand such a pass over to the device, which may compute until it is asked for the loss, and be given more
         meanwhile; an error comes at either time."""
 
     def member(self) -> Member:
