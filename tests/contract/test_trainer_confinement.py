@@ -5,8 +5,10 @@ What it gets is looked at by a program that is started in a trainer's place; wha
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from cerebro_plpy.trainer import folders, machine, pulse
 from cerebro_plpy.trainer.child import Executed, Forked
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_trainer.confinement import SLICE_NS, SliceAttributes
 
 NAMES = {
     "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES",
@@ -139,11 +142,24 @@ def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
     assert os.getsid(link.pid) == link.pid
 
 
+CHOSEN_SLICES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 12)
+GETATTR = {"x86_64": 315, "aarch64": 275}
+
+
+def slice_of(thread: int) -> int:
+    """Nanoseconds that the kernel gives a thread at a time."""
+    found = SliceAttributes()
+    size = ctypes.sizeof(found)
+    assert ctypes.CDLL(None).syscall(GETATTR[os.uname().machine], thread, ctypes.byref(found), size, 0) == 0
+    return int(found.runtime)
+
+
 def test_a_trainer_gives_way_to_all_others(link: Link) -> None:
     """Each of its threads does, and the group that the kernel makes of its session."""
-    threads = map(int, os.listdir(f"/proc/{link.pid}/task"))
     nice = max(10, os.getpriority(os.PRIO_PROCESS, 0))
-    assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads} == {nice}
+    for thread in map(int, os.listdir(f"/proc/{link.pid}/task")):
+        assert os.getpriority(os.PRIO_PROCESS, thread) == nice
+        assert not CHOSEN_SLICES or slice_of(thread) == SLICE_NS
     group = Path(f"/proc/{link.pid}/autogroup")
     eventually(lambda: not group.exists() or group.read_text().endswith("nice 10\n"))
 

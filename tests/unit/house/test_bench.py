@@ -396,7 +396,7 @@ def test_the_table_of_the_document_has_the_targets_and_says_rightly_which_are_re
     assert [row[:2] for row in rows] == [target.row(None)[:2] for target in must.TARGETS.values()]
     for what, _, seen, reached in rows:
         if not seen.startswith("not measured"):
-            number = re.match(r"[\d.]+", seen)
+            number = re.match(r"-?[\d.]+", seen)
             assert number is not None, seen
             middle = float(number[0])
             assert must.TARGETS[what].row(Span(middle, middle, middle))[3] == reached

@@ -106,7 +106,7 @@ WORKLOAD = Workload(
     classes=10,
     architectures=tuple(make(l2) for make in (perceptron, convolutional) for l2 in (1e-4, 1e-6)),
     configs=grid(4, ["Adam"], [1e-3, 1e-4], [16, 64]),
-    epochs=4,
+    epochs=8,
     small_rows=1_280,
     small_epochs=2,
 )
