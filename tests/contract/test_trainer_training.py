@@ -91,7 +91,7 @@ def test_result_says_what_was_done(trainer: Peer, framework: str) -> None:
     result, _ = trainer.train(program(), NEW, epochs=3, batch_size=8)
     assert result["rows"] == 3 * 34
     assert result["batches"] == 3 * (3 + 2)
-    assert result["form"] == FORMS[framework][0]
+    assert result["form"] in (FORMS[framework][0], "captured")  # that of PyTorch on a GPU
     assert result["threads"] == 2
     assert result["seconds"] > 0
     assert 0 < result["loss"] < 5

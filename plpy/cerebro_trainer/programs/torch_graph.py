@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -27,6 +28,15 @@ WARM_UP = 3
 """Calls before one is captured: libraries set themselves up in the first ones."""
 HIDDEN = ("numpy", "__array__", "tolist")
 """How a value leaves PyTorch unseen: what follows from it would be a constant."""
+
+
+class Recorded(NamedTuple):
+    """The kernels of a step, which read its constants, and the tensors where they find a batch and leave the loss."""
+
+    step: Step
+    graph: torch.cuda.CUDAGraph
+    held: Tensors
+    loss: torch.Tensor
 
 
 def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
@@ -104,13 +114,14 @@ def captured(step: Step, columns: Tensors) -> Step:
     with torch.cuda.graph(graph):
         loss = step(held)
 
-    def replayed(batch: Tensors, _kept: Step = step) -> Any:  # what the kernels read besides is the step's
-        for place, values in zip(held, batch, strict=True):
-            place.copy_(values)
-        graph.replay()
-        return loss.clone()
+    return partial(_replay, Recorded(step, graph, held, loss))
 
-    return replayed
+
+def _replay(recorded: Recorded, batch: Tensors) -> Any:
+    for place, values in zip(recorded.held, batch, strict=True):
+        place.copy_(values)
+    recorded.graph.replay()
+    return recorded.loss.clone()
 
 
 @contextmanager
