@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psycopg2
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from packed import (
     FLOATS,
@@ -145,6 +145,13 @@ def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
     seed: int,
 ) -> None:
     kind, values = column
+    divisor = np.float32(constant)
+    with np.errstate(over="ignore"):
+        expected = [
+            (_floats(value) / divisor, _floats(number) / divisor, np.ones(1, np.int16))
+            for number, value in enumerate(values)
+        ]
+    assume(all(np.isfinite(part).all() for part, _, _ in expected))  # what becomes infinite is refused
     table = fresh()
     bench.rows(f"CREATE TABLE {table} (id integer, x {kind}, y text)")
     for number, value in enumerate(values):
@@ -152,12 +159,6 @@ def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
     how = {"buffer_size": size, "normalizing_const": constant, "n_segments": segments, "seed": seed}
     packed = pack(bench, table, "y", "x, id", **how)
     found = examples(buffers(bench, packed, x=FLOATS, id=FLOATS, y=ONE_HOT))
-    divisor = np.float32(constant)
-    with np.errstate(over="ignore"):
-        expected = [
-            (_floats(value) / divisor, _floats(number) / divisor, np.ones(1, np.int16))
-            for number, value in enumerate(values)
-        ]
     assert bag(found) == bag(expected)
     assert {part.shape for part, _, _ in found} == {part.shape for part, _, _ in expected}
 
