@@ -113,7 +113,6 @@ def captured(step: Step, columns: Tensors) -> Step:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         loss = step(held)
-
     return partial(_replay, Recorded(step, graph, held, loss))
 
 

@@ -2,7 +2,7 @@
 of half the size, and training states side by side gain there.
 
 Whether the device is busy is what its driver says: the share of time in which it executed anything, looked at ten times
-a second. It counts in the last iteration of a run, when everything is compiled.
+a second. It counts from when each trainer has compiled until the first of them has no visit left.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
+import trainer_peer
 from models import Json, dense, layer, sequential
 from trainer_peer import Peer, place
 from trainer_programs import program
@@ -43,7 +44,6 @@ FORMS = ("eager", "graph", "captured")
 """Those of PyTorch."""
 FUSED_ROWS, FUSED_BUFFERS, FUSED_PASSES, TURNS = 8_192, 2, 2, 3
 NEW: Json = {"source": "new", "seed": 0}
-TARGETS: list[Json] = [{"kind": "onehot", "classes": CLASSES}]
 
 
 def normalised(width: int) -> str:
@@ -264,7 +264,7 @@ def fusion(say: Say) -> str:
         peer.socket.settimeout(None)
         peer.load("d", buffers(), 1 << 30)
         for hidden, batch in PERCEPTRONS:
-            described = program(json.loads(perceptron(INPUTS, hidden, CLASSES)), targets=TARGETS)
+            described = of_perceptron(hidden)
             alone = statistics.median(rates(peer, described, batch, ALONE, 1))
             units = " and ".join(map(str, hidden))
             for form in SIDE_BY_SIDE:
@@ -284,7 +284,7 @@ def forms(say: Say) -> str:
         peer.socket.settimeout(None)
         peer.load("d", buffers(), 1 << 30)
         for hidden, batch in PERCEPTRONS:
-            described = program(json.loads(perceptron(INPUTS, hidden, CLASSES)), targets=TARGETS)
+            described = of_perceptron(hidden)
             made = (statistics.median(rates(peer, described, batch, form, 1)) for form in FORMS)
             units = " and ".join(map(str, hidden))
             lines.append(f"| {units} | {batch} | {' | '.join(f'{rate:,.0f}' for rate in made)} |")
@@ -294,15 +294,15 @@ def forms(say: Say) -> str:
 
 def rates(peer: Peer, described: Json, batch: int, form: str, states: int) -> Iterator[float]:
     """Rows a second of all states together, several times; what compiles is not counted."""
-    asked = {"use": form, "remaining_rows": 0, "known": {}}
+    asked, passes = {"use": form, "remaining_rows": 0, "known": {}}, trainer_peer.fit(batch, FUSED_PASSES)
     for turn in range(TURNS + 1):
         if states == 1:
-            peer.begin("train", described, NEW, fit=passes(batch), order=place(), forms=asked)
+            peer.begin("train", described, NEW, fit=passes, order=place(), forms=asked)
         else:
             visits = [{"dataset": "d", "order": place()}]
             for key in range(states):
                 more: dict[str, Any] = {
-                    "fit": passes(batch),
+                    "fit": passes,
                     "forms": asked,
                     "visits": visits,
                     "result_key": f"state {key}",
@@ -314,9 +314,9 @@ def rates(peer: Peer, described: Json, batch: int, form: str, states: int) -> It
             yield states * FUSED_ROWS * FUSED_BUFFERS * FUSED_PASSES / (time.perf_counter() - began)
 
 
-def passes(batch: int) -> dict[str, Any]:
-    """Fit parameters of a visit."""
-    return {"batch_size": batch, "epochs": FUSED_PASSES, "shuffle": True}
+def of_perceptron(hidden: Sequence[int]) -> Json:
+    """The program of one with so many hidden units, as the wire has it."""
+    return program(json.loads(perceptron(INPUTS, hidden, CLASSES)), targets=[{"kind": "onehot", "classes": CLASSES}])
 
 
 def buffers() -> list[list[tuple[str, np.ndarray]]]:
