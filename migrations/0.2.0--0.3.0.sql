@@ -2,7 +2,7 @@
 
 -- A setting that is gone; a row of it would be refused.
 DELETE FROM cerebro.setting WHERE name = 'function_path';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, spare_cores, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 
 -- It takes another argument now.
 DROP FUNCTION cerebro.grant_usage(regrole);

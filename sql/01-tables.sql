@@ -8,7 +8,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, spare_cores, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.quota (

@@ -20,6 +20,7 @@ def main() -> None:
     confinement.follow_parent(arguments.parent)
     confinement.name_trainer(arguments.framework, arguments.parent)
     confinement.offer_to_memory_killer()
+    confinement.keep_to(arguments.cores)
     confinement.give_way(threads=True)
     confinement.keep_private()
     cache = arguments.compilation_cache
@@ -35,6 +36,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, required=True, help="threads that one operation may use")
     parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
     parser.add_argument("--memory", type=int, default=0, help="bytes above which it is ended; 0 for any number")
+    parser.add_argument("--cores", type=int, nargs="*", default=(), help="the processors that it keeps to, by number")
     return parser.parse_args()
 
 

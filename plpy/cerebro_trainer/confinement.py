@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -73,6 +74,13 @@ def keep_private() -> None:
 def offer_to_memory_killer() -> None:
     """Where memory is short, the kernel ends this process first."""
     Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def keep_to(cores: Sequence[int]) -> None:
+    """Work on these processors alone. Before any other thread is started, for each has its own."""
+    if cores:
+        with suppress(OSError):  # none of them may be used any more
+            os.sched_setaffinity(0, cores)
 
 
 def give_way(*, threads: bool) -> None:

@@ -104,7 +104,7 @@ def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
 def _machine(framework: Framework | None) -> str:
     """All that speed depends on beside the program, so that timings are remembered for what they were taken on."""
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    hardware = f"{len(os.sched_getaffinity(0))} x {models[0].strip() if models else platform.machine()}"
+    hardware = f"{os.cpu_count()} x {models[0].strip() if models else platform.machine()}"
     if framework is None:
         return hardware
     software = f"{framework.name} {framework.version}, Keras {framework.keras_version}"

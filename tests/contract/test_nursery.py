@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from bench import measure
-from processes import alive, command_line, eventually, parent
+from processes import alive, command_line, cores_of, eventually, parent
 from trainer_peer import PLPY
 
 from cerebro_plpy.errors import ObjectNotReady, QueryCanceled, TrainerFailure
@@ -63,6 +63,21 @@ def test_all_of_a_framework_come_from_one_nursery(opened: Opened) -> None:
     assert command_line(keeper)[0] == f"cerebro_keeper: nursery {nursery_of(first)} for server {os.getppid()}"
     assert (first.hello["threads"], second.hello["threads"]) == (1, 2)
     assert first.hello["pid"] == first.pid != second.pid
+
+
+def test_all_threads_of_a_trainer_keep_to_its_cores(opened: Opened) -> None:
+    """Also where it is executed; who is to have others comes from another nursery."""
+    usual, last = opened(), (max(os.sched_getaffinity(0)),)
+    forked, executed = (opened(replace(SPEC, cores=last, nursery_seconds=seconds)) for seconds in (60, 0))
+    assert [type(each._child) for each in (forked, executed)] == [Forked, Executed]
+    assert cores_of(nursery_of(forked)) == cores_of(forked.pid) == cores_of(executed.pid) == {*last}
+    assert cores_of(usual.pid) == os.sched_getaffinity(0)
+    assert nursery_of(usual) != nursery_of(forked)
+
+
+def test_cores_that_are_there_no_more_keep_nobody_from_work(opened: Opened) -> None:
+    gone = max(os.sched_getaffinity(0)) + 1
+    assert cores_of(opened(replace(SPEC, cores=(gone,))).pid) == os.sched_getaffinity(0)
 
 
 def test_ps_names_the_backend(opened: Opened) -> None:

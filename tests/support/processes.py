@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -64,6 +65,11 @@ def most_memory(pid: int) -> int:
     found = re.search(r"^VmPeak:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     assert found
     return int(found[1]) * 1024
+
+
+def cores_of(pid: int) -> set[int]:
+    """The processors on which any of its threads may be."""
+    return set().union(*(os.sched_getaffinity(int(thread)) for thread in os.listdir(f"/proc/{pid}/task")))
 
 
 def parent(pid: int) -> int:

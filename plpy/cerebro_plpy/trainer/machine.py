@@ -21,6 +21,12 @@ GROUPS = (
 )
 
 
+def shared(spare: int) -> tuple[int, ...]:
+    """The processors on which trainers work where so many are spared for others: all but the first, at least one."""
+    found = sorted(os.sched_getaffinity(0))  # interrupts come to the first one, where nobody has moved them
+    return tuple(found[min(spare, len(found) - 1) :])
+
+
 def cores() -> int:
     """Processors that this process may use, at least 1."""
     usable = len(os.sched_getaffinity(0))
@@ -42,9 +48,7 @@ def width(trainers: int) -> int:
 def described(framework: str) -> str:
     """How the name begins by which a trainer of a framework, without a GPU, calls this machine."""
     models = re.findall(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    return (
-        f"{len(os.sched_getaffinity(0))} x {models[0].strip() if models else platform.machine()}, CPU:0, {framework} "
-    )
+    return f"{os.cpu_count()} x {models[0].strip() if models else platform.machine()}, CPU:0, {framework} "
 
 
 def memory_bytes() -> int:

@@ -59,6 +59,7 @@ def address(spec: TrainerSpec) -> str:
     """Where it listens, in the abstract namespace: who differs in anything that its trainers depend on has another."""
     server = os.getppid()
     parts = [str(os.getuid()), spec.python, spec.framework, str(server), _started_at(server), *_installed(spec.python)]
+    parts += map(str, spec.cores)
     return f"cerebro_nursery-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
 
 
@@ -96,6 +97,7 @@ def _start(spec: TrainerSpec, where: str) -> subprocess.Popen[bytes]:
     """Start a nursery; it listens when this process has ended, and imports its framework then."""
     command = [spec.python, "-I", "-m", "cerebro_trainer.nursery", "--address", where, "--server", str(os.getppid())]
     command += ["--framework", spec.framework, "--seconds", str(spec.nursery_seconds)]
+    command += ["--cores", *map(str, spec.cores)]
     return subprocess.Popen(
         command,
         env=spec.environment("/nonexistent"),

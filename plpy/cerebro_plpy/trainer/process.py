@@ -23,6 +23,8 @@ class TrainerSpec:
     """How long a process stays that forks trainers like this one; 0 where each is executed."""
     kept: bool = True
     """Whether it may serve other sessions of the same roles before and after this one."""
+    cores: tuple[int, ...] = ()
+    """The processors that it keeps to, by their numbers; none: those of the session that starts it."""
 
     @property
     def on_gpu(self) -> bool:
@@ -33,7 +35,7 @@ class TrainerSpec:
         """The command line of a trainer that has its end of the socket pair, and its pulse, as these descriptors."""
         command = [self.python, "-I", "-m", "cerebro_trainer", "--fd", str(socket), "--parent", str(os.getpid())]
         command += ["--pulse", str(pulse), "--framework", self.framework, "--threads", str(self.threads)]
-        command += ["--memory", str(self.memory_bytes)]
+        command += ["--memory", str(self.memory_bytes), "--cores", *map(str, self.cores)]
         if self.compilation_cache:
             command += ["--compilation-cache", self.compilation_cache]
         return command

@@ -33,6 +33,8 @@ class Settings:
     compilation_cache: str | None = None
     kept_features_mb: int = field(default=1000, metadata={"least": 0})
     gpus: tuple[int, ...] | None = None
+    spare_cores: int = field(default=0, metadata={"least": 0})
+    """So many processors are left to others: trainers keep off them."""
     tenant_roles: bool = False
     """Whether the caller is one of those that are many tenants each, whose trainers are not kept for one another."""
     price_per_core_hour: float | None = None
@@ -165,6 +167,7 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
         compilation_cache=_code_folder(settings, request.framework),
         nursery_seconds=settings.trainer_nursery_seconds,
         kept=not settings.tenant_roles,
+        cores=machine.shared(settings.spare_cores),
     )
 
 

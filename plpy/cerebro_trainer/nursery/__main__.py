@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from importlib import import_module
 
+from cerebro_trainer import confinement
 from cerebro_trainer.nursery import keeper
 
 WAITING = 128
@@ -24,6 +25,8 @@ def main() -> None:
     listener = _listener(arguments.address)
     if listener is None or os.fork():
         os._exit(0)
+
+    confinement.keep_to(arguments.cores)
 
     def nursery() -> None:
         # Loaded there, because the keeper is to hold no library that could fail it.
@@ -52,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--server", type=int, required=True, help="process id of the server, with which it ends")
     parser.add_argument("--framework", required=True)
     parser.add_argument("--seconds", type=float, required=True, help="how long it stays when no trainer is wanted")
+    parser.add_argument("--cores", type=int, nargs="*", default=(), help="the processors that all keep to, by number")
     return parser.parse_args()
 
 

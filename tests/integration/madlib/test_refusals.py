@@ -164,6 +164,7 @@ SETTINGS = {
     "a folder of all": ("compilation_cache", "/tmp", "compilation_cache is '/tmp'; expected the absolute path"),
     "a relative path": ("compilation_cache", ".", "compilation_cache is '.'; expected the absolute path"),
     "a file": ("compilation_cache", "/etc/passwd", "it is no folder by its absolute path"),
+    "fewer than no cores": ("spare_cores", "-1", "setting spare_cores is '-1'; expected a whole number of at least 0"),
     "odd digits": ("cache_mb", "²", "setting cache_mb is '²'"),
 }
 

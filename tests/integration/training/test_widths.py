@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import psycopg2
 import pytest
 from models import NOISY
-from processes import eventually
+from processes import cores_of, eventually, trainers
 from timings import remember
-from workbench import Workbench, compile_text, several
+from workbench import Workbench, compile_text, setting, several
 
 from cerebro_plpy.trainer.machine import cores, width
 
@@ -47,3 +49,17 @@ def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(
     assert bench.weights("wide_again") == bench.weights("wide")
     asked = bench.fit("halves", "narrow", "two", 1, workers=2, seed=3)
     assert threads_of(bench, asked) == (2, [width(2)])
+
+
+@pytest.mark.skipif(cores() < 2, reason="of one core nothing can be spared")
+@pytest.mark.postgresql("on Greenplum sessions have their trainers on segments")
+def test_trainers_keep_off_spare_cores_and_come_to_the_same(bench: Workbench) -> None:
+    bench.pack("shared_out", SEGMENTS)
+    bench.configure("of_any_core", several(2), ["batch_size=4"], bench.model(NOISY))
+    everywhere = bench.fit("shared_out", "everywhere", "of_any_core", 1, schedule="rotation", seed=3, workers=2)
+    with setting(bench, "spare_cores", str(2 * cores())):
+        apart = bench.fit("shared_out", "apart", "of_any_core", 1, schedule="rotation", seed=3, workers=2)
+        kept = [cores_of(pid) for pid in trainers({*bench.workers()})]
+    assert kept == [{max(os.sched_getaffinity(0))}] * 2
+    assert threads_of(bench, apart) == threads_of(bench, everywhere) == (2, [width(2)])
+    assert bench.weights("apart") == bench.weights("everywhere")
