@@ -31,6 +31,8 @@ HOPELESS = 3.0
 CALL_SECONDS = 5e-3
 """What calling a form may cost beside its batches; a single batch does not show how little that matters."""
 SAMPLE_SECONDS = 0.1
+"""What a sample is to take. One that takes less than a third of it is taken again, of more rows: it was mostly what a
+call costs beside its batches, such as to hand a large buffer over."""
 
 Order = npt.NDArray[np.int32]
 
@@ -219,8 +221,10 @@ class _Trial:
         least, lanes = self.least_rows(form), self.lanes(form)
         calls = int(SAMPLE_SECONDS / (rough.seconds_per_row * least * lanes))
         rows = max(1, min(calls, len(self.order) // least)) * least
-        best = min(self._seconds(form, rows) / (rows * lanes) for _ in range(2))
-        return Timing(min(rough.seconds_per_row, best), rough.compile_seconds)
+        seconds = min(self._seconds(form, rows) for _ in range(2))
+        timing = Timing(min(rough.seconds_per_row, seconds / (rows * lanes)), rough.compile_seconds)
+        whole = rows + least > len(self.order)
+        return timing if whole or seconds > SAMPLE_SECONDS / 3 else self.sample(form, timing)
 
     def lanes(self, form: str) -> int:
         """How many states a form trains in one call; here all are the one that is held."""

@@ -112,8 +112,10 @@ def test_a_run_that_is_paused_begins_nothing(bench: Workbench, person: Workbench
 
 def test_epochs_can_be_fewer(bench: Workbench, person: Workbench) -> None:
     with live(bench, person, "fewer") as (run, fitted):
+        done(person, "pause_run(%s)", run)  # on a fast machine it would be further than that
         done(person, "set_epochs(%s, 11, 3)", run)
         done(person, "set_epochs(%s, 13)", run)
+        done(person, "continue_run(%s)", run)
         fitted.result()
     epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
     assert set(epochs.values()) == {13}, "the last word holds"

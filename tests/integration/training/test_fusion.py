@@ -94,6 +94,21 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbe
     assert bench.weights("again") == bench.weights("together")
 
 
+def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Where all begin at once; a replay comes to the same, to the bit."""
+    bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'parts')")
+    believe(bench, shared_superuser, FAST)
+    run = fit(bench, "sought", 9, search="halving", validation_table="held_back", seed=1)
+    first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1"
+    assert bench.rows(first, run) == [(FUSED,)]
+    epochs: list[int] = [count for (count,) in bench.rows("SELECT epochs FROM cerebro.config WHERE run_id = %s", run)]
+    assert len(epochs) == COUNT and {1, 9} <= {*epochs} <= {1, 3, 9}
+    believe(bench, shared_superuser, SLOW)
+    again = fit(bench, "sought_again", 9, schedule="replay", replay_run=run)
+    assert forms(bench, again) == forms(bench, run)
+    assert bench.weights("sought_again") == bench.weights("sought")
+
+
 def test_who_cannot_be_trained_fails_alone(bench: Workbench, shared_superuser: Workbench) -> None:
     believe(bench, shared_superuser, FAST)
     wild = compile_text("Adam(learning_rate=1e38)")

@@ -39,6 +39,8 @@ class Pretender:
     lanes: Mapping[str, int] = {}
     before: Mapping[str, float] = {}
     """Seconds that it took to compile forms that are found compiled."""
+    per_call: Mapping[str, float] = {}
+    """Seconds that a call of a form takes beside its rows."""
 
     def __init__(self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]) -> None:
         self.clock, self.per_row, self.compiling = clock, per_row, compiling
@@ -71,7 +73,7 @@ class Pretender:
             self.used.append(form)
         if len(order) < self.batches_at_once.get(form, 1) * batch_size:
             seconds = self.per_row[self.forms[0]]  # as a program does with what is left over
-        self.clock.now += (seconds or 0.0) * len(order)
+        self.clock.now += (seconds or 0.0) * len(order) + self.per_call.get(form, 0.0)
         self.value += 1
         return 0.0
 
@@ -141,6 +143,17 @@ def test_a_hopeless_form_is_left_after_one_batch(clock: Clock) -> None:
     assert choose(new(), program, rows=1000, remaining_rows=10**7) == "plain"
     plain, loop = 2 * forms.SAMPLE_SECONDS + 3e-3, 2 * forms.SAMPLE_SECONDS + 6e-3
     assert clock.now <= plain + loop + 2 * BATCH * 1e-2
+
+
+def test_what_a_call_costs_is_not_taken_for_what_its_rows_do(clock: Clock) -> None:
+    """To hand over a large buffer takes as long for a few of its rows as for all."""
+    program = Pretender(clock, {"plain": 1e-6, "step": 1e-7, "loop": 2e-6}, dict.fromkeys(NAMES, 0.0))
+    program.per_call = {"step": 3e-3}
+    chooser = new()
+    assert choose(chooser, program, rows=10**6, remaining_rows=10**8) == "step"
+    assert chooser.timing("step").seconds_per_row < 1.2e-7
+    assert clock.now < 3 * 4 * forms.SAMPLE_SECONDS
+    assert choose(new(), program, rows=1000, remaining_rows=1000) == "plain"
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(39, "plain"), (40, "step"), (1000, "step")])
