@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.hopping import plans
@@ -217,6 +217,7 @@ def test_the_number_of_workers_is_the_best_of_all(speeds: dict[int, dict[int, fl
         for number, width in widths.items()
     }
     best, expected = min(seconds.values()), seconds[usual]
+    assume(not math.isclose(best, WORTH * expected))  # either is right: sums in another order decide
     if expected <= SHORT or best > WORTH * expected:
         assert found.workers == usual
     else:
