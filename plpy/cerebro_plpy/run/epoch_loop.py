@@ -75,8 +75,7 @@ class Orchestrator:
         self._choice = Choice(request, self._training, self._measurements, self._budget)
         roster = Roster(request, log, self._positions, self._training, self._keeping)
         self._losses = Losses(roster, self._assignments)
-        wanted = not at_once
-        self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=wanted)
+        self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=not at_once)
         self._rota = Rota(roster, self._assignments, around, workers)
         self._recruits = Recruits(roster, around)
         self._search = Search(roster, self._recruits, around.decided)
