@@ -91,9 +91,10 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: As
         for value, rows in training.items()
         if value is not None and rows >= least and validation.get(value)
     ]
+    values = {*training, *validation} - {None}
     if not worth:
         raise InvalidParameter(
-            f"{module} error: group_by is {column!r}, but none of its {len(training)} values has {least} rows that are"
+            f"{module} error: group_by is {column!r}, but none of its {len(values)} values has {least} rows that are"
             " trained on, and one that is held back.",
             hint="Lower min_group_rows, or leave group_by out.",
         )
@@ -104,7 +105,7 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: As
             hint="Raise min_group_rows: the rows of smaller groups have the model of all rows.",
         )
     found = tuple(sorted(worth, key=lambda each: (-each.training, each.value)))
-    small = len({*training, *validation} - {None} - {each.value for each in found})
+    small = len(values) - len(found)
     loose = (
         sum(training.values()) - sum(each.training for each in found),
         sum(validation.values()) - sum(each.validation for each in found),
