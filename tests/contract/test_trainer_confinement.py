@@ -5,10 +5,8 @@ What it gets is looked at by a program that is started in a trainer's place; wha
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import alive, eventually
+from processes import CHOSEN_SLICES, alive, eventually, slice_of
 from trainer_peer import PLPY
 
 from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
@@ -27,7 +25,7 @@ from cerebro_plpy.trainer import folders, machine, pulse
 from cerebro_plpy.trainer.child import Executed, Forked
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
-from cerebro_trainer.confinement import SLICE_NS, SliceAttributes
+from cerebro_trainer.confinement import SLICE_NS
 
 NAMES = {
     "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES",
@@ -140,18 +138,6 @@ def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
     assert "Umask:\t0077\n" in status
     assert Path(f"/proc/{link.pid}/oom_score_adj").read_text() == "1000\n"
     assert os.getsid(link.pid) == link.pid
-
-
-CHOSEN_SLICES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 12)
-GETATTR = {"x86_64": 315, "aarch64": 275}
-
-
-def slice_of(thread: int) -> int:
-    """Nanoseconds that the kernel gives a thread at a time."""
-    found = SliceAttributes()
-    size = ctypes.sizeof(found)
-    assert ctypes.CDLL(None).syscall(GETATTR[os.uname().machine], thread, ctypes.byref(found), size, 0) == 0
-    return int(found.runtime)
 
 
 def test_a_trainer_gives_way_to_all_others(link: Link) -> None:

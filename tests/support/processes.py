@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,11 @@ LONGEST_WAIT = 120.0
 PAUSE = 0.02
 
 NAME = re.compile(r"cerebro_trainer: \w+ for backend (\d+)")
+
+CHOSEN_SLICES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 12)
+"""Whether this kernel heeds which slices of time a thread asks for."""
+GETATTR = {"x86_64": 315, "aarch64": 275}
+"""The number of sched_getattr(2)."""
 
 T = TypeVar("T")
 
@@ -82,3 +89,10 @@ def parent(pid: int) -> int:
 def alive(pids: set[int]) -> set[int]:
     """Those that still run; one that is dead and not yet buried does not."""
     return {pid for pid in pids if command_line(pid) not in ([], [""])}
+
+
+def slice_of(thread: int) -> int:
+    """Nanoseconds that the kernel gives a thread at a time."""
+    found = ctypes.create_string_buffer(48)
+    assert ctypes.CDLL(None).syscall(GETATTR[os.uname().machine], thread, found, len(found), 0) == 0
+    return int(struct.unpack("=IIQiIQQQ", found.raw)[5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import remaining_visits
@@ -87,10 +88,22 @@ class Endings:
         for mst_key, before in progress.items():
             progress[mst_key] = after = self._budget.rest(plan, self._training[mst_key], before, trained)
             if mst_key not in self.stopped and remaining_visits(plan, after) != remaining_visits(plan, before):
-                self.stopped.add(mst_key)
                 ended.append(before)
+        self._end(ended, BUDGET_OVER)
+
+    def close(self) -> None:
+        """Say why those have ended who are where a rule was to say how they go on, which nobody asks any more."""
+        self._search.close()
+        positions, cut = self._positions.progress, list[ConfigProgress]()
+        for mst_key in sorted(self._search.undecided & positions.keys() - self.stopped - self.last.keys()):
+            if not self._training[mst_key].completed():
+                cut.append(positions[mst_key])
+        self._end(cut, TIME_OVER if self._in_time else BUDGET_OVER)
+
+    def _end(self, ended: Sequence[ConfigProgress], reason: str) -> None:
+        self.stopped.update(each.mst_key for each in ended)
         if self._budget.excess:
             self._search.exhausted(ended, self._budget.excess)
         else:
             for each in ended:
-                self._log.config_stopped(each.mst_key, BUDGET_OVER)
+                self._log.config_stopped(each.mst_key, reason)

@@ -55,7 +55,7 @@ class Orchestrator:
     ) -> None:
         self._request, self._log, self._around = request, log, around
         copies = request.spec.averaged
-        at_once = bool(copies) or bool(request.deadline or request.allowance)
+        at_once = bool(copies or request.deadline or request.allowance)
         self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
         shared, evaluated = share_segments(segments, self._assignments.numbers), request.spec.evaluated_until(last)
@@ -75,7 +75,7 @@ class Orchestrator:
         self._choice = Choice(request, self._training, self._measurements, self._budget)
         roster = Roster(request, log, self._positions, self._training, self._keeping)
         self._losses = Losses(roster, self._assignments)
-        self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=not at_once)
+        self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=not copies)
         self._rota = Rota(roster, self._assignments, around, workers)
         self._recruits = Recruits(roster, around)
         self._search = Search(roster, self._recruits, around.decided)
@@ -133,7 +133,7 @@ class Orchestrator:
             self._announcer.tell_trained(self._plan, self._positions.committed, self._training, self._keeping)
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
-        self._search.close()
+        self._endings.close()
         self._budget.check_trained(self._plan, len(self.states), self.failed)
 
     def _over(self) -> bool:
@@ -222,12 +222,14 @@ class Orchestrator:
             for key, reason in self._fusion.made(worker, task, outcome.value or ()):
                 self._give_up(key, reason)
             for each in task.tasks:
-                self._recruits.begin_clones(self._training[each.mst_key])
+                self._left(self._training[each.mst_key])
+            return
+        if isinstance(outcome.error, BudgetOver):
+            for each in task.tasks:
+                self._fail(worker, each, outcome.error)
             return
         if not isinstance(outcome.error, (*PASSING, ConfigFailure)):
             raise outcome.error
-        if isinstance(outcome.error, PASSING):
-            worker.memory.forget()
         self._fusion.abandon(worker, task, outcome.error)
         if isinstance(outcome.error, ConnectionFailure) and not self._around.reopen(worker):
             self._rota.lose(worker, outcome.error)
@@ -288,13 +290,17 @@ class Orchestrator:
                 self._hear(training, evaluation.epoch, told["metrics"])
         if not self._positions.stored(task.mst_key) and self._losses.awaited(task):
             self._positions.complete(task.tour)
-        self._recruits.begin_clones(training)
-        if training.completed() and task.mst_key not in self.stopped:
-            self._log.config_completed(task.mst_key)
+        self._left(training)
         if evaluated and task.mst_key in self._progress:
             self._endings.stop_early(training)
         if task.beside:
             self._assignments.finish(worker, task.beside)
+
+    def _left(self, training: ConfigTraining) -> None:
+        """Visits of a configuration have left their states."""
+        self._recruits.begin_clones(training)
+        if training.completed() and training.config.mst_key not in self.stopped:
+            self._log.config_completed(training.config.mst_key)
 
     def _record(self, worker: Worker, task: Results, found: dict[str, Any]) -> None:
         training = self._training[task.mst_key]

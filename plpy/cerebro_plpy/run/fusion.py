@@ -20,7 +20,7 @@ from cerebro_plpy.run.assignments import Assignments
 from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.roster import Roster
-from cerebro_plpy.run.tasks import Fusing, Visiting
+from cerebro_plpy.run.tasks import PASSING, Fusing, Visiting
 from cerebro_plpy.run.timings import LANES, MOST_ON_A_CORE, Known
 from cerebro_plpy.run.training import ConfigTraining
 
@@ -166,8 +166,6 @@ class Fusion:
                 training.trained(visit, result)
             if awaited:
                 roster.positions.complete(visiting.tour)
-            if training.completed():
-                roster.log.config_completed(visiting.mst_key)
         if found:
             spent = time.monotonic() - task.tasks[0].since - seconds
             self._measurements.take_hops(spent / len(found))
@@ -178,6 +176,8 @@ class Fusion:
     def abandon(self, worker: Worker, task: Fusing, error: CerebroError | None) -> None:
         """None of them was trained: each goes on alone, and is charged with nothing. Nor does the worker try it again:
         it may have been too much for its trainer."""
+        if isinstance(error, PASSING):
+            worker.memory.forget()
         self._unfit.add((worker.number, self._roster.training[task.tasks[0].mst_key].compilation))
         for visiting in task.tasks:
             training = self._roster.training[visiting.mst_key]

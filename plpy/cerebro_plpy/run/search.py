@@ -37,7 +37,7 @@ class Search:
         self._ranking = request.spec.ranking
         self._sign = -1.0 if self._ranking.descending else 1.0  # rules want smaller values to be better
         self._log.last_decision = sum(len(heard.decisions) for heard in request.decided) + request.replans
-        self._over = False
+        self._over, self.undecided = False, frozenset[int]()  # who was under way when the search was over
         self._name = request.search.name if request.search else ""
         self._course = self._begun(request.search) if request.search else None
         self._recall_acts(request.decided)
@@ -316,11 +316,12 @@ class Search:
         if self._over:
             return
         self._over = True
+        if self._course:
+            self.undecided = frozenset(key for key, trial in self._course.trials.items() if trial.under_way)
         for key, progress in self._positions.progress.items():
-            if progress.resting and self._training[key].evaluated:
-                self._positions.end(key)
-            elif progress.resting:
-                self._positions.stop(key)
+            if progress.resting:
+                end = self._positions.end if self._training[key].evaluated else self._positions.stop
+                end(key)
         if self._log.last_decision:  # else nobody was let rest
             self._log.search_over()
 

@@ -76,7 +76,7 @@ def started(say: Callable[[str], None]) -> Iterator[Place]:
             log=server.log,
             folder=folder,
         )
-        _log_durations(place)
+        log_durations(place, 0)
         _keep_nurseries(place)
         yield place
     finally:
@@ -84,9 +84,12 @@ def started(say: Callable[[str], None]) -> Iterator[Place]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _log_durations(place: Place) -> None:
-    """Let the server log when each statement ended and how long it took: the source of the breakdowns."""
-    place.value("ALTER SYSTEM SET log_min_duration_statement = 0", superuser=True)
+def log_durations(place: Place, least: int) -> None:
+    """Let the server log when each statement of so many ms ended and how long it took: the source of the breakdowns.
+
+    It logs none where `least` is -1.
+    """
+    place.value("ALTER SYSTEM SET log_min_duration_statement = %s", least, superuser=True)
     place.value("SELECT pg_reload_conf()", superuser=True)
 
 

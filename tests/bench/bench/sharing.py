@@ -3,13 +3,15 @@ whether a crowd that submits at the same moment is refused anything.
 
 Each user is a role, and submits the same run. What that took from the call to its end, for each visit, is compared
 among them; and what the slowest twentieth and hundredth of pgbench's transactions took beside them, with what they take
-alone.
+alone, and beside processes that only compute where the trainers would: less than that no run can come to here.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,9 +23,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import psycopg2
+from psycopg2.extensions import cursor as Cursor
 
 from bench.examples import numeric
-from bench.place import Place, load, pack
+from bench.place import Place, load, log_durations, pack
 from bench.weights import drawn
 from bench.workloads import SMALL, Workload, grid, perceptron
 
@@ -31,7 +34,7 @@ USERS, CROWD, CLIENTS, RATE = 8, 30, 2, 100
 """So many users at once, so many that submit at the same moment, sessions of pgbench, and its transactions a second."""
 TRAINERS, SPARE = 8, 1
 """Trainers at a time in `cerebro.quota`, and cores left to others by `spare_cores`."""
-ALONE_SECONDS, EVERY_SECONDS = 15, 0.5
+ALONE_SECONDS, FLOOR_SECONDS, EVERY_SECONDS = 15, 30, 0.5
 WORK = Workload(
     key="S",
     title="the same run for each of many users",
@@ -46,6 +49,15 @@ WORK = Workload(
     small_epochs=40,
     segments=2,
 )
+COMPUTE = """
+import sys
+from cerebro_plpy.trainer.machine import shared
+from cerebro_trainer import confinement
+confinement.keep_to(shared(int(sys.argv[1])))
+confinement.give_way(threads=False)
+while True:
+    pass"""
+"""What a process does that gives way as a trainer does, and never asks the server for anything."""
 PGBENCH = Path(shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench")
 SET_SPARE = """
     INSERT INTO cerebro.setting VALUES ('spare_cores', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
@@ -88,13 +100,18 @@ class Shared(NamedTuple):
 def measured(at: Place, say: Say) -> str:
     """All that was seen, as text."""
     users = _prepared(at)
+    log_durations(at, -1)  # to write them takes time, too
     alone, _ = _latencies(at, partial(time.sleep, ALONE_SECONDS))
     say(f"  pgbench alone: {alone.p95:.1f} ms, {alone.p99:.1f} ms")
+    with _computing(TRAINERS, SPARE):
+        floor, _ = _latencies(at, partial(time.sleep, FLOOR_SECONDS))
+    say(f"  beside {TRAINERS} processes that compute: {floor.p95:.1f} ms, {floor.p99:.1f} ms")
     lines = [
         "| users | `spare_cores` | completed | trainers at once | slowest user / fastest | seconds in all"
         " | p95 of pgbench | p99 |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|",
         f"| 0 | | | | | | {alone.p95:.1f} ms | {alone.p99:.1f} ms |",
+        f"| 0, {TRAINERS} processes compute | {SPARE} | | | | | {floor.p95:.1f} ms | {floor.p99:.1f} ms |",
     ]
     at.value("INSERT INTO cerebro.quota (trainers) VALUES (%s)", TRAINERS, superuser=True)
     for count, spare in ((USERS, 0), (USERS, SPARE), (CROWD, SPARE)):
@@ -104,6 +121,7 @@ def measured(at: Place, say: Say) -> str:
             f" {beside.p95:.1f} ms | {beside.p99:.1f} ms |"
         )
         say(f"  {lines[-1]}")
+    log_durations(at, 0)
     return "\n".join(lines)
 
 
@@ -142,16 +160,23 @@ def _shared(at: Place, users: Sequence[str], spare: int) -> Shared:
 
     with ThreadPoolExecutor(len(users)) as pool:
         runs = list(pool.map(submit, users))
-    alive = "SELECT count(*) FROM cerebro.run WHERE run_id = ANY (%s) AND status IN ('running', 'queued')"
-    while at.value(alive, runs, superuser=True):
-        time.sleep(EVERY_SECONDS)
-    wall = time.perf_counter() - began
     with at.session(superuser=True) as session, session.cursor() as cursor:
+        while _alive(cursor, runs):
+            time.sleep(EVERY_SECONDS)
+        wall = time.perf_counter() - began
         cursor.execute(RUNS, (runs,))
         rows = cursor.fetchall()
     most = int(at.value(MOST, runs, superuser=True))
     completed = [seconds for seconds, status in rows if status == "completed"]
     return Shared(completed, len(completed), most, wall)
+
+
+def _alive(cursor: Cursor, runs: Sequence[int]) -> bool:
+    """Whether some of them have not ended."""
+    cursor.execute(
+        "SELECT true FROM cerebro.run WHERE run_id = ANY (%s) AND status IN ('running', 'queued') LIMIT 1", (runs,)
+    )
+    return cursor.fetchone() is not None
 
 
 def _latencies(at: Place, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
@@ -162,6 +187,20 @@ def _latencies(at: Place, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
             int(line.split()[2]) for file in Path(folder).iterdir() for line in file.read_text().splitlines()[:-1]
         )
     return Latencies(*(taken[int(share * len(taken))] / 1000 for share in (0.95, 0.99))), found
+
+
+@contextmanager
+def _computing(processes: int, spare: int) -> Iterator[None]:
+    """So many compute until the block ends, on the cores that trainers would have."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", COMPUTE, str(spare)]
+    started = [subprocess.Popen(command, env=environment, start_new_session=True) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 @contextmanager

@@ -109,6 +109,20 @@ def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, sh
     assert bench.weights("sought_again") == bench.weights("sought")
 
 
+def test_a_budget_ends_those_that_are_trained_together(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Each goes as far as all do in a job, and a replay as far as that, to the bit."""
+    believe(bench, shared_superuser, FAST)
+    run = fit(bench, "limited", 400, "slow", search="grid", search_params=json.dumps({"max_cpu": 8}), seed=1)
+    ended = "SELECT DISTINCT status, ended_by FROM cerebro.config WHERE run_id = %s"
+    assert bench.rows(ended, run) == [("stopped", "max_cpu")]
+    first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1"
+    assert bench.rows(first, run) == [(FUSED,)]
+    believe(bench, shared_superuser, SLOW)
+    again = fit(bench, "limited_again", 400, "slow", schedule="replay", replay_run=run)
+    assert forms(bench, again) == forms(bench, run)
+    assert bench.weights("limited_again") == bench.weights("limited")
+
+
 def test_who_cannot_be_trained_fails_alone(bench: Workbench, shared_superuser: Workbench) -> None:
     believe(bench, shared_superuser, FAST)
     wild = compile_text("Adam(learning_rate=1e38)")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import CHOSEN_SLICES, slice_of
 
 from cerebro_plpy.database import courtesy
 
@@ -40,6 +41,7 @@ def test_a_process_becomes_nicer_and_stays_so() -> None:
             pass
         usual = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(courtesy.NICENESS, usual)
+        assert not CHOSEN_SLICES or slice_of(process.pid) == courtesy.SLICE_NS
         os.setpriority(os.PRIO_PROCESS, process.pid, max(15, usual))
         assert courtesy.give_way(process.pid)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(15, usual)

@@ -272,6 +272,7 @@ class Unreliable:
         firsts = [tasks_of(tour[0])[0] for tour in tours]
         assert len({tour[0].mst_key for tour in tours}) == len(tours) > 1 and worker.number not in self.unstored
         assert len({tuple((v.epoch, v.dataset.segment_id) for v in tour) for tour in tours}) == 1, "the same segments"
+        assert self.clock.now < self.last_visit and self.spent().cpu_seconds < self.allowed, "nor when it is over"
         with self._alone("workers", worker.number), ExitStack() as busy:
             for tour, first in zip(tours, firsts, strict=True):
                 busy.enter_context(self._alone("configs", tour[0].mst_key))
@@ -603,6 +604,9 @@ DRAWN = 100
 """The first key of those that are drawn."""
 
 
+DECIDED: Mapping[str, str] = {"rest": "paused", "hold": "paused", "stop": "stopped"}
+
+
 class Log(RunLog):
     """A log that knows which configurations it was told to be completed, and which to be stopped, and why."""
 
@@ -643,6 +647,12 @@ class Log(RunLog):
             return
         assert self.decisions is not None and rule == "rule"
         self.decisions += rows
+        for row in rows:
+            if self.status.get(row.mst_key) not in ("completed", "stopped"):
+                self.status[row.mst_key] = DECIDED.get(row.action, "running")
+
+    def search_over(self) -> None:
+        self.status |= {key: "stopped" for key, status in self.status.items() if status == "paused"}
 
     def config_stopped(self, mst_key: int, reason: str) -> None:
         assert mst_key not in self.stopped
@@ -1619,6 +1629,61 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
     over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
     visit = max(looks) + 1  # the first to end after that moment is the last
     assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
+
+
+@given(BESIDE_ONE_ANOTHER, st.integers(1, 2), LIMITS, MANY, LOOKS, st.booleans())
+@trials(300)
+def test_a_budget_ends_those_in_good_order_who_are_trained_together(
+    request: FitRequest, workers: int, limits: Limits, faults: list[Fault], looks: list[int], hears: bool
+) -> None:
+    """Each by itself: whoever has a state keeps it, and who has none when all are cancelled has failed."""
+    platform = Unreliable(chain(faults, repeat(None)), clock=Clock(hears=hears), timings=SIDE_BY_SIDE)
+    deadline, allowance = limits
+    backends = dict.fromkeys(request.backends, "jax")
+    limited = replace(request, backends=backends, deadline=deadline, allowance=allowance)
+    trial = in_time(limited, workers, platform, looks, {})
+    check_ends(trial)
+    assert len(platform.trained) == len(set(platform.trained)), "nothing twice"
+    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
+    visit = max(looks) + 1
+    assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
+
+
+@given(
+    kind=st.sampled_from(["asha", "pasha", "halving", "median"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    losses=st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), min_size=1, max_size=7),
+    limits=LIMITS | st.integers(1, 40),
+    looks=LOOKS,
+    commit_seconds=st.sampled_from([0, 9]),
+)
+@trials(300)
+def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
+    kind: str,
+    schedule: str,
+    segments: int,
+    workers: int,
+    losses: list[list[int]],
+    limits: Limits | int,
+    looks: list[int],
+    commit_seconds: int,
+) -> None:
+    """Also who is where the rule was to be asked how it goes on."""
+    request = requested(len(losses), segments, 5, set(range(1, 6)), schedule, commit_seconds=commit_seconds)
+    search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
+    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    platform = Unreliable(repeat(None), losses=of_segments)
+    if isinstance(limits, int):
+        limited = replace(request, search=search, max_runtime=float(limits))
+    else:
+        limited = replace(request, search=search, deadline=limits[0], allowance=limits[1])
+    try:
+        trial = in_time(limited, workers, platform, looks, {})
+    except Ended:
+        return  # nobody was trained in time
+    assert {status for key, status in trial.log.status.items() if key in trial.alive} <= {"completed", "stopped"}
 
 
 @given(BUDGETS, WORKERS, st.lists(st.none() | DEADLINES, min_size=1, max_size=4), ALLOWANCES, PAUSES, LOOKS, LOSSES)
