@@ -70,7 +70,8 @@ def test_a_backend_does_not_grow_with_the_number_of_models(bench: Workbench, ses
     adam = [compile_text(f"Adam(learning_rate=0.00{n})") for n in range(1, 10)]
     bench.configure("one_wide", adam[:1], model=model)
     bench.configure("nine_wide", adam, model=model)
-    one, nine = peak(session, "wide_1", "one_wide"), peak(session, "wide_9", "nine_wide")
+    one = max(peak(session, f"wide_{turn}", "one_wide") for turn in range(3))  # where it is short a moment is missed
+    nine = peak(session, "wide_9", "nine_wide")
     assert bench.value("SELECT min(length(model_weights)) FROM wide_9") == WEIGHTS
     assert nine - one < 3 * WEIGHTS
 
