@@ -101,13 +101,25 @@ def test_who_could_not_even_work_alone_is_not_waited_for(
 
 
 @example([Entry(0, 1, 1, 1), Entry(0, 1, 1, 1), Entry(1, 2, 2, 1, 2)], {0: Role(), 1: Role()}, Limit(1))
+@example(
+    [Entry(1, 1, 1, 1), Entry(2, 2, 3, 1), Entry(0, 2, 2, 1), Entry(0, 1, 1, 1, 1), Entry(2, 1, 1, 1, 1)],
+    {0: Role(), 1: Role(), 2: Role()},
+    Limit(3),
+)
 @given(entries, standings, limits)
 def test_what_was_divided_stays_as_it_is(found: list[Entry], roles: dict[int, Role], server: Limit) -> None:
-    """Who has a place is preferred to who is in no other way better off."""
+    """Who has a place is preferred to who is in no other way better off.
+
+    What roles had before that they have no more preferred them, too: once more it may be divided without that.
+    """
     level = {number: role._replace(used=0.0) for number, role in roles.items()}
-    taken = shares(found, level, server)
-    held = [entry._replace(held=places) for entry, places in zip(found, taken, strict=True)]
-    assert shares(held, level, server) == taken
+
+    def divided(held: list[int]) -> list[int]:
+        now = [entry._replace(held=places) for entry, places in zip(found, held, strict=True)]
+        return shares(now, level, server)
+
+    taken = divided(shares(found, level, server))
+    assert divided(taken) == taken
 
 
 @given(st.integers(2, 9), st.integers(1, 4), st.integers(1, 3))
