@@ -61,7 +61,9 @@ def shares(entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -
     >>> shares([Entry(0, 1, 2, 9), Entry(0, 1, 2, 9)], {0: Role(Limit(trainers=3))}, Limit())
     [2, 1]
     """
-    return _Division(entries, roles, server).made()
+    taken = _Division(entries, roles, server).made()
+    held = [entry._replace(held=places) for entry, places in zip(entries, taken)]
+    return _Division(held, roles, server).made()  # nobody is preferred for places that are not kept
 
 
 class _Part:

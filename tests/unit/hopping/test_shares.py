@@ -108,18 +108,11 @@ def test_who_could_not_even_work_alone_is_not_waited_for(
 )
 @given(entries, standings, limits)
 def test_what_was_divided_stays_as_it_is(found: list[Entry], roles: dict[int, Role], server: Limit) -> None:
-    """Who has a place is preferred to who is in no other way better off.
-
-    What roles had before that they have no more preferred them, too: once more it may be divided without that.
-    """
+    """Who has a place is preferred to who is in no other way better off."""
     level = {number: role._replace(used=0.0) for number, role in roles.items()}
-
-    def divided(held: list[int]) -> list[int]:
-        now = [entry._replace(held=places) for entry, places in zip(found, held, strict=True)]
-        return shares(now, level, server)
-
-    taken = divided(shares(found, level, server))
-    assert divided(taken) == taken
+    taken = shares(found, level, server)
+    held = [entry._replace(held=places) for entry, places in zip(found, taken, strict=True)]
+    assert shares(held, level, server) == taken
 
 
 @given(st.integers(2, 9), st.integers(1, 4), st.integers(1, 3))
