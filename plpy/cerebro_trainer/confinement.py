@@ -7,6 +7,7 @@ import os
 import platform
 import resource
 import signal
+import struct
 import sys
 import threading
 import time
@@ -29,21 +30,6 @@ SLICE_NS = 5_000_000
 """More than the kernel gives at a time to those who ask for nothing, which is 3 ms at most."""
 SETATTR = {"x86_64": 314, "aarch64": 274}
 """The number of sched_setattr(2), by machine: older C libraries have no function for it."""
-
-
-class SliceAttributes(ctypes.Structure):
-    """`struct sched_attr`, in its first version."""
-
-    _fields_ = (
-        ("size", ctypes.c_uint32),
-        ("policy", ctypes.c_uint32),
-        ("flags", ctypes.c_uint64),
-        ("nice", ctypes.c_int32),
-        ("priority", ctypes.c_uint32),
-        ("runtime", ctypes.c_uint64),
-        ("deadline", ctypes.c_uint64),
-        ("period", ctypes.c_uint64),
-    )
 
 
 def follow_parent(parent: int) -> None:
@@ -110,9 +96,8 @@ def _take_long_slices(niceness: int) -> None:
     """
     number = SETATTR.get(platform.machine())
     if number is not None and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        size = ctypes.sizeof(SliceAttributes)
-        asked = SliceAttributes(size=size, policy=os.SCHED_OTHER, nice=niceness, runtime=SLICE_NS)
-        ctypes.CDLL(None).syscall(number, 0, ctypes.byref(asked), 0)
+        asked = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, niceness, 0, SLICE_NS, 0, 0)  # `struct sched_attr`
+        ctypes.CDLL(None).syscall(number, 0, asked, 0)
 
 
 def _weigh(group: int) -> None:

@@ -94,10 +94,9 @@ class Endings:
     def close(self) -> None:
         """Say why those have ended who are where a rule was to say how they go on, which nobody asks any more."""
         self._search.close()
-        positions, cut = self._positions.progress, list[ConfigProgress]()
-        for mst_key in sorted(self._search.undecided & positions.keys() - self.stopped - self.last.keys()):
-            if not self._training[mst_key].completed():
-                cut.append(positions[mst_key])
+        positions = self._positions.progress
+        undecided = sorted(self._search.undecided & positions.keys() - self.stopped - self.last.keys())
+        cut = [positions[mst_key] for mst_key in undecided if not self._training[mst_key].completed()]
         self._end(cut, TIME_OVER if self._in_time else BUDGET_OVER)
 
     def _end(self, ended: Sequence[ConfigProgress], reason: str) -> None:

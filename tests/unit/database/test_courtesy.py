@@ -11,6 +11,7 @@ import pytest
 from processes import CHOSEN_SLICES, slice_of
 
 from cerebro_plpy.database import courtesy
+from cerebro_trainer import confinement
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,8 @@ def test_a_process_becomes_nicer_and_stays_so() -> None:
         assert courtesy.give_way(process.pid)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(15, usual)
         process.kill()
+
+
+def test_sessions_ask_for_slices_as_trainers_do() -> None:
+    """Where a session waits for trainers, others may wait for what it has locked."""
+    assert courtesy.SLICE_NS == confinement.SLICE_NS

@@ -1116,6 +1116,11 @@ def rule_of(kind: str, configs: int, epochs: int) -> Rule:
     return Asha(epochs, 2) if kind == "asha" else halving(range(configs), epochs, 2, 1)
 
 
+def by_epoch(losses: Sequence[Sequence[int]]) -> dict[tuple[int, int], float]:
+    """The losses of configs, a row each, by config and epoch."""
+    return {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+
+
 def known_decisions(rows: Sequence[DecisionRow]) -> tuple[course.Heard, ...]:
     """What a log tells of decisions, result by result."""
     return course.by_result((row.cause, Decision(row.mst_key, row.action, row.last_epoch, row.reason)) for row in rows)
@@ -1146,7 +1151,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
     search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
-    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    of_segments = by_epoch(losses)
     platform = Unreliable(chain(interruptions, faults, repeat(None)), losses=of_segments)
     past: dict[int, Past] = {}
     while True:
@@ -1264,7 +1269,7 @@ def test_nobody_is_idle_while_a_config_of_a_search_could_run(
     """Whenever visits were given out: neither the schedule nor the rule has anything for a worker that has none."""
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
     search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
-    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    of_segments = by_epoch(losses)
     platform = Unreliable(chain(faults, repeat(None)), losses=of_segments)
     start, looked = Orchestrator._start_visits, list[int]()
 
@@ -1519,7 +1524,7 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     fit = f"callbacks=[EarlyStopping(monitor='loss',patience={patience},restore_best_weights={restored})]"
     request = requested(len(losses), segments, len(epochs), set(epochs), schedule, fit)
     interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
-    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    of_segments = by_epoch(losses)
     platform = Unreliable(chain(interruptions, repeat(None)), losses=of_segments)
     past: dict[int, Past] = {}
     while True:
@@ -1616,6 +1621,14 @@ def check_ends(trial: Trial) -> None:
             assert kept.epoch in evaluated
 
 
+def check_over(trial: Trial, workers: int, looks: Sequence[int]) -> None:
+    """Whatever is under way at the end is heard of, and what is kept of it: a few statements of each worker."""
+    deadline, platform = trial.request.deadline, trial.platform
+    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
+    visit = max(looks) + 1  # the first to end after that moment is the last
+    assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
+
+
 @given(BUDGETS, WORKERS, LIMITS, MANY, LOOKS, LOSSES, st.booleans())
 @trials(300)
 def test_a_budget_ends_a_run_in_good_order_at_any_moment(
@@ -1631,10 +1644,7 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
     deadline, allowance = limits
     trial = in_time(replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {})
     check_ends(trial)
-    # Whatever is under way at the end is heard of, and what is kept of it: a few statements of each worker.
-    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
-    visit = max(looks) + 1  # the first to end after that moment is the last
-    assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
+    check_over(trial, workers, looks)
 
 
 @given(BESIDE_ONE_ANOTHER, st.integers(1, 2), LIMITS, MANY, LOOKS, st.booleans())
@@ -1650,9 +1660,7 @@ def test_a_budget_ends_those_in_good_order_who_are_trained_together(
     trial = in_time(limited, workers, platform, looks, {})
     check_ends(trial)
     assert len(platform.trained) == len(set(platform.trained)), "nothing twice"
-    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
-    visit = max(looks) + 1
-    assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
+    check_over(trial, workers, looks)
 
 
 @given(
@@ -1679,7 +1687,7 @@ def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
     """Also who is where the rule was to be asked how it goes on."""
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule, commit_seconds=commit_seconds)
     search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
-    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    of_segments = by_epoch(losses)
     platform = Unreliable(repeat(None), losses=of_segments)
     if isinstance(limits, int):
         limited = replace(request, search=search, max_runtime=float(limits))
