@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from workbench import Workbench, several
 pytestmark = pytest.mark.long
 
 WIDE = sequential([4], dense(2_000, "one"), dense(100, "two"), dense(3, "out", "softmax"))
-EPOCHS = 4
+EPOCHS = 8
+PAUSE = 0.001
 COMPLETED = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
 
 
@@ -37,9 +39,9 @@ def place(folder: Path) -> Iterator[Path]:
 
 
 def fill(place: Path) -> Path:
-    """A file that takes all the room there is."""
+    """A file that takes all the room there is, and again what has become free since."""
     filler = place / "filler"
-    with filler.open("wb", buffering=0) as file:
+    with filler.open("ab", buffering=0) as file:
         try:
             while True:
                 file.write(b"\0" * 4096)
@@ -69,11 +71,11 @@ def small(place: Path, database: Database) -> Iterator[Path]:
 
 @pytest.fixture
 def caller(database: Database) -> Iterator[Workbench]:
-    """A session with configurations whose states are large."""
+    """A session with configurations whose states are large, and whose visits are not made together."""
     session = Workbench(database.url)
     session.data()
     session.pack("packed", 2)
-    session.configure("wide", several(2), ["batch_size=1,epochs=5"], session.model(WIDE))
+    session.configure("wide", several(2), ["batch_size=1,epochs=20"], session.model(WIDE))
     yield session
     session.close()
 
@@ -88,9 +90,12 @@ def watcher(caller: Workbench) -> Iterator[Workbench]:
 def test_a_full_disk_costs_nothing_that_was_completed(caller: Workbench, watcher: Workbench, small: Path) -> None:
     with caller.fitting("packed", "model", "wide", EPOCHS) as fitted:
         eventually(lambda: watcher.value(COMPLETED, 0) >= 3)
-        filler = fill(small)
+        while not fitted.done():  # a state that is replaced leaves room for the next one
+            fill(small)
+            time.sleep(PAUSE)
         with pytest.raises(psycopg2.errors.DiskFull, match="No space left on device"):
             fitted.result()
+    filler = fill(small)
     run, status, error = watcher.row("SELECT run_id, status, error FROM cerebro.run")
     assert status == "failed" and "No space left on device" in error
     completed = watcher.value(COMPLETED, 0)
