@@ -104,6 +104,7 @@ def _sums(log: Log, program: str) -> Mapping[str, float]:
     found = log.visits[program]
     return {
         "visits": found.visits,
+        "fused": found.fused,
         "hops": found.moves,
         "stores": found.stores,
         "bytes": found.stored_bytes,

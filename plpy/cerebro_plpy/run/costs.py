@@ -23,7 +23,9 @@ VISITS_READ = 64
 
 
 class Visits(NamedTuple):
-    """Visits of a run that trained with one program: sums of seconds, and what they are of; see the query."""
+    """Visits of a run that trained with one program: sums of seconds, and what they are of; see the query.
+
+    `fused` are those that trained side by side with others."""
 
     program: str
     visits: int
@@ -31,6 +33,7 @@ class Visits(NamedTuple):
     training: float
     spread: float
     form: str | None
+    fused: int
     threads: int | None
     state_bytes: int | None
     later: int

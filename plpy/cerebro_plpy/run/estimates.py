@@ -19,13 +19,25 @@ from cerebro_plpy.hopping.plans import (
     Program,
     RunPlan,
     StoredLayer,
+    Strategy,
     Work,
 )
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import costs, visits
 from cerebro_plpy.run.feature_choice import means_of
 from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.timings import Situation, Timings, compilation, digest
+from cerebro_plpy.run.timings import (
+    FUSING,
+    Situation,
+    Timings,
+    alone,
+    best_size,
+    compilation,
+    digest,
+    form_of,
+    most_lanes,
+    saving,
+)
 
 Probed = Optional[Mapping[str, Any]]
 """What a trainer says of a program that it was to time; None where it cannot train it."""
@@ -89,6 +101,28 @@ class Knowledge:
                 program = replace(program, state_bytes=done["state_bytes"], shards=tuple(done["shards"]))
             probed_as = WHOLE if configs[0] in request.features else PROBED
             yield costs.timed(program, forms, probed_as if done else TIMED)
+
+    def fused(self, program: Program, chosen: Strategy) -> Program:
+        """The program with how many of its configurations workers of a strategy train side by side."""
+        lanes = self._alike(program, chosen)
+        situation = Situation(
+            self._machines[program.backend], self._names[program.configs[0]], program.batch_size, chosen.threads
+        )
+        known = self._timings.of(situation)
+        if lanes < 2 or form_of(lanes) not in known:
+            return replace(program, lanes=lanes)
+        lanes = best_size(known, lanes)
+        return replace(program, lanes=lanes, gained=saving(known, lanes) / alone(known) if alone(known) else None)
+
+    def _alike(self, program: Program, chosen: Strategy) -> int:
+        """How many configurations a worker may train side by side: see `run/fusion.py`."""
+        request = self._request
+        configs = [config for config in request.configs if config.mst_key in program.configs]
+        able = [each.fit for each in configs if each.group is None and each.fit.callbacks.board is None]
+        if not able or program.backend not in FUSING or program.shards or not chosen.stays:
+            return 1
+        most = max(sum(fit == other for other in able) for fit in able)
+        return min(most_lanes(request.gpus), -(-most // chosen.workers))
 
     def earlier(self, programs: Sequence[Program], threads: int) -> list[Earlier]:
         """The newest runs with any of these programs, whose trainers had as many threads."""

@@ -53,7 +53,7 @@ def foresee(
     chosen, others = compared(comparison, every=probed is not None)
     plan = RunPlan(
         work=settled.work,
-        programs=tuple(programs),
+        programs=tuple(knowledge.fused(each, chosen) for each in programs),
         chosen=chosen,
         others=tuple(others),
         data=data_of(request, trainers.width.room),

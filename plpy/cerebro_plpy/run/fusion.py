@@ -21,10 +21,8 @@ from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.tasks import PASSING, Fusing, Visiting
-from cerebro_plpy.run.timings import LANES, MOST_ON_A_CORE, Known
+from cerebro_plpy.run.timings import FUSING, LANES, best_size, form_of, most_lanes, saving
 from cerebro_plpy.run.training import ConfigTraining
-
-BACKEND = "jax"
 
 
 class Fusion:
@@ -53,7 +51,7 @@ class Fusion:
         elif self._roster.request.repeat.forms:
             return ()
         else:
-            most = max(LANES.values()) if self._roster.request.gpus else MOST_ON_A_CORE
+            most = most_lanes(self._roster.request.gpus)
             members = alike[: min(most, self._share(worker, alike, workers))]
             visits = max(1, min(self._choice.reach(each, len(members)).visits for each in members))
             members = members[: self._size(worker, members, made[:visits], whole=len(made) == len(tour))]
@@ -74,7 +72,7 @@ class Fusion:
             self._wanted
             and bool(positions.residence or self._roster.request.repeat.forms)
             and progress.kind == "train"
-            and training.framework == BACKEND
+            and training.framework in FUSING
             and config.group is None
             and config.fit.callbacks.board is None
             and not (training.unstored or training.alone(progress) or progress.mst_key in self._roster.keeping)
@@ -122,8 +120,7 @@ class Fusion:
         if form not in known:
             offered = (worker.number, training.compilation, form) in self._offered
             return most if most > LANES[form] // 2 and not offered else 1
-        sizes = {most, *(lanes for lanes in LANES.values() if lanes < most)}
-        best = max(sizes, key=lambda size: size * saving(known, size))
+        best = best_size(known, most)
         saved = saving(known, best)
         rows = training.config.fit.passes * self._roster.request.source.rows / len(self._roster.positions.plan.segments)
         pays = saved > 0 and (whole or saved * rows * len(tour) > self._measurements.hop)
@@ -190,26 +187,3 @@ class Fusion:
 
     def _awaited(self, visiting: Visiting) -> bool:
         return self._roster.positions.running(visiting.tour)
-
-
-def form_of(states: int) -> str:
-    """The form with the fewest lanes for so many states.
-
-    >>> form_of(2), form_of(5)
-    ('fused_4', 'fused_8')
-    """
-    return next(form for form, lanes in LANES.items() if states <= lanes)
-
-
-def saving(known: Known, states: int) -> float:
-    """Seconds that so many states save of each row where they are trained side by side, by the timings of forms.
-
-    >>> round(saving({"scan": {"seconds_per_row": 3.0}, "fused_8": {"seconds_per_row": 2.0}}, 6), 2)
-    0.33
-    """
-    form = form_of(states)
-    timed: dict[str, float] = {
-        name: each["seconds_per_row"] for name, each in known.items() if each["seconds_per_row"] is not None
-    }
-    alone = min((seconds for name, seconds in timed.items() if name not in LANES), default=0.0)
-    return alone - timed.get(form, math.inf) * LANES[form] / states

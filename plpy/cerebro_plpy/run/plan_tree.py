@@ -216,7 +216,9 @@ def _sum(happened: Happened, name: str) -> float:
 
 def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node:
     rows = [plan.work.rows[key] for key in program.configs]
-    facts: dict[str, object] = {"Configurations": _keys(program.configs), "Fused": "no"}
+    facts: dict[str, object] = {"Configurations": _keys(program.configs)}
+    if program.lanes is not None:
+        facts["Fused"] = _fused(program.lanes, program.gained)
     if program.form:
         facts["Form"] = program.form
     if program.row is not None:
@@ -231,6 +233,19 @@ def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node
         facts |= _actual(happened, program, sum(rows) / len(rows))
     head = {"configs": len(program.configs), "backend": program.backend, "batch": program.batch_size}
     return Node("Program", head, facts, [_shard(each) for each in program.shards])
+
+
+def _fused(lanes: int, gained: float | None) -> str:
+    """How many configurations are trained side by side.
+
+    >>> _fused(1, None), _fused(8, 0.5), _fused(8, -2.0), _fused(8, None)
+    ('no', '8 at a time', 'no: one by one is faster', '8 at a time, if they are found to be faster')
+    """
+    if lanes < 2:
+        return "no"
+    if gained is None:
+        return f"{lanes} at a time, if they are found to be faster"
+    return f"{lanes} at a time" if gained > 0 else "no: one by one is faster"
 
 
 def _shard(shard: Mapping[str, Any]) -> Node:
@@ -250,6 +265,8 @@ def _actual(happened: Happened, program: Program, rows: float) -> Iterator[tuple
     if found is None or found.row is None or sums is None:
         return
     yield "Actual Visits", int(sums["visits"])
+    if sums["fused"]:
+        yield "Actual Fused", f"{int(sums['fused'])} of these visits"
     yield "Actual Visit Time", Measure(found.row * rows)
     if program.row:
         yield "Estimate Off By", Measure(100 * (program.row / found.row - 1), "%")

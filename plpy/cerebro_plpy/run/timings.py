@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any, NamedTuple
 
 from cerebro_plpy.trainer.machine import described
@@ -19,6 +20,8 @@ LANES = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 """Forms that train several states at once, and how many, in order; they tell nothing of how fast one trains."""
 MOST_ON_A_CORE = 8
 """More states gain nothing there: their arithmetic then takes longer than what is around it. On a GPU it does not."""
+FUSING = frozenset({"jax"})
+"""The backends that have these forms."""
 REGULARIZERS = ("L1", "L2", "L1L2")
 
 
@@ -81,6 +84,43 @@ def digest(program: Mapping[str, Any]) -> str:
 def compilation(program: str, batch_size: int) -> str:
     """The name of what is compiled: a program, by its digest, for batches of one size."""
     return f"{program}/{batch_size}"
+
+
+def most_lanes(gpus: Sized) -> int:
+    """How many states a trainer trains side by side, where it has these GPUs or none."""
+    return max(LANES.values()) if gpus else MOST_ON_A_CORE
+
+
+def form_of(states: int) -> str:
+    """The form with the fewest lanes for so many states.
+
+    >>> form_of(2), form_of(5)
+    ('fused_4', 'fused_8')
+    """
+    return next(form for form, lanes in LANES.items() if states <= lanes)
+
+
+def saving(known: Known, states: int) -> float:
+    """Seconds that so many states save of each row where they are trained side by side, by the timings of forms.
+
+    >>> round(saving({"scan": {"seconds_per_row": 3.0}, "fused_8": {"seconds_per_row": 2.0}}, 6), 2)
+    0.33
+    """
+    form = form_of(states)
+    found = known.get(form, {}).get("seconds_per_row")
+    return alone(known) - (math.inf if found is None else found) * LANES[form] / states
+
+
+def alone(known: Known) -> float:
+    """Seconds of a row in the fastest form for one state; 0 where none was timed."""
+    timed = (each["seconds_per_row"] for name, each in known.items() if name not in LANES)
+    return min((float(seconds) for seconds in timed if seconds is not None), default=0.0)
+
+
+def best_size(known: Known, most: int) -> int:
+    """How many states to train side by side, so many at most, by the timings of forms."""
+    sizes = {most, *(lanes for lanes in LANES.values() if lanes < most)}
+    return max(sizes, key=lambda size: size * saving(known, size))
 
 
 def _without_numbers(node: Any) -> Any:

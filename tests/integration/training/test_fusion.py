@@ -16,8 +16,7 @@ from timings import remember
 from workbench import Workbench, compile_text
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.run.fusion import form_of
-from cerebro_plpy.run.timings import MOST_ON_A_CORE
+from cerebro_plpy.run.timings import MOST_ON_A_CORE, form_of
 
 COUNT, EPOCHS = 8, 8
 RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, COUNT + 1)]
@@ -83,8 +82,25 @@ def test_what_they_took_together_is_counted_once(bench: Workbench, original: int
     workers, work, span = bench.row(sql("plan.course"), original, original)
     assert workers == 1 and 0 < work <= span
     keys = json.dumps(dict.fromkeys(range(1, COUNT + 1), "p"))
-    _, visits, _, training, *_, around = bench.row(sql("plan.visits"), keys, original, 10)[:10]
+    _, visits, _, training, *_, around = bench.row(sql("plan.visits"), keys, original, 10)[:11]
     assert visits == 6 * COUNT and training + around <= span
+
+
+PLAN = "SELECT * FROM cerebro.plan_fit('parts', 'rates', 2, backend => 'jax', workers => 1)"
+
+
+def test_a_plan_tells_who_is_trained_side_by_side(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
+    for seconds, fused in (
+        (FAST, f"Fused: {COUNT} at a time"),
+        (SLOW, "Fused: no: one by one is faster"),
+        ({"scan": 1.0}, f"Fused: {COUNT} at a time, if they are found to be faster"),
+    ):
+        believe(bench, shared_superuser, seconds)
+        assert fused in [line.strip() for (line,) in bench.rows(PLAN)]
+    made = [line.strip() for (line,) in bench.rows("SELECT * FROM cerebro.plan_of(%s)", original)]
+    assert {f"Fused: {COUNT} at a time", f"Actual Visits: {6 * COUNT}"} <= {*made}
+    together = sum(form == FUSED for *_, form in forms(bench, original))
+    assert f"Actual Fused: {together} of these visits" in made
 
 
 def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbench, original: int) -> None:

@@ -26,7 +26,7 @@ SELECT sum(c.money) AS money FROM cerebro.cost c WHERE c.run_id = %s::bigint
 -- share what was around it.
 SELECT n.program, count(*) AS visits, sum(n.rows)::double precision AS rows, sum(n.training_seconds) AS training,
        coalesce(pg_catalog.stddev_samp(n.training_seconds / n.rows) / nullif(avg(n.training_seconds / n.rows), 0), 0) AS spread,
-       max(n.form) AS form, max(n.threads) AS threads, max(n.state_bytes) AS state_bytes,
+       pg_catalog.mode() WITHIN GROUP (ORDER BY n.form) AS form, count(*) FILTER (WHERE pg_catalog.starts_with(n.form, 'fused_')) AS fused, max(n.threads) AS threads, max(n.state_bytes) AS state_bytes,
        count(*) FILTER (WHERE n.turn > 1) AS later, coalesce(sum(n.around) FILTER (WHERE n.turn > 1), 0) AS around,
        count(*) FILTER (WHERE n.turn > 1 AND n.moved) AS moves, coalesce(sum(n.around) FILTER (WHERE n.turn > 1 AND n.moved), 0) AS moving,
        count(DISTINCT n.worker_pid) FILTER (WHERE n.turn = 1) AS firsts, coalesce(sum(n.around) FILTER (WHERE n.turn = 1), 0) AS beginning,
