@@ -10,7 +10,20 @@ import pytest
 from test_trainer_forms import ahead, use
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place
-from trainer_programs import FORMS, MLP, NOISY, REGULARISED, Json, buffers, content, program, weights
+from trainer_programs import (
+    FORMS,
+    MLP,
+    NOISY,
+    REGULARISED,
+    Json,
+    buffers,
+    content,
+    dense,
+    layer,
+    program,
+    sequential,
+    weights,
+)
 
 from cerebro_plpy.run.timings import LANES
 
@@ -128,6 +141,21 @@ def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(
     assert trainer.train(chosen[1], NEW, forms=ahead(10**9))[0]["form"] != FUSED
     fast = {FUSED: {"seconds_per_row": 1e-9, "compile_seconds": 0.0}}
     assert trainer.train(chosen[1], NEW, batch_size=9, forms=ahead(10**6, **fast))[0]["form"] != FUSED
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("framework", ["tensorflow"], indirect=True, scope="session")
+def test_what_cannot_be_done_for_several_is_done_one_by_one(trainer: Peer, framework: str) -> None:
+    trainer.load("d", buffers(130))
+    rows = layer("Reshape", "rows", target_shape=[2, 2])
+    recurrent = sequential([4], rows, layer("LSTM", "lstm", units=3), dense(3, "out", "softmax"))
+    result, _ = fused(trainer, rates(8, recurrent), ahead(10**9))
+    visit = result["states"][0]["visits"][0]
+    assert visit["form"] in FORMS[framework]
+    assert visit["timings"][FUSED]["seconds_per_row"] is None
+    convolving = sequential([4], rows, layer("Conv1D", "conv", filters=3, kernel_size=2), layer("Flatten", "flat"))
+    with pytest.raises(TrainerFailed, match=f"form '{FUSED}' is unknown"):
+        trainer.train(program(convolving), NEW, forms=use(FUSED))
 
 
 def test_what_is_no_fusion_is_refused(trainer: Peer, framework: str) -> None:

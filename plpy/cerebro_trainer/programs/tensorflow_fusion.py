@@ -121,7 +121,7 @@ class FusedLoop:
     def run(
         self, numbers: Values, values: Values, columns: Columns, orders: Array, batch_size: int, batches: int
     ) -> tuple[Values, Any]:
-        """So many batches of the rows in each lane's order; the new values, and by lane the sum of losses times rows"""
+        """So many batches of the rows in each order; the new values, and the sum of losses times rows of each lane."""
         if batch_size not in self._loops:
             loop = partial(self._loop, batch_size)
             self._loops[batch_size] = tf.function(loop, autograph=False, jit_compile=True)
