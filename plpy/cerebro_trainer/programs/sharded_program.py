@@ -9,7 +9,7 @@ way of spilling (https://arxiv.org/abs/2110.08633), for one model at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -41,6 +41,7 @@ class ShardedProgram(TensorflowProgram):
     """A program whose state is in a file, but for the shards that are computed just now."""
 
     forms = (SHARDED,)
+    lanes: Mapping[str, int] = {}
 
     def __init__(self, spec: ProgramSpec, room: Room) -> None:
         give_back_at_once()

@@ -1,4 +1,4 @@
-"""Programs on TensorFlow; the only module that imports it.
+"""Programs on TensorFlow; what trains several states at once is in `tensorflow_fusion`.
 
 Training has three forms. In `graph_loop` one traced function loops over all batches of a buffer inside the
 graph. Its signature leaves the number of rows open, and order, batch size and learning rate are values, not
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,13 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import filled
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.event_files import EventFiles
+from cerebro_trainer.programs.fusion import Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import flattened, packed
 from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Loss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Board
+from cerebro_trainer.programs.tensorflow_fusion import LANES, FusedLoop, TensorflowFusion, fusable
 from cerebro_trainer.programs.update_kernels import update_kernels
 
 
@@ -96,6 +98,7 @@ class TensorflowProgram(KerasProgram):
     """A program whose loops are TensorFlow graphs."""
 
     forms: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
+    lanes: Mapping[str, int] = LANES
     compilation_factor = 5.0
 
     def __init__(self, spec: ProgramSpec, room: int | None = None) -> None:
@@ -116,6 +119,9 @@ class TensorflowProgram(KerasProgram):
         }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
         self._full_batches: dict[tuple[str, int], Any] = {}
+        if not fusable(self):
+            self.lanes = {}
+        self._fused = {form: FusedLoop(self, lanes) for form, lanes in self.lanes.items()}
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
 
@@ -134,6 +140,8 @@ class TensorflowProgram(KerasProgram):
         tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
 
     def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
+        if form in self.lanes:
+            return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         loss = self._trained(buffer, order, batch_size, form)
         return lambda: loss
 
@@ -165,6 +173,9 @@ class TensorflowProgram(KerasProgram):
         if form == "xla_loop":
             (inputs, targets), order = filled((inputs, targets), order)
         return float(self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches)))
+
+    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
+        return TensorflowFusion(self._fused[form], self.interface, members)
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.interface.fit(buffer)

@@ -74,6 +74,7 @@ SOLE_IMPORTERS = {
         "cerebro_trainer.programs.torch_keras",
     },
     "tensorflow": {
+        "cerebro_trainer.programs.tensorflow_fusion",
         "cerebro_trainer.programs.tensorflow_program",
         "cerebro_trainer.programs.event_files",
         "cerebro_trainer.programs.piece_code",
