@@ -21,12 +21,13 @@ def remember(
     threads: int,
     seconds: Mapping[str, float],
     framework: str = "tensorflow",
+    architecture: str = NOISY,
 ) -> None:
-    """Make believe that an earlier run measured these seconds a row of forms of the noisy network, by batches of that
-    size and so many threads; learning rates make no difference."""
+    """Make believe that an earlier run measured these seconds a row of forms of a network, by batches of that size and
+    so many threads; learning rates make no difference."""
     machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report(%s) r", framework)
     program = {
-        "architecture": json.loads(NOISY),
+        "architecture": json.loads(architecture),
         "compile": parse_compile_params(compiled).to_json(),
         "targets": [{"kind": "onehot", "classes": 3}],
         "dtype_policy": None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -197,4 +197,5 @@ def _of_lane(given: Any, lane: int) -> Any:
 
 
 for name in DRAWS:
-    pfor.RegisterPFor(name)(_lane_by_lane)
+    with suppress(KeyError):  # TensorFlow knows it by now
+        pfor.RegisterPFor(name)(_lane_by_lane)

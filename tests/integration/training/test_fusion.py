@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 
 import psycopg2
 import pytest
-from models import NOISY
+from models import CLASSES, NOISY
 from processes import eventually, trainers
 from timings import remember
 from workbench import Workbench, compile_text
@@ -23,6 +23,7 @@ RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, 
 FUSED = form_of(MOST_ON_A_CORE)
 FAST = {"scan": 1.0, "jit_step": 1.0, "scan_block": 1.0, FUSED: 1e-9}
 SLOW = {**FAST, FUSED: 1e9}
+OTHERS = {"tensorflow": ("graph_loop", "xla_step", "xla_loop"), "torch": ("graph", "eager")}
 
 pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="without jax, which is not installed")
 
@@ -32,6 +33,7 @@ def tables(bench: Workbench) -> Iterator[None]:
     bench.pack("parts", 3)
     model = bench.model(NOISY)
     bench.configure("rates", RATES, model=model)
+    bench.configure("plain", RATES, model=bench.model(CLASSES))
     bench.configure("slow", RATES, ["batch_size=8,epochs=20"], model)
     yield
 
@@ -43,15 +45,21 @@ def watcher(bench: Workbench) -> Iterator[Workbench]:
     other.close()
 
 
-def believe(bench: Workbench, shared_superuser: Workbench, seconds: dict[str, float]) -> None:
+def believe(
+    bench: Workbench,
+    shared_superuser: Workbench,
+    seconds: Mapping[str, float],
+    backend: str = "jax",
+    network: str = NOISY,
+) -> None:
     """Have it remembered how fast forms are."""
     shared_superuser.rows("DELETE FROM cerebro.form_timing")
     for threads in range(1, len(os.sched_getaffinity(0)) + 1):
-        remember(bench, RATES[0], 8, threads, seconds, "jax")
+        remember(bench, RATES[0], 8, threads, seconds, backend, network)
 
 
 def fit(bench: Workbench, output: str, iterations: int = 2, configs: str = "rates", **named: object) -> int:
-    return bench.fit("parts", output, configs, iterations, backend="jax", workers=1, **named)
+    return bench.fit("parts", output, configs, iterations, **{"backend": "jax", "workers": 1, **named})
 
 
 def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
@@ -108,6 +116,22 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbe
     run = fit(bench, "again", schedule="replay", replay_run=original)
     assert forms(bench, run) == forms(bench, original)
     assert bench.weights("again") == bench.weights("together")
+
+
+@pytest.mark.parametrize(("backend", "alone"), list(OTHERS.items()))
+def test_other_backends_do_so_too(
+    bench: Workbench, shared_superuser: Workbench, backend: str, alone: Sequence[str]
+) -> None:
+    if find_spec(backend) is None:
+        pytest.skip(f"without {backend}, which is not installed")
+    fast = {**dict.fromkeys(alone, 1.0), FUSED: 1e-9}
+    believe(bench, shared_superuser, fast, backend, CLASSES)
+    run = fit(bench, f"by_{backend}", configs="plain", seed=1, backend=backend)
+    assert {form for _, number, form in forms(bench, run) if number == 1} == {FUSED}
+    believe(bench, shared_superuser, {**fast, FUSED: 1e9}, backend, CLASSES)
+    again = fit(bench, f"by_{backend}_again", configs="plain", backend=backend, schedule="replay", replay_run=run)
+    assert forms(bench, again) == forms(bench, run)
+    assert bench.weights(f"by_{backend}_again") == bench.weights(f"by_{backend}")
 
 
 def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, shared_superuser: Workbench) -> None:
