@@ -1,0 +1,126 @@
+"""A step of training as PyTorch's operations on several states at once, made of its operations on one.
+
+Every tensor has one dimension more, the first, along which the states lie. Where an operation does with each number, or
+with each part of its memory, the same wherever that lies, it is called once for all; any other once for each state, on
+what is the state's alone. So a state comes to the same bits in every lane, beside whatever states.
+
+Which those are is told here by name, for PyTorch tells it of none. Its kernels calculate most of a tensor by vectors and
+what is left at the end by single numbers, and there a logarithm differs in its last bit; matrices and sums may be taken
+in another way where memory begins elsewhere. What follows one lane's rule is left to `vmap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from cerebro_trainer.programs.torch_graph import Tensors, aten, changed, graph_of
+
+Fused: TypeAlias = Callable[[Tensors, Tensors], Any]
+"""Trains the states that lie in tensors on a batch of each; the losses before it."""
+
+NUMBERWISE = {
+    *(aten.abs, aten.add, aten.add_, aten.clamp, aten.clamp_min, aten.copy_, aten.div, aten.div_, aten.eq, aten.ge),
+    *(aten.gt, aten.le, aten.leaky_relu, aten.leaky_relu_backward, aten.logical_and, aten.logical_and_),
+    *(aten.logical_not, aten.logical_or, aten.lt, aten.maximum, aten.minimum, aten.mul, aten.mul_, aten.ne, aten.neg),
+    *(aten.reciprocal, aten.relu, aten.rsqrt, aten.rsub, aten.sigmoid_backward, aten.sign, aten.sqrt, aten.sub),
+    *(aten.sub_, aten.threshold_backward, aten.where),
+}
+"""What is exact, so that it is the same however it is calculated."""
+MOVING = {
+    *(aten._to_copy, aten._unsafe_view, aten.cat, aten.expand, aten.full_like, aten.ones_like, aten.permute),
+    *(aten.reshape, aten.select, aten.slice, aten.split, aten.squeeze, aten.stack, aten.t, aten.transpose),
+    *(aten.unbind, aten.unsqueeze, aten.view, aten.zeros_like),
+}
+"""What calculates nothing."""
+PARTWISE = {
+    *(aten._log_softmax, aten._log_softmax_backward_data, aten._softmax, aten._softmax_backward_data, aten.bmm),
+    *(aten.mean, aten.mm, aten.sum),
+}
+"""What takes parts of memory together, none of which are of two states."""
+ALIGNED = 64
+"""Bytes that what reads memory reads at once, at most."""
+
+
+class Lanes:
+    """A value of each state."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self.values = values
+
+    @property
+    def lie_alike(self) -> bool:
+        """Whether memory begins for all of them where reading it does, or equally far from there."""
+        return self.values.stride(0) * self.values.itemsize % ALIGNED == 0
+
+    def apart(self) -> Sequence[torch.Tensor]:
+        """The value of each, which does not show where it lay."""
+        parts = self.values.unbind(0)
+        return parts if self.lie_alike else [part.clone() for part in parts]
+
+
+def fused(step: torch.fx.GraphModule, held: Tensors, columns: Tensors) -> Fused:
+    """The operations of such a step for all states, where these are tensors that it may read and change, each as the
+    ones to come will lie; they are changed. An error where that would be one state's doing."""
+    written = changed(step)
+    for node in step.graph.nodes:
+        # What an operation on one state leaves in another order is in the usual one for several.
+        if node.target is aten.view.default and node not in written:
+            node.target = aten.reshape.default
+    return graph_of(_Several(step).run, held, columns).forward
+
+
+class _Several(torch.fx.Interpreter):
+    """Does for several states what is recorded of one."""
+
+    def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return Lanes(super().placeholder(target, args, kwargs))
+
+    def output(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return [each.values for each in super().output(target, args, kwargs)]
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        leaves, shape = tree_flatten((args, kwargs))
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Lanes)]
+        lanes = [leaves[place] for place in places]
+        if not lanes or not isinstance(target, torch._ops.OpOverload):
+            return super().call_function(target, args, kwargs)
+
+        def one(*values: torch.Tensor) -> Any:
+            for place, value in zip(places, values, strict=True):
+                leaves[place] = value
+            args, kwargs = tree_unflatten(leaves, shape)
+            return target(*args, **kwargs)
+
+        if _serves_all(target, args, kwargs, [leaf for leaf in leaves if isinstance(leaf, (Lanes, torch.Tensor))]):
+            if target is aten.mm.default:
+                return Lanes(aten.bmm.default(*(each.values for each in lanes)))
+            return tree_map(Lanes, torch.vmap(one)(*(each.values for each in lanes)))
+        if target._schema.is_mutable:
+            raise NotImplementedError(f"{target} changes what several states have")
+        return _stacked([one(*values) for values in zip(*(each.apart() for each in lanes), strict=True)])
+
+
+def _serves_all(target: Any, args: Any, kwargs: Any, values: Sequence[Lanes | torch.Tensor]) -> bool:
+    """Whether one call for all comes to the bits of one for each."""
+    kind = target.overloadpacket
+    if kwargs.get("alpha", 1) != 1 or "rounding_mode" in kwargs:
+        return False
+    if target is aten.pow.Tensor_Scalar:
+        return bool(args[1] == 2)  # a product
+    if kind is aten.pow:
+        # One number of each state: there are 4, 8, 16 or 32, of which all are calculated by vectors, or none.
+        return all(each.values.dim() == 1 if isinstance(each, Lanes) else each.dim() == 0 for each in values)
+    if kind in PARTWISE:
+        return all(isinstance(each, Lanes) and each.lie_alike for each in values)
+    return kind in NUMBERWISE or kind in MOVING
+
+
+def _stacked(found: Sequence[Any]) -> Any:
+    """Of the same results of each state, those of all."""
+    if isinstance(found[0], torch.Tensor):
+        return Lanes(torch.stack(found))
+    return None if found[0] is None else tuple(map(_stacked, zip(*found, strict=True)))
