@@ -17,7 +17,11 @@ from cerebro_plpy.run.timings import LANES
 SIZES = (150, 8, 6)
 """Rows of buffers: several batches of 8 and a smaller one; one batch; none that is full."""
 FUSED = "fused_8"
-only_jax = pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")
+RATES = (0.001, 1e38, 0.004)
+"""With the second one the loss is no number after a step."""
+FUSING = ("jax", "torch")
+"""The frameworks that have lanes."""
+with_lanes = pytest.mark.parametrize("framework", FUSING, indirect=True, scope="session")
 Fused = dict[int, Mapping[str, Any]]
 
 
@@ -46,7 +50,7 @@ def alone(trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, vi
     return result, state
 
 
-@only_jax
+@with_lanes
 @pytest.mark.parametrize("architecture", [MLP, pytest.param(NOISY, marks=pytest.mark.long)])
 def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architecture: Json) -> None:
     trainer.load("d", buffers(*SIZES))
@@ -60,16 +64,16 @@ def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architec
     assert content(alone(trainer, programs[4], 4, use(FUSED), epochs=2)[1]) == content(all_of_them[4])
 
 
-@only_jax
+@with_lanes
 @pytest.mark.long
 @pytest.mark.parametrize("architecture", [MLP, NOISY, REGULARISED])
 @pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop"])
-def test_side_by_side_is_the_same_steps(trainer: Peer, architecture: Json, optimizer: str) -> None:
+def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
     trainer.load("d", buffers(*SIZES))
     programs = rates(5, architecture, optimizer)
     result, states = fused(trainer, programs, use(FUSED), epochs=2)
     for (key, state), told in zip(states.items(), result["states"], strict=True):
-        expected, single = alone(trainer, programs[key], key, use("scan"), epochs=2)
+        expected, single = alone(trainer, programs[key], key, use(FORMS[framework][0]), epochs=2)
         visit = told["visits"][0]
         assert (visit["rows"], visit["batches"]) == (expected["rows"], expected["batches"])
         assert visit["loss"] == pytest.approx(expected["loss"], rel=1e-5)
@@ -88,7 +92,7 @@ def test_one_by_one_is_as_in_jobs_of_their_own(trainer: Peer, framework: str) ->
         assert told["visits"][1]["loss"] == expected["loss"]
 
 
-@only_jax
+@with_lanes
 def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
     trainer.load("d", buffers(*SIZES))
     programs = rates(3)
@@ -97,10 +101,11 @@ def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
         assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(states[key])
 
 
-def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, framework: str) -> None:
+@pytest.mark.parametrize("loss", ["categorical_crossentropy", "binary_crossentropy"])
+def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, framework: str, loss: str) -> None:
     trainer.load("d", buffers(*SIZES))
-    form = use(FUSED if framework == "jax" else FORMS[framework][0])
-    programs = {**rates(3, optimizer="SGD"), 1: program(optimizer="SGD", learning_rate=1e38)}
+    form = use(FUSED if framework in FUSING else FORMS[framework][0])
+    programs = {key: program(optimizer="SGD", loss=loss, learning_rate=rate) for key, rate in enumerate(RATES)}
     result, states = fused(trainer, programs, form)
     errors = [told["error"] for told in result["states"]]
     assert [error and error["sqlstate"] for error in errors] == [None, "22003", None]
@@ -110,14 +115,14 @@ def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, fram
     assert {key: content(state) for key, state in states.items()} == {k: content(s) for k, s in others.items()}
 
 
-@only_jax
-def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer) -> None:
+@with_lanes
+def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(130))
     chosen = {key: program(NOISY, "Adamax", learning_rate=0.01 * key) for key in range(1, 9)}
     result, _ = fused(trainer, chosen, ahead(10**9))
     told = [state["visits"][0] for state in result["states"]]
     timings = told[0]["timings"]
-    assert FUSED in timings and "scan" in timings
+    assert FUSED in timings and FORMS[framework][0] in timings
     best = min(timings, key=lambda form: timings[form]["seconds_per_row"])
     assert [each["form"] for each in told] == [best] * 8
     assert trainer.train(chosen[1], NEW, forms=ahead(10**9))[0]["form"] != FUSED

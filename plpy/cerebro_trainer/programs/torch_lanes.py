@@ -1,12 +1,12 @@
 """A step of training as PyTorch's operations on several states at once, made of its operations on one.
 
-Every tensor has one dimension more, the first, along which the states lie. Where an operation does with each number, or
-with each part of its memory, the same wherever that lies, it is called once for all; any other once for each state, on
-what is the state's alone. So a state comes to the same bits in every lane, beside whatever states.
+Every tensor has one dimension more, the first, along which the states lie. What does the same to each number, or to
+each part of memory, wherever that lies, is called once for all states; anything else once for each, on what is the
+state's alone. So a state comes to the same bits in every lane, beside whatever states.
 
-Which those are is told here by name, for PyTorch tells it of none. Its kernels calculate most of a tensor by vectors and
-what is left at the end by single numbers, and there a logarithm differs in its last bit; matrices and sums may be taken
-in another way where memory begins elsewhere. What follows one lane's rule is left to `vmap`.
+Which operations those are is told here by name, for PyTorch tells it of none. It calculates most of a tensor by vectors
+and what is left at its end by single numbers, and a logarithm is another then in its last bit; matrices are multiplied
+in another way where memory begins elsewhere. How one is called for all is left to `torch.vmap`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
+from torch._decomp import get_decompositions
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from cerebro_trainer.programs.torch_graph import Tensors, aten, changed, graph_of
@@ -23,24 +24,28 @@ Fused: TypeAlias = Callable[[Tensors, Tensors], Any]
 """Trains the states that lie in tensors on a batch of each; the losses before it."""
 
 NUMBERWISE = {
-    *(aten.abs, aten.add, aten.add_, aten.clamp, aten.clamp_min, aten.copy_, aten.div, aten.div_, aten.eq, aten.ge),
-    *(aten.gt, aten.le, aten.leaky_relu, aten.leaky_relu_backward, aten.logical_and, aten.logical_and_),
-    *(aten.logical_not, aten.logical_or, aten.lt, aten.maximum, aten.minimum, aten.mul, aten.mul_, aten.ne, aten.neg),
-    *(aten.reciprocal, aten.relu, aten.rsqrt, aten.rsub, aten.sigmoid_backward, aten.sign, aten.sqrt, aten.sub),
+    *(aten.abs, aten.add, aten.add_, aten.amax, aten.amin, aten.clamp, aten.clamp_min, aten.copy_, aten.div, aten.div_),
+    *(aten.eq, aten.ge, aten.gt, aten.le, aten.leaky_relu, aten.leaky_relu_backward, aten.logical_and),
+    *(aten.logical_and_, aten.logical_not, aten.logical_or, aten.lt, aten.masked_fill, aten.maximum, aten.minimum),
+    *(aten.mul, aten.mul_, aten.ne, aten.neg, aten.neg_, aten.reciprocal, aten.reciprocal_, aten.relu, aten.relu_),
+    *(aten.rsqrt, aten.rsqrt_, aten.rsub, aten.sgn, aten.sigmoid_backward, aten.sign, aten.sqrt, aten.sqrt_, aten.sub),
     *(aten.sub_, aten.threshold_backward, aten.where),
 }
 """What is exact, so that it is the same however it is calculated."""
 MOVING = {
     *(aten._to_copy, aten._unsafe_view, aten.cat, aten.expand, aten.full_like, aten.ones_like, aten.permute),
-    *(aten.reshape, aten.select, aten.slice, aten.split, aten.squeeze, aten.stack, aten.t, aten.transpose),
-    *(aten.unbind, aten.unsqueeze, aten.view, aten.zeros_like),
+    *(aten.reshape, aten.select, aten.select_backward, aten.slice, aten.slice_backward, aten.split, aten.squeeze),
+    *(aten.stack, aten.t, aten.transpose, aten.unbind, aten.unsqueeze, aten.view, aten.zeros_like),
 }
 """What calculates nothing."""
-PARTWISE = {
-    *(aten._log_softmax, aten._log_softmax_backward_data, aten._softmax, aten._softmax_backward_data, aten.bmm),
-    *(aten.mean, aten.mm, aten.sum),
-}
-"""What takes parts of memory together, none of which are of two states."""
+ROWWISE = {aten._log_softmax, aten._log_softmax_backward_data, aten._softmax, aten._softmax_backward_data}
+"""What takes numbers together that lie one behind another, where that is the dimension which they name."""
+PARTWISE = {aten.mean, aten.sum}
+"""What takes any numbers of a state together."""
+PRODUCTS = {aten.bmm, aten.mm}
+"""The same of two matrices each, to which matters how their product lies in memory, too."""
+WITHOUT_ERRORS = get_decompositions([aten.binary_cross_entropy, aten.binary_cross_entropy_backward])
+"""What is no number is an error to these operations, and so would be to all states; by others it is the loss of one."""
 ALIGNED = 64
 """Bytes that what reads memory reads at once, at most."""
 
@@ -54,7 +59,7 @@ class Lanes:
     @property
     def lie_alike(self) -> bool:
         """Whether memory begins for all of them where reading it does, or equally far from there."""
-        return self.values.stride(0) * self.values.itemsize % ALIGNED == 0
+        return bool(self.values.stride(0) * self.values.itemsize % ALIGNED == 0)
 
     def apart(self) -> Sequence[torch.Tensor]:
         """The value of each, which does not show where it lay."""
@@ -70,10 +75,11 @@ def fused(step: torch.fx.GraphModule, held: Tensors, columns: Tensors) -> Fused:
         # What an operation on one state leaves in another order is in the usual one for several.
         if node.target is aten.view.default and node not in written:
             node.target = aten.reshape.default
-    return graph_of(_Several(step).run, held, columns).forward
+    several: Fused = graph_of(_Several(step).run, held, columns).forward
+    return several
 
 
-class _Several(torch.fx.Interpreter):
+class _Several(torch.fx.Interpreter):  # type: ignore[misc]
     """Does for several states what is recorded of one."""
 
     def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
@@ -114,9 +120,20 @@ def _serves_all(target: Any, args: Any, kwargs: Any, values: Sequence[Lanes | to
     if kind is aten.pow:
         # One number of each state: there are 4, 8, 16 or 32, of which all are calculated by vectors, or none.
         return all(each.values.dim() == 1 if isinstance(each, Lanes) else each.dim() == 0 for each in values)
-    if kind in PARTWISE:
-        return all(isinstance(each, Lanes) and each.lie_alike for each in values)
-    return kind in NUMBERWISE or kind in MOVING
+    if kind in NUMBERWISE or kind in MOVING:
+        return True
+    if not all(isinstance(each, Lanes) and each.lie_alike for each in values):
+        return False
+    if kind in ROWWISE:
+        last = values[0].values.dim() - 2
+        return next(each for each in args if isinstance(each, int)) in (-1, last)
+    return kind in PARTWISE or (kind in PRODUCTS and _product_lies_alike(*values))
+
+
+def _product_lies_alike(left: Lanes, right: Lanes) -> bool:
+    """The same of all that two matrices, or more, of each state come to."""
+    numbers = left.values[0, ..., 0].numel() * right.values.shape[-1]
+    return bool(numbers * left.values.itemsize % ALIGNED == 0)
 
 
 def _stacked(found: Sequence[Any]) -> Any:

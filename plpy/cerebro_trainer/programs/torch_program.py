@@ -8,6 +8,7 @@ The last, smaller batch of a buffer is always left to `eager`. Several states ar
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -29,7 +30,7 @@ from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, 
 from cerebro_trainer.programs.torch_flat import flat
 from cerebro_trainer.programs.torch_fusion import TorchFusion, side_by_side
 from cerebro_trainer.programs.torch_graph import Step, Tensors, captured, graph_of, traced
-from cerebro_trainer.programs.torch_lanes import Fused, fused
+from cerebro_trainer.programs.torch_lanes import WITHOUT_ERRORS, Fused, fused
 from cerebro_trainer.programs.torch_tensors import fill, out_of_memory, tensor
 
 KEPT_GRAPHS = 4
@@ -125,7 +126,7 @@ class TorchProgram(KerasProgram):
         one = [column[0] for column in columns]
 
         def made() -> Fused:
-            step = graph_of(lambda held, batch: self._eager(batch), self.tensors(), one)
+            step = graph_of(lambda held, batch: self._eager(batch), self.tensors(), one, WITHOUT_ERRORS)
             return fused(step, side_by_side(self.tensors(), self.lanes[form]), columns)
 
         found: Fused = self._once(form, one, made)
@@ -138,6 +139,11 @@ class TorchProgram(KerasProgram):
             self._hold(member)
             loss = float(self._eager(columns))
             return self.read(), loss
+        except RuntimeError:
+            # Some operations refuse what is no number. Then the loss of this state is none, and the others go on.
+            if all(np.isfinite(member.values[position]).all() for position in self.layout.trainable):
+                raise
+            return member.values, math.nan
         finally:
             self._hold(held)
 
