@@ -10,13 +10,15 @@ import pytest
 from test_trainer_forms import ahead, use
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place
-from trainer_programs import FORMS, MLP, NOISY, REGULARISED, Json, buffers, content, program, weights
+from trainer_programs import FORMS, MLP, NOISY, REGULARISED, Json, buffers, content, dense, program, sequential, weights
 
 from cerebro_plpy.run.timings import LANES
 
 SIZES = (150, 8, 6)
 """Rows of buffers: several batches of 8 and a smaller one; one batch; none that is full."""
 FUSED = "fused_8"
+UNEVEN = sequential([4], dense(7, "first", "tanh"), dense(5, "second", "gelu"), dense(3, "out", "softmax"))
+"""What lies in memory otherwise in each lane, and functions that are rounded."""
 RATES = (0.001, 1e38, 0.004)
 """With the second one the loss is no number after a step."""
 FUSING = ("jax", "torch")
@@ -51,7 +53,14 @@ def alone(trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, vi
 
 
 @with_lanes
-@pytest.mark.parametrize("architecture", [MLP, pytest.param(NOISY, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        MLP,
+        pytest.param(UNEVEN, marks=pytest.mark.long_for(framework="jax")),
+        pytest.param(NOISY, marks=pytest.mark.long),
+    ],
+)
 def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architecture: Json) -> None:
     trainer.load("d", buffers(*SIZES))
     programs = rates(LANES[FUSED], architecture)

@@ -38,8 +38,8 @@ class Fusible(Protocol):
     def fused(self, form: str, columns: Tensors) -> Fused:
         """The step that a form takes on such batches, one of each state."""
 
-    def alone(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
-        """A step of one state on a batch of any size: the values after it, and the loss before."""
+    def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
+        """A step of each of these states on its batch, of any size: the values after it, and the loss before."""
 
 
 class TorchFusion(Fusion):
@@ -62,9 +62,8 @@ class TorchFusion(Fusion):
             if done:
                 total += self._together(columns, [order[:done] for order in orders], batch_size) * batch_size
             if done < len(orders[0]):
-                rests = [tensor(order[done:]) for order in orders]
-                losses = [self._alone(place, _taken(columns, rest)) for place, rest in enumerate(rests)]
-                total += np.array(losses) * len(rests[0])
+                rests = [_taken(columns, tensor(order[done:])) for order in orders]
+                total += self._one_by_one(rests) * (len(orders[0]) - done)
         return [float(each) for each in total]
 
     def _together(self, columns: Tensors, orders: Orders, batch_size: int) -> npt.NDArray[np.float64]:
@@ -78,11 +77,13 @@ class TorchFusion(Fusion):
         found: npt.NDArray[np.float64] = torch.stack(losses).double().sum(dim=0).cpu().numpy()
         return found[: len(orders)]
 
-    def _alone(self, place: int, columns: Tensors) -> float:
-        """A step of one state; its loss."""
-        values, loss = self._program.alone(self._members[place]._replace(values=self.values(place)), columns)
-        self._put(place, values)
-        return loss
+    def _one_by_one(self, batches: Sequence[Tensors]) -> npt.NDArray[np.float64]:
+        """A step on a batch of each state; the losses."""
+        members = [member._replace(values=self.values(place)) for place, member in enumerate(self._members)]
+        found = self._program.alone([*zip(members, batches, strict=True)])
+        for place, (values, _) in enumerate(found):
+            self._put(place, values)
+        return np.array([loss for _, loss in found])
 
     def _put(self, place: int, values: Sequence[Array]) -> None:
         for held, value in zip(self._held, values, strict=False):

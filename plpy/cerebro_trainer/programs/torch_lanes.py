@@ -32,10 +32,17 @@ NUMBERWISE = {
     *(aten.sub_, aten.threshold_backward, aten.where),
 }
 """What is exact, so that it is the same however it is calculated."""
+VECTORWISE = {
+    *(aten.elu, aten.elu_backward, aten.erf, aten.exp, aten.expm1, aten.gelu, aten.gelu_backward, aten.hardsigmoid),
+    *(aten.hardsigmoid_backward, aten.log, aten.log1p, aten.sigmoid, aten.silu, aten.silu_backward, aten.softplus),
+    *(aten.softplus_backward, aten.tanh, aten.tanh_backward),
+}
+"""What is rounded otherwise by vectors than number by number."""
 MOVING = {
-    *(aten._to_copy, aten._unsafe_view, aten.cat, aten.expand, aten.full_like, aten.ones_like, aten.permute),
-    *(aten.reshape, aten.select, aten.select_backward, aten.slice, aten.slice_backward, aten.split, aten.squeeze),
-    *(aten.stack, aten.t, aten.transpose, aten.unbind, aten.unsqueeze, aten.view, aten.zeros_like),
+    *(aten._to_copy, aten._unsafe_view, aten.cat, aten.clone, aten.expand, aten.full_like, aten.new_full),
+    *(aten.new_zeros, aten.ones_like, aten.permute, aten.reshape, aten.select, aten.select_backward, aten.slice),
+    *(aten.slice_backward, aten.split, aten.squeeze, aten.stack, aten.t, aten.transpose, aten.unbind, aten.unsqueeze),
+    *(aten.view, aten.zeros_like),
 }
 """What calculates nothing."""
 ROWWISE = {aten._log_softmax, aten._log_softmax_backward_data, aten._softmax, aten._softmax_backward_data}
@@ -43,9 +50,13 @@ ROWWISE = {aten._log_softmax, aten._log_softmax_backward_data, aten._softmax, at
 PARTWISE = {aten.mean, aten.sum}
 """What takes any numbers of a state together."""
 PRODUCTS = {aten.bmm, aten.mm}
-"""The same of two matrices each, to which matters how their product lies in memory, too."""
+"""The same of two matrices each, to which it matters how they and what they come to lie in memory."""
 WITHOUT_ERRORS = get_decompositions([aten.binary_cross_entropy, aten.binary_cross_entropy_backward])
 """What is no number is an error to these operations, and so would be to all states; by others it is the loss of one."""
+WHOLE_VECTORS = 64
+"""So many numbers are calculated by vectors alone, on any processor."""
+SHARED_OUT = 2048
+"""So many numbers may be divided among threads, wherever that is."""
 ALIGNED = 64
 """Bytes that what reads memory reads at once, at most."""
 
@@ -102,8 +113,8 @@ class _Several(torch.fx.Interpreter):  # type: ignore[misc]
             return target(*args, **kwargs)
 
         if _serves_all(target, args, kwargs, [leaf for leaf in leaves if isinstance(leaf, (Lanes, torch.Tensor))]):
-            if target is aten.mm.default:
-                return Lanes(aten.bmm.default(*(each.values for each in lanes)))
+            if target.overloadpacket in PRODUCTS:
+                return _product(*lanes)
             return tree_map(Lanes, torch.vmap(one)(*(each.values for each in lanes)))
         if target._schema.is_mutable:
             raise NotImplementedError(f"{target} changes what several states have")
@@ -113,27 +124,46 @@ class _Several(torch.fx.Interpreter):  # type: ignore[misc]
 def _serves_all(target: Any, args: Any, kwargs: Any, values: Sequence[Lanes | torch.Tensor]) -> bool:
     """Whether one call for all comes to the bits of one for each."""
     kind = target.overloadpacket
-    if kwargs.get("alpha", 1) != 1 or "rounding_mode" in kwargs:
+    if kwargs.get("alpha", 1) != 1 or "rounding_mode" in kwargs or kwargs.get("memory_format") is torch.channels_last:
         return False
     if target is aten.pow.Tensor_Scalar:
-        return bool(args[1] == 2)  # a product
+        return args[1] in (1, 2, 3)  # products
     if kind is aten.pow:
         # One number of each state: there are 4, 8, 16 or 32, of which all are calculated by vectors, or none.
         return all(each.values.dim() == 1 if isinstance(each, Lanes) else each.dim() == 0 for each in values)
     if kind in NUMBERWISE or kind in MOVING:
         return True
-    if not all(isinstance(each, Lanes) and each.lie_alike for each in values):
+    if not all(isinstance(each, Lanes) for each in values):
         return False
+    if kind in VECTORWISE:
+        return _fill_vectors([each.values for each in values])
+    if kind in PRODUCTS:
+        return True
+    # A GPU reads several numbers at once from where that may begin; a processor reads them from anywhere.
+    alike = all(each.lie_alike or not each.values.is_cuda for each in values)
     if kind in ROWWISE:
         last = values[0].values.dim() - 2
-        return next(each for each in args if isinstance(each, int)) in (-1, last)
-    return kind in PARTWISE or (kind in PRODUCTS and _product_lies_alike(*values))
+        return alike and next(each for each in args if isinstance(each, int)) in (-1, last)
+    return alike and kind in PARTWISE
 
 
-def _product_lies_alike(left: Lanes, right: Lanes) -> bool:
-    """The same of all that two matrices, or more, of each state come to."""
-    numbers = left.values[0, ..., 0].numel() * right.values.shape[-1]
-    return bool(numbers * left.values.itemsize % ALIGNED == 0)
+def _fill_vectors(values: Sequence[torch.Tensor]) -> bool:
+    """Whether the numbers of each state are calculated as are those of the others; on a GPU all numbers are."""
+    shape, together = values[0].shape, torch.get_num_threads() == 1 or values[0].numel() < SHARED_OUT
+    plain = all(each.is_contiguous() and each.shape == shape for each in values)
+    return values[0].is_cuda or (plain and together and values[0][0].numel() % WHOLE_VECTORS == 0)
+
+
+def _product(left: Lanes, right: Lanes) -> Lanes:
+    """That of two matrices of each state, or of several; behind them there are zeros where all must lie alike."""
+    first, second, whole = left.values, right.values, ALIGNED // left.values.itemsize
+    rows, columns = first.shape[-2], second.shape[-1]
+    if not right.lie_alike:
+        second = aten.constant_pad_nd.default(second, [0, -columns % whole])
+    if not left.lie_alike or first[0, ..., 0].numel() * second.shape[-1] % whole:
+        first = aten.constant_pad_nd.default(first, [0, 0, 0, -rows % whole])
+    found = (aten.bmm.default if first.dim() == 3 else torch.vmap(aten.bmm.default))(first, second)
+    return Lanes(found if found.shape[-2:] == (rows, columns) else found[..., :rows, :columns])
 
 
 def _stacked(found: Sequence[Any]) -> Any:

@@ -132,20 +132,24 @@ class TorchProgram(KerasProgram):
         found: Fused = self._once(form, one, made)
         return found
 
-    def alone(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
-        """A step of a state that the program does not hold: the values after it, and the loss before."""
+    def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
+        """A step of each of these states on its batch: the values after it, and the loss before."""
         held = self.member()
         try:
-            self._hold(member)
+            return [self._alone(member, columns) for member, columns in batches]
+        finally:
+            self._hold(held)
+
+    def _alone(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
+        self._hold(member)
+        try:
             loss = float(self._eager(columns))
-            return self.read(), loss
         except RuntimeError:
             # Some operations refuse what is no number. Then the loss of this state is none, and the others go on.
             if all(np.isfinite(member.values[position]).all() for position in self.layout.trainable):
                 raise
             return member.values, math.nan
-        finally:
-            self._hold(held)
+        return self.read(), loss
 
     def _hold(self, member: Member) -> None:
         self.write(member.values)
