@@ -62,10 +62,13 @@ ALIGNED = 64
 
 
 class Lanes:
-    """A value of each state."""
+    """A value of each state; those of one lie together."""
 
     def __init__(self, values: torch.Tensor) -> None:
-        self.values = values
+        within = max(
+            (step for size, step in zip(values.shape[1:], values.stride()[1:], strict=True) if size > 1), default=0
+        )
+        self.values = values.contiguous() if 0 < values.stride(0) < within else values
 
     @property
     def lie_alike(self) -> bool:

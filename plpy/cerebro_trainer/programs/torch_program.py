@@ -23,7 +23,7 @@ import torch
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import torch_keras
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
 from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, Sums
@@ -35,7 +35,6 @@ from cerebro_trainer.programs.torch_tensors import fill, out_of_memory, tensor
 
 KEPT_GRAPHS = 4
 """Of a program: sizes of batches, each with weights of rows and without."""
-LANES = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 
 
 def start(threads: int, cache: Path | None) -> Framework:
