@@ -27,7 +27,6 @@ from cerebro_plpy.run import costs, visits
 from cerebro_plpy.run.feature_choice import means_of
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.timings import (
-    FUSING,
     Situation,
     Timings,
     alone,
@@ -119,7 +118,7 @@ class Knowledge:
         request = self._request
         configs = [config for config in request.configs if config.mst_key in program.configs]
         able = [each.fit for each in configs if each.group is None and each.fit.callbacks.board is None]
-        if not able or program.backend not in FUSING or program.shards or not chosen.stays:
+        if not able or program.shards or not chosen.stays:
             return 1
         most = max(sum(fit == other for other in able) for fit in able)
         return min(most_lanes(request.gpus), -(-most // chosen.workers))

@@ -21,7 +21,7 @@ from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.tasks import PASSING, Fusing, Visiting
-from cerebro_plpy.run.timings import FUSING, LANES, best_size, form_of, most_lanes, saving
+from cerebro_plpy.run.timings import LANES, best_size, form_of, most_lanes, saving
 from cerebro_plpy.run.training import ConfigTraining
 
 
@@ -72,7 +72,6 @@ class Fusion:
             self._wanted
             and bool(positions.residence or self._roster.request.repeat.forms)
             and progress.kind == "train"
-            and training.framework in FUSING
             and config.group is None
             and config.fit.callbacks.board is None
             and not (training.unstored or training.alone(progress) or progress.mst_key in self._roster.keeping)

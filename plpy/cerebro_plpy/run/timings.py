@@ -20,8 +20,6 @@ LANES = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 """Forms that train several states at once, and how many, in order; they tell nothing of how fast one trains."""
 MOST_ON_A_CORE = 8
 """More states gain nothing there: their arithmetic then takes longer than what is around it. On a GPU it does not."""
-FUSING = frozenset({"jax", "tensorflow"})
-"""The backends that have these forms."""
 REGULARIZERS = ("L1", "L2", "L1L2")
 
 

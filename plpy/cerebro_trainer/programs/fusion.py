@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
+
+LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
+"""How many states each form trains; there are few, since one is compiled for each."""
 
 
 class Member(NamedTuple):

@@ -27,7 +27,7 @@ from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, 
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import code_cache
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.jax_code import Code, Entries, KeptFunction
 from cerebro_trainer.programs.jax_fusion import FusedLoop, JaxFusion
 from cerebro_trainer.programs.keras_program import KerasProgram
@@ -95,7 +95,7 @@ class JaxProgram(KerasProgram):
     """
 
     batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
-    lanes: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
+    lanes = LANES
     compilation_factor = 1.5
 
     def __init__(self, spec: ProgramSpec, code: Code | None = None) -> None:

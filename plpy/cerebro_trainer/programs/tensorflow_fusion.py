@@ -12,7 +12,7 @@ An operation that TensorFlow cannot do for several lanes at once is an error whi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -31,7 +31,6 @@ from cerebro_trainer.programs.fusion import Fusion, Member
 from cerebro_trainer.programs.interface import Interface
 from cerebro_trainer.programs.keras_program import KerasProgram
 
-LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 DRAWS = (
     "StatelessRandomGetKeyCounter",
     "StatelessRandomNormalV2",

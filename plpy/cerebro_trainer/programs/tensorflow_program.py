@@ -26,13 +26,13 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import filled
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.event_files import EventFiles
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import flattened, packed
 from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Loss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Board
-from cerebro_trainer.programs.tensorflow_fusion import LANES, FusedLoop, TensorflowFusion, fusable
+from cerebro_trainer.programs.tensorflow_fusion import FusedLoop, TensorflowFusion, fusable
 from cerebro_trainer.programs.update_kernels import update_kernels
 
 

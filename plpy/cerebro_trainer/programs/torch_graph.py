@@ -6,9 +6,10 @@ was done. Both come to the same operations for every batch of one size, so they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -45,12 +46,22 @@ def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
     An error where they follow from values, or where what is traced asks for one.
     """
     tensors = list(variables)
+    graph = graph_of(lambda held, batch: step(batch), tensors, columns)
+    return lambda batch: graph.forward(tensors, batch)
 
-    def asked(held: Tensors, batch: Tensors) -> Any:
-        return step(batch)
 
+def graph_of(
+    step: Callable[[Tensors, Tensors], Any],
+    tensors: Tensors,
+    columns: Tensors,
+    instead: Mapping[Any, Callable[..., Any]] = MappingProxyType({}),
+) -> torch.fx.GraphModule:
+    """The operations of a step that takes the tensors that it may read and change, and a batch.
+
+    What is called `instead` of an operation comes to the same by others.
+    """
     with _seen():
-        graph = make_fx(asked)(tensors, columns)
+        graph = make_fx(step, decomposition_table=instead)(tensors, columns)
     for node in list(graph.graph.nodes):
         if node.op == "call_function" and node.target in SAME:
             node.replace_all_uses_with(node.args[0])
@@ -58,15 +69,15 @@ def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
     _fold(graph)
     graph.graph.eliminate_dead_code()
     graph.recompile()
-    return lambda batch: graph.forward(tensors, batch)
+    return graph
 
 
 def _fold(graph: torch.fx.GraphModule) -> None:
     """Calculate now what follows from no variable and no row, where it is small. It would be calculated for each batch,
     and on a GPU be brought there each time."""
-    changed, values = _changed(graph), dict[torch.fx.Node, Any]()
+    kept, values = changed(graph), dict[torch.fx.Node, Any]()
     for node in list(graph.graph.nodes):
-        if node in changed:
+        if node in kept:
             continue
         if node.op == "get_attr":
             values[node] = getattr(graph, node.target)
@@ -81,7 +92,7 @@ def _fold(graph: torch.fx.GraphModule) -> None:
                 node.replace_all_uses_with(graph.graph.get_attr(f"folded_{number}"))
 
 
-def _changed(graph: torch.fx.GraphModule) -> set[torch.fx.Node]:
+def changed(graph: torch.fx.GraphModule) -> set[torch.fx.Node]:
     """What an operation writes into, and what that follows from: it may be the same memory."""
     found: set[torch.fx.Node] = set()
     for node in reversed(graph.graph.nodes):

@@ -1,16 +1,16 @@
-"""Programs on PyTorch; the only module that imports it, but for `torch_flat`, `torch_graph` and `torch_keras`.
+"""Programs on PyTorch; no other modules than those that begin by `torch_` import it.
 
 Training has two forms. In `eager` Keras and autograd go through every batch anew. In `graph` a step over a full batch
 is traced once, forward, backward and optimizer, and its operations are called one after another; it is for what does
 the same for every batch. On a GPU there is a third, `captured`: these operations are handed to the device all at once.
-The last, smaller batch of a buffer is always left to `eager`.
+The last, smaller batch of a buffer is always left to `eager`. Several states are trained as one by the forms `fused`.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,15 @@ import torch
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import torch_keras
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
 from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, Sums
 from cerebro_trainer.programs.torch_flat import flat
-from cerebro_trainer.programs.torch_graph import Step, Tensors, captured, traced
+from cerebro_trainer.programs.torch_fusion import TorchFusion, side_by_side
+from cerebro_trainer.programs.torch_graph import Step, Tensors, captured, graph_of, traced
+from cerebro_trainer.programs.torch_lanes import WITHOUT_ERRORS, Fused, fused
+from cerebro_trainer.programs.torch_tensors import fill, out_of_memory, tensor
 
 KEPT_GRAPHS = 4
 """Of a program: sizes of batches, each with weights of rows and without."""
@@ -73,25 +77,29 @@ class TorchProgram(KerasProgram):
         self._flat = flat(self.optimizer, self.trained)
         once = ("captured", "graph") if torch.cuda.is_available() else ("graph",)
         self.forms = ("eager",) if self._flat is None else (*once, "eager")
-        self._graphs: dict[tuple[str, int, int], Step] = {}
+        # A step is traced with weights in one piece.
+        self.lanes: Mapping[str, int] = {} if self._flat is None else LANES
+        self._graphs: dict[tuple[str, int, int], Any] = {}
 
     def value(self, variable: Any) -> Array:
         # A copy, since the variable is changed in place.
         return np.array(variable._value.detach().cpu().numpy())
 
     def assign(self, position: int, value: Array) -> None:
-        _fill(self.variables[position]._value, value)
+        fill(self.variables[position]._value, value)
 
     def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
+        if form in self.lanes:
+            return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         inputs, targets = self.interface.fit(buffer)
-        with _out_of_memory():
+        with out_of_memory():
             if form == FALLBACK:
                 return partial(float, self.fit(inputs, targets, order, batch_size))
-            columns = [_tensor(array) for array in (*inputs, *targets)]
+            columns = [tensor(array) for array in (*inputs, *targets)]
             full: Step = self._eager
             if form != "eager" and len(order) >= batch_size:
                 full = self._graph(form, [column[:batch_size] for column in columns])
-            return self._run(full, columns, _tensor(order), batch_size)
+            return self._run(full, columns, tensor(order), batch_size)
 
     def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> Loss:
         """One pass, whose batches of full size a function trains on."""
@@ -103,14 +111,62 @@ class TorchProgram(KerasProgram):
             means = torch.stack(losses).double()
 
         def total() -> float:
-            with _out_of_memory():
+            with out_of_memory():
                 found: list[float] = means.tolist()
             return sum(mean * len(chosen) for mean, chosen in zip(found, batches, strict=True))
 
         return total
 
+    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
+        return TorchFusion(self, members, form, self.lanes[form])
+
+    def fused(self, form: str, columns: Tensors) -> Fused:
+        """The traced step over batches like these, one of each state."""
+        one = [column[0] for column in columns]
+
+        def made() -> Fused:
+            step = graph_of(lambda held, batch: self._eager(batch), self.tensors(), one, WITHOUT_ERRORS)
+            return fused(step, side_by_side(self.tensors(), self.lanes[form]), columns)
+
+        found: Fused = self._once(form, one, made)
+        return found
+
+    def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
+        """A step of each of these states on its batch: the values after it, and the loss before."""
+        held = self.member()
+        try:
+            return [self._alone(member, columns) for member, columns in batches]
+        finally:
+            self._hold(held)
+
+    def _alone(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
+        self._hold(member)
+        try:
+            loss = float(self._eager(columns))
+        except RuntimeError:
+            # Some operations refuse what is no number. Then the loss of this state is none, and the others go on.
+            if all(np.isfinite(member.values[position]).all() for position in self.layout.trainable):
+                raise
+            return member.values, math.nan
+        return self.read(), loss
+
+    def _hold(self, member: Member) -> None:
+        self.write(member.values)
+        for variable, number in zip(self.numbers, member.numbers, strict=True):
+            fill(variable._value, number)
+
     def _graph(self, form: str, columns: Tensors) -> Step:
         """The traced step over batches like this one, captured if that is the form."""
+
+        def made() -> Step:
+            step = traced(self._eager, self.tensors(), columns)
+            return captured(step, columns) if form == "captured" else step
+
+        found: Step = self._once(form, columns, made)
+        return found
+
+    def _once(self, form: str, columns: Tensors, made: Callable[[], Any]) -> Any:
+        """What is made for a form and batches like this one."""
         key = form, len(columns[0]), len(columns)
         if key not in self._graphs:
             while len(self._graphs) >= KEPT_GRAPHS:
@@ -119,14 +175,13 @@ class TorchProgram(KerasProgram):
             try:
                 # What Keras makes when it first meets a batch must not become a part of the step.
                 self._eager(columns)
-                step = traced(self._eager, self._tensors(), columns)
-                self._graphs[key] = captured(step, columns) if form == "captured" else step
+                self._graphs[key] = made()
             finally:
                 self.write(saved)
         return self._graphs[key]
 
-    def _tensors(self) -> Tensors:
-        """All that a step may read or change."""
+    def tensors(self) -> Tensors:
+        """All that a step may read or change; what makes up a state first, then its numbers."""
         long = [] if self._flat is None else self._flat.variables
         known = [*self.variables, *self.numbers, *self.model.metrics_variables, *long]
         return [variable._value for variable in known]
@@ -151,7 +206,7 @@ class TorchProgram(KerasProgram):
         inputs, targets = self.interface.fit(buffer)
         self.metrics.reset()
         size, total = self.evaluation_batch(inputs), 0.0
-        with _out_of_memory(), torch.no_grad():
+        with out_of_memory(), torch.no_grad():
             for columns in _batches((*inputs, *targets[: len(self.interface.outputs)]), size):
                 x, y, _ = self.arguments(columns[: len(inputs)], columns[len(inputs) :])
                 predicted = self.model(x, training=False)
@@ -183,9 +238,9 @@ class TorchProgram(KerasProgram):
                     chosen = (output.float().reshape(select.shape) * columns[-1]).sum()
                     return list(torch.autograd.grad(chosen, at, allow_unused=True, materialize_grads=True))
 
-            columns = [_tensor(array) for array in (*points, *beside, select)]
+            columns = [tensor(array) for array in (*points, *beside, select)]
             shapes = tuple(column.shape for column in columns)
-            with _out_of_memory(), torch.no_grad():
+            with out_of_memory(), torch.no_grad():
                 if shapes not in known:
                     known[shapes] = traced(step, [variable._value for variable in model.variables], columns)
                 return [array.cpu().numpy() for array in known[shapes](columns)]
@@ -193,38 +248,12 @@ class TorchProgram(KerasProgram):
         return computed
 
     def _outputs(self, model: keras.Model, columns: Tensors) -> list[Array]:
-        with _out_of_memory(), torch.no_grad():
+        with out_of_memory(), torch.no_grad():
             found = keras.tree.flatten(model(packed(columns), training=False))
             return [keras.ops.convert_to_numpy(output) for output in found]
-
-
-@contextmanager
-def _out_of_memory() -> Iterator[None]:
-    """PyTorch says it by an error of any kind on the host."""
-    try:
-        yield
-    except RuntimeError as error:
-        _, refused, asked = str(error).partition("can't allocate memory: ")
-        if refused:
-            raise MemoryError(asked.partition(". ")[0]) from error
-        raise
 
 
 def _batches(arrays: Sequence[Array], size: int) -> Iterator[Tensors]:
     """So many rows at a time of each array."""
     for begin in range(0, len(arrays[0]), size):
-        yield [_tensor(array[begin : begin + size]) for array in arrays]
-
-
-def _tensor(array: Array) -> Any:
-    """A copy, which lies as PyTorch's own tensors do: on that depend the last bits of sums."""
-    return torch.tensor(array, device=keras.src.backend.torch.core.get_device())
-
-
-def _fill(tensor: Any, value: Array) -> None:
-    """Set a tensor to values, which may be read-only."""
-    with torch.no_grad():
-        if tensor.device.type == "cpu":
-            np.copyto(tensor.detach().numpy(), value)
-        else:
-            tensor.copy_(torch.tensor(value))
+        yield [tensor(array[begin : begin + size]) for array in arrays]

@@ -68,10 +68,8 @@ SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
     "jax": {f"cerebro_trainer.programs.jax_{name}" for name in ("code", "fusion", "program")},
     "torch": {
-        "cerebro_trainer.programs.torch_flat",
-        "cerebro_trainer.programs.torch_graph",
-        "cerebro_trainer.programs.torch_program",
-        "cerebro_trainer.programs.torch_keras",
+        f"cerebro_trainer.programs.torch_{name}"
+        for name in ("flat", "fusion", "graph", "keras", "lanes", "program", "tensors")
     },
     "tensorflow": {
         "cerebro_trainer.programs.tensorflow_fusion",
