@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import automl as search
-from cerebro_plpy.calls.automl_arguments import AutomlArguments
+from cerebro_plpy.api.entry import Globals, call, call_training, package_version
+from cerebro_plpy.database.caller import Database
 
 
 def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Search for the best configuration; the arguments are those of `AutomlArguments`."""
-    given = AutomlArguments(*arguments)
-    call(plpy, gd, lambda db: search.automl(db, gd, given, package_version()))
+
+    def work(db: Database) -> None:
+        from cerebro_plpy.calls import automl as search
+        from cerebro_plpy.calls.automl_arguments import AutomlArguments
+
+        search.automl(db, gd, AutomlArguments(*arguments), package_version())
+
+    call_training(plpy, gd, work)
 
 
 def hyperband_schedule(
     plpy: Any, gd: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
 ) -> None:
     """Make a table of Hyperband's rounds."""
+    from cerebro_plpy.calls import automl as search
+
     call(plpy, gd, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 from cerebro_plpy.database.caller import Database, raise_to_sql
 from cerebro_plpy.database.checks import check_encoding
+from cerebro_plpy.database.courtesy import Beginning
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.platform import choice
+from cerebro_plpy.trainer import machine, settings
 
 
 def package_version() -> str:
@@ -31,7 +33,7 @@ def _installed(name: str) -> str:
 
 Globals = dict[str, Any]
 T = TypeVar("T")
-VERSION_KEY = "cerebro_version"
+VERSION_KEY, BEGUN_KEY = "cerebro_version", "cerebro_begun"
 
 
 def database(plpy: Any) -> Database:
@@ -49,6 +51,25 @@ def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
             return _checked(db, gd, work)
 
     return raise_to_sql(plpy, checked)
+
+
+def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
+    """The same of a function that trains, and loads what it needs within its work.
+
+    That is a tenth of a second at once, and the sessions that it opens do so as well: where processors are spared for
+    others they all begin on those of trainers.
+    """
+
+    def apart(db: Database) -> T:
+        spare = 0 if BEGUN_KEY in gd else settings.read(db).spare_cores
+        beginning = Beginning((os.getpid(),), machine.apart(spare))
+        gd[BEGUN_KEY] = True
+        try:
+            return work(db)
+        finally:
+            beginning.end()
+
+    return call(plpy, gd, apart)
 
 
 def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.database.caller import Row
+from cerebro_plpy.api.entry import Globals, call, call_training, package_version
+from cerebro_plpy.database.caller import Database, Row
 
 
 def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Train a model by name; the arguments are those of `TrainArguments`."""
-    from cerebro_plpy.calls.train_arguments import TrainArguments
 
-    asked = TrainArguments(*arguments)
-    if asked.background:
-        from cerebro_plpy.calls import submission
+    def work(db: Database) -> list[Row]:
+        from cerebro_plpy.calls.train_arguments import TrainArguments
 
-        return call(plpy, gd, lambda db: submission.train(db, gd, asked))
-    from cerebro_plpy.calls import train as training
+        asked = TrainArguments(*arguments)
+        if asked.background:
+            from cerebro_plpy.calls import submission
 
-    return call(plpy, gd, lambda db: training.train(db, gd, asked, package_version()))
+            return submission.train(db, gd, asked)
+        from cerebro_plpy.calls import train as training
+
+        return training.train(db, gd, asked, package_version())
+
+    return call_training(plpy, gd, work)
 
 
 def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:

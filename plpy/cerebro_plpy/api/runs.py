@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.configs.spec import FitArguments
+from cerebro_plpy.api.entry import Globals, call, call_training, package_version
 from cerebro_plpy.database.caller import Database
 
 
@@ -18,40 +17,53 @@ def write_outputs(plpy: Any, gd: Globals, run_id: int | None, name: str | None) 
 
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     """Begin a fit in the background; the arguments are those of `FitArguments`."""
-    from cerebro_plpy.calls import background
 
-    given = FitArguments(*arguments)
-    return call(plpy, gd, lambda db: background.submit(db, gd, given))
+    def begin(db: Database) -> int:
+        from cerebro_plpy.calls import background
+        from cerebro_plpy.configs.spec import FitArguments
+
+        return background.submit(db, gd, FitArguments(*arguments))
+
+    return call_training(plpy, gd, begin)
 
 
 def submit_call(plpy: Any, gd: Globals, function: str | None, arguments: str | None) -> int:
     """Begin any call that trains in the background."""
-    from cerebro_plpy.calls import submission
 
-    return call(plpy, gd, lambda db: submission.submit(db, gd, function, arguments))
+    def begin(db: Database) -> int:
+        from cerebro_plpy.calls import submission
+
+        return submission.submit(db, gd, function, arguments)
+
+    return call_training(plpy, gd, begin)
 
 
 def work(plpy: Any, gd: Globals, task: str | None) -> None:
     """Do in this session what another one asked for."""
-    from cerebro_plpy.calls import background_work
 
     def working(db: Database) -> None:
+        from cerebro_plpy.calls import background_work
+
         db.in_procedure = True
         background_work.work(db, gd, task, package_version())
 
-    call(plpy, gd, working)
+    call_training(plpy, gd, working)
 
 
 def resume_run(plpy: Any, gd: Globals, run_id: int | None, in_background: bool | None) -> None:
     """Go on with a run that ended early."""
-    if in_background:
-        from cerebro_plpy.calls import background
 
-        call(plpy, gd, lambda db: background.begin(db, gd, {"resume": run_id}))
-    else:
-        from cerebro_plpy.calls import resume
+    def going_on(db: Database) -> None:
+        if in_background:
+            from cerebro_plpy.calls import background
 
-        call(plpy, gd, lambda db: resume.resume(db, gd, run_id))
+            background.begin(db, gd, {"resume": run_id})
+        else:
+            from cerebro_plpy.calls import resume
+
+            resume.resume(db, gd, run_id)
+
+    call_training(plpy, gd, going_on)
 
 
 def wait(plpy: Any, gd: Globals, run_id: int | None, timeout: str | None) -> str:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import fit
-from cerebro_plpy.configs.spec import FitArguments
+from cerebro_plpy.api.entry import Globals, call_training, package_version
+from cerebro_plpy.database.caller import Database
 
 
 def fit_multiple_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Train all configurations of a model selection table; the arguments are those of `FitArguments`."""
-    given = FitArguments(*arguments)
-    call(plpy, gd, lambda db: fit.fit(db, gd, given, package_version()))
+
+    def work(db: Database) -> None:
+        from cerebro_plpy.calls import fit
+        from cerebro_plpy.configs.spec import FitArguments
+
+        fit.fit(db, gd, FitArguments(*arguments), package_version())
+
+    call_training(plpy, gd, work)

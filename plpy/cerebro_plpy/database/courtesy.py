@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import time
+from collections.abc import Collection
 from contextlib import suppress
 
 NICENESS = 5
@@ -14,8 +16,37 @@ SLICE_NS = 5_000_000
 
 As much as trainers ask for: with more a session waits for these, and others for what it has locked.
 """
+BEGINNING_SECONDS = 3.0
+"""Sessions begin by loading what they need, in small pieces that nobody comes in between."""
 SETATTR = {"x86_64": 314, "aarch64": 274}
 """The number of sched_setattr(2), by machine: older C libraries have no function for it."""
+
+
+class Beginning:
+    """The first seconds of some backends, in which they keep to these processors; where there are none, to any. Then
+    they may use all that the server's first process may."""
+
+    def __init__(self, pids: Collection[int], cores: Collection[int]) -> None:
+        self._pids = pids
+        self._until = time.monotonic() + BEGINNING_SECONDS if cores else None
+        if cores:
+            self._keep_to(cores)
+
+    def look(self) -> None:
+        """End them where they are over by now."""
+        if self._until is not None and time.monotonic() >= self._until:
+            self.end()
+
+    def end(self) -> None:
+        """From now on any processor will do."""
+        if self._until is not None:
+            self._until = None
+            self._keep_to(os.sched_getaffinity(os.getppid()))
+
+    def _keep_to(self, cores: Collection[int]) -> None:
+        for pid in self._pids:
+            with suppress(OSError):  # the backend is gone, or none of them may be used any more
+                os.sched_setaffinity(pid, cores)
 
 
 def give_way(pid: int) -> bool:

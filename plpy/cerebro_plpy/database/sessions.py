@@ -17,7 +17,7 @@ import psycopg2
 from psycopg2 import extensions
 
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.courtesy import give_way
+from cerebro_plpy.database.courtesy import Beginning, give_way
 from cerebro_plpy.database.dispatch import ready
 from cerebro_plpy.database.driver import translate
 from cerebro_plpy.database.names import quote_identifier
@@ -39,7 +39,8 @@ NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reser
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the caller is, and which server this is: what a session must match; `options` are those it is opened with."""
+    """Who the caller is, and which server this is: what a session must match. It is opened with these `options`, and
+    keeps to these `cores` while it begins, to any where there are none."""
 
     session_user: str
     current_user: str
@@ -47,9 +48,10 @@ class Identity:
     server: str
     platform: Platform
     options: Mapping[str, str]
+    cores: tuple[int, ...] = ()
 
 
-def identity(db: Database, conninfo: str | None) -> Identity:
+def identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = ()) -> Identity:
     """The identity of the caller's own session; `conninfo` replaces how the server is reached."""
     row = db.row(sql("session.identity"))
     if row["session_superuser"] and not row["current_superuser"]:
@@ -69,6 +71,7 @@ def identity(db: Database, conninfo: str | None) -> Identity:
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
         platform=db.platform,
         options=db.platform.session_options(db),
+        cores=cores,
     )
 
 
@@ -90,11 +93,13 @@ class WorkerSession:
         self.who = who
         self.check = check
         self._cursor: Any = None
+        self._beginning = Beginning((), ())
         self.segment_lost = False  # since it was last put aside
         self._open(label)
 
     def _open(self, label: str) -> None:
         who, self._busy, self._to_give_way = self.who, False, False
+        self._beginning.end()
         given = " ".join(f"-c {name}={value}" for name, value in who.options.items())
         try:
             self._connection = psycopg2.connect(
@@ -125,6 +130,7 @@ class WorkerSession:
             self.close()
             raise connection_refusal(who, f"the session was opened as {found[1]!r}")
         self._to_give_way = True  # only now is it certain that the process is one of this machine
+        self._beginning = Beginning((self.pid, os.getpid()), who.cores)
         # Always: the role may have a setting that makes another one of it when it connects.
         try:
             self.run(sql("session.set_role", role=quote_identifier(who.current_user)))
@@ -157,6 +163,7 @@ class WorkerSession:
 
     def wants(self) -> int:
         """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
+        self._beginning.look()
         if self._to_give_way:
             self._to_give_way = not give_way(self.pid)
         try:
@@ -204,6 +211,7 @@ class WorkerSession:
 
     def rest(self, seconds: int, at: str | None) -> None:
         """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
+        self._beginning.end()
         self.platform.rest(self, seconds, at)
 
     def wake(self, check: Callable[[], None], label: str) -> None:
@@ -226,10 +234,12 @@ class WorkerSession:
 
     def leave(self) -> None:
         """End the session as soon as what it does is done, and do not wait for that."""
+        self._beginning.end()
         self._connection.close()
 
     def close(self) -> None:
         """Stop what the session does and end it; its trainer ends with it."""
+        self._beginning.end()
         if self._connection.closed:
             return
         self.cancel()

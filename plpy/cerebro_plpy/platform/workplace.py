@@ -32,7 +32,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
 from cerebro_plpy.platform.room import Room
-from cerebro_plpy.trainer import cost, segment, settings
+from cerebro_plpy.trainer import cost, machine, segment, settings
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
 POOL = "cerebro_sessions"
@@ -65,7 +65,7 @@ class Workplace:
         self._session = gd
         # The control session has no trainer: it must not be given to a worker while those with one wait.
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
-        self._who = identity(db, chosen.worker_conninfo)
+        self._who = identity(db, chosen.worker_conninfo, machine.apart(chosen.spare_cores))
         self._open: list[tuple[str, WorkerSession]] = []
         self._trainers: dict[str, str] = {}  # what sends statements to those of sessions, by role
         self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}

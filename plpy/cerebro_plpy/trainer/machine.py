@@ -23,17 +23,27 @@ GROUPS = (
 
 def shared(spare: int) -> tuple[int, ...]:
     """The processors on which trainers work where so many are spared for others: all but the first, at least one."""
-    found = sorted(os.sched_getaffinity(0))  # interrupts come to the first one, where nobody has moved them
+    found = sorted(_usable())  # interrupts come to the first one, where nobody has moved them
     return tuple(found[min(spare, len(found) - 1) :])
 
 
+def apart(spare: int) -> tuple[int, ...]:
+    """The processors of trainers, where any are spared."""
+    return shared(spare) if spare else ()
+
+
 def cores() -> int:
-    """Processors that this process may use, at least 1."""
-    usable = len(os.sched_getaffinity(0))
+    """Processors that the server may use, at least 1."""
+    usable = len(_usable())
     quota = _read("/sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and quota[0].isdigit():
         usable = min(usable, int(quota[0]) // int(quota[1]))
     return max(1, usable)
+
+
+def _usable() -> set[int]:
+    """Those of the server's first process: a session keeps to some of them while it begins."""
+    return os.sched_getaffinity(os.getppid())
 
 
 def width(trainers: int) -> int:

@@ -8,6 +8,7 @@ import psycopg2
 import pytest
 from models import NOISY
 from processes import cores_of, eventually, trainers
+from roles import refused
 from timings import remember
 from workbench import Workbench, compile_text, setting, several
 
@@ -60,6 +61,12 @@ def test_trainers_keep_off_spare_cores_and_come_to_the_same(bench: Workbench) ->
     with setting(bench, "spare_cores", str(2 * cores())):
         apart = bench.fit("shared_out", "apart", "of_any_core", 1, schedule="rotation", seed=3, workers=2)
         kept = [cores_of(pid) for pid in trainers({*bench.workers()})]
+        sessions = [cores_of(pid) for pid in (bench.pid(), *bench.workers())]
+        other = bench.another()
+        refused(other, "SELECT madlib_fit_multiple_model('nowhere', 'apart', 'of_any_core', 1)", code="42P01")
+        sessions.append(cores_of(other.pid()))
+        other.close()
+    assert all(each == os.sched_getaffinity(0) for each in sessions), "they kept off while they began alone"
     assert kept == [{max(os.sched_getaffinity(0))}] * 2
     assert threads_of(bench, apart) == threads_of(bench, everywhere) == (2, [width(2)])
     assert bench.weights("apart") == bench.weights("everywhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -47,6 +48,23 @@ def test_a_process_becomes_nicer_and_stays_so() -> None:
         assert courtesy.give_way(process.pid)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(15, usual)
         process.kill()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="of one processor nothing can be spared")
+def test_a_beginning_is_apart_and_over_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = os.sched_getaffinity(os.getppid())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        usual = os.sched_getaffinity(process.pid)
+        courtesy.Beginning((process.pid,), ()).end()
+        assert os.sched_getaffinity(process.pid) == usual, "nothing is spared"
+        beginning = courtesy.Beginning((process.pid,), {max(usual)})
+        beginning.look()
+        assert os.sched_getaffinity(process.pid) == {max(usual)}
+        monkeypatch.setattr(courtesy.time, "monotonic", lambda: math.inf)
+        beginning.look()
+        assert os.sched_getaffinity(process.pid) == every
+        process.kill()
+    courtesy.Beginning((process.pid,), {max(usual)}).end()  # of one that is gone
 
 
 def test_sessions_ask_for_slices_as_trainers_do() -> None:
