@@ -60,7 +60,7 @@ def test_a_beginning_is_apart_and_over_at_its_end(monkeypatch: pytest.MonkeyPatc
         beginning = courtesy.Beginning((process.pid,), {max(usual)})
         beginning.look()
         assert os.sched_getaffinity(process.pid) == {max(usual)}
-        monkeypatch.setattr(courtesy.time, "monotonic", lambda: math.inf)
+        monkeypatch.setattr("time.monotonic", lambda: math.inf)
         beginning.look()
         assert os.sched_getaffinity(process.pid) == every
         process.kill()
