@@ -105,6 +105,7 @@ def test_no_end_of_ours_looks_like_a_crash(container: Container, victims: list[s
     assert session.value(REPORT) == "none", "by another"
 
 
+@pytest.mark.long_for(victim="none kept")
 @pytest.mark.parametrize("victim", ["none kept", "cerebro_nursery"])
 def test_nor_does_the_end_of_a_trainer_that_nobody_has(container: Container, victim: str) -> None:
     witness, session = container.open(), container.open()

@@ -123,6 +123,7 @@ def test_epochs_can_be_fewer(bench: Workbench, person: Workbench) -> None:
     check_replay(bench, run, "fewer")
 
 
+@pytest.mark.long_for(cut=False)
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 def test_epochs_can_be_more(bench: Workbench, person: Workbench, cut: bool) -> None:
     """Of one configuration, or of all; the others keep theirs. A run that was cut knows it, and a replay, too."""
@@ -257,6 +258,7 @@ def test_only_members_act_and_nobody_in_another_name(
     refused(person, "SELECT cerebro.stop_config(%s, 1)", run, code="55000")
 
 
+@pytest.mark.long_for(warm=False)
 @pytest.mark.parametrize("warm", [True, False])
 def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench, warm: bool) -> None:
     output = f"cloned_{warm}"
@@ -319,6 +321,7 @@ def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> 
     check_replay(bench, run, "spaced", keys=9)
 
 
+@pytest.mark.long
 def test_clones_of_clones_are_repeated_wherever_their_runs_were_cut(bench: Workbench, person: Workbench) -> None:
     """A replay that is cut itself goes on rightly, too."""
     change = '{"optimizer": "SGD(learning_rate=0.001)"}'

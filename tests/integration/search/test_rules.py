@@ -148,6 +148,7 @@ def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench
     assert bench.weights(f"cut_by_{search}_again") == bench.weights(f"cut_by_{search}")
 
 
+@pytest.mark.long_for(search="halving")
 @pytest.mark.parametrize("search", ["asha", "halving"])
 def test_who_is_left_far_behind_leaves_no_state(bench: Workbench, search: str) -> None:
     """Its metrics stay; and the run can be resumed, and repeated."""

@@ -149,6 +149,7 @@ def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, sh
     assert bench.weights("sought_again") == bench.weights("sought")
 
 
+@pytest.mark.long
 def test_a_budget_ends_those_that_are_trained_together(bench: Workbench, shared_superuser: Workbench) -> None:
     """Each goes as far as all do in a job, and a replay as far as that, to the bit."""
     believe(bench, shared_superuser, FAST)

@@ -124,11 +124,12 @@ def test_a_config_is_in_one_place_at_a_time(run: Run) -> None:
 
 
 def test_a_worker_serves_one_config_at_a_time(run: Run) -> None:
-    """And so does a segment where configs hop. By `longest` they stay with their workers, which have all rows here."""
+    """But for those that it trains in one job, which end together. A segment serves one at a time where configs hop; by
+    `longest` they stay with their workers, which have all rows here."""
     together = run.bench.value(
         "SELECT count(*) FROM cerebro.visit a JOIN cerebro.visit b USING (run_id, worker_pid)"
         " WHERE run_id = %s AND (a.mst_key, a.visit_no) < (b.mst_key, b.visit_no)"
-        " AND a.started_at < b.ended_at AND b.started_at < a.ended_at",
+        " AND a.started_at < b.ended_at AND b.started_at < a.ended_at AND a.ended_at <> b.ended_at",
         run.run_id,
     )
     assert together == 0
