@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.programs.interface import Interface
 
 LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 """How many states each form trains; there are few, since one is compiled for each."""
@@ -39,3 +40,26 @@ class Fusion(ABC):
     @abstractmethod
     def values(self, place: int) -> Sequence[npt.NDArray[Any]]:
         """The values of all variables of the state at that place, in the order of `layout`."""
+
+
+class StackedFusion(Fusion):
+    """States whose values lie one behind another in arrays; those that are missing are copies of the first."""
+
+    def __init__(self, lanes: int, interface: Interface, members: Sequence[Member]) -> None:
+        self.interface, self._lanes, self._count = interface, lanes, len(members)
+        filled = [*members, *[members[0]] * (lanes - len(members))]
+        self.held: list[Any] = [np.stack(arrays) for arrays in zip(*(lane.values for lane in filled), strict=True)]
+        self.numbers = [np.stack(arrays) for arrays in zip(*(lane.numbers for lane in filled), strict=True)]
+
+    def train(self, buffer: Buffer, orders: Sequence[npt.NDArray[np.int32]], batch_size: int) -> list[float]:
+        lanes = [*orders, *[orders[0]] * (self._lanes - len(orders))]
+        return [float(each) for each in self.trained(buffer, lanes, batch_size)[: self._count]]
+
+    @abstractmethod
+    def trained(
+        self, buffer: Buffer, orders: Sequence[npt.NDArray[np.int32]], batch_size: int
+    ) -> npt.NDArray[np.float64]:
+        """See `train`, for an order of each lane."""
+
+    def values(self, place: int) -> Sequence[npt.NDArray[Any]]:
+        return [np.array(np.asarray(array)[place]) for array in self.held]

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, filled, padded, taken
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import Member, StackedFusion
 from cerebro_trainer.programs.interface import Interface
-from cerebro_trainer.programs.protocol import Array
 
 Orders = Sequence[npt.NDArray[np.int32]]
 Function = Callable[..., Any]
@@ -42,31 +41,25 @@ class FusedLoop:
         self.step = kept(f"step_of_{lanes}", jax.vmap(step), 2, donate_argnums=1)
 
 
-class JaxFusion(Fusion):
+class JaxFusion(StackedFusion):
     """States of a program that are trained by such a loop."""
 
     def __init__(self, fused: FusedLoop, interface: Interface, members: Sequence[Member]) -> None:
-        self._fused, self._interface, self._count = fused, interface, len(members)
-        lanes = [*members, *[members[0]] * (fused.lanes - len(members))]
-        self._values: list[Any] = [np.stack(arrays) for arrays in zip(*(lane.values for lane in lanes), strict=True)]
-        self._numbers = [np.stack(arrays) for arrays in zip(*(lane.numbers for lane in lanes), strict=True)]
+        super().__init__(fused.lanes, interface, members)
+        self._fused = fused
 
-    def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
-        columns, rows = self._interface.fit(buffer), len(orders[0])
-        lanes = [*orders, *[orders[0]] * (self._fused.lanes - len(orders))]
+    def trained(self, buffer: Buffer, orders: Orders, batch_size: int) -> npt.NDArray[np.float64]:
+        columns, rows = self.interface.fit(buffer), len(orders[0])
         done = rows - rows % batch_size
-        total = np.zeros(self._fused.lanes)
+        total = np.zeros(len(orders))
         if done:
-            (whole, first), steps = filled(columns, lanes[0]), np.int32(done // batch_size)
-            padded_orders = np.stack([padded(order, len(first)) for order in lanes])
-            values = self._numbers, self._values
-            self._values, losses = self._fused.loop(*values, whole, padded_orders, steps, batch=batch_size)
+            (whole, first), steps = filled(columns, orders[0]), np.int32(done // batch_size)
+            padded_orders = np.stack([padded(order, len(first)) for order in orders])
+            values = self.numbers, self.held
+            self.held, losses = self._fused.loop(*values, whole, padded_orders, steps, batch=batch_size)
             total += np.asarray(losses, np.float64)[:, :steps].sum(axis=1) * batch_size
         if done < rows:
-            rest = taken(columns, np.stack([order[done:] for order in lanes]))
-            self._values, loss = self._fused.step(self._numbers, self._values, rest)
+            rest = taken(columns, np.stack([order[done:] for order in orders]))
+            self.held, loss = self._fused.step(self.numbers, self.held, rest)
             total += np.asarray(loss, np.float64) * (rows - done)
-        return [float(each) for each in total[: self._count]]
-
-    def values(self, place: int) -> list[Array]:
-        return [np.array(np.asarray(array)[place]) for array in self._values]
+        return total

@@ -27,7 +27,7 @@ from tensorflow.python.ops.parallel_for import pfor
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Array, Columns, filled, padded
 from cerebro_trainer.models import keras_model
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import Member, StackedFusion
 from cerebro_trainer.programs.interface import Interface
 from cerebro_trainer.programs.keras_program import KerasProgram
 
@@ -142,30 +142,24 @@ class FusedLoop:
         return found, total
 
 
-class TensorflowFusion(Fusion):
+class TensorflowFusion(StackedFusion):
     """States of a program that are trained by such a loop."""
 
     def __init__(self, fused: FusedLoop, interface: Interface, members: Sequence[Member]) -> None:
-        self._fused, self._interface, self._count = fused, interface, len(members)
-        lanes = [*members, *[members[0]] * (fused.lanes - len(members))]
-        self._values: Values = [np.stack(arrays) for arrays in zip(*(lane.values for lane in lanes), strict=True)]
-        self._numbers: Values = [np.stack(arrays) for arrays in zip(*(lane.numbers for lane in lanes), strict=True)]
+        super().__init__(fused.lanes, interface, members)
+        self._fused = fused
 
-    def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
-        lanes = [*orders, *[orders[0]] * (self._fused.lanes - len(orders))]
-        columns, first = filled(self._interface.fit(buffer), lanes[0])
-        rows = len(lanes[0])
+    def trained(self, buffer: Buffer, orders: Orders, batch_size: int) -> npt.NDArray[np.float64]:
+        columns, first = filled(self.interface.fit(buffer), orders[0])
+        rows = len(orders[0])
         batches, rest = divmod(rows, batch_size)
-        total = np.zeros(self._fused.lanes)
+        total = np.zeros(len(orders))
         for begin, size, count in ((0, batch_size, batches), (rows - rest, rest, 1)):
             if size and count:
-                chosen = np.stack([padded(order[begin : begin + size * count], len(first)) for order in lanes])
-                self._values, losses = self._fused.run(self._numbers, self._values, columns, chosen, size, count)
+                chosen = np.stack([padded(order[begin : begin + size * count], len(first)) for order in orders])
+                self.held, losses = self._fused.run(self.numbers, self.held, columns, chosen, size, count)
                 total += losses.numpy()
-        return [float(each) for each in total[: self._count]]
-
-    def values(self, place: int) -> list[Array]:
-        return [np.array(np.asarray(array)[place]) for array in self._values]
+        return total
 
 
 @contextmanager
