@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+import draws
 import numpy as np
 import pytest
 import updates
@@ -109,6 +110,12 @@ CONVOLUTIONS = {
 def test_kernels_of_updates_have_the_bits_of_keras(plain: ProcessPoolExecutor) -> None:
     found = plain.submit(updates.outcomes).result()
     assert found == {name: (True, name not in updates.WITHOUT) for name in updates.CHOSEN}
+
+
+@pytest.mark.parametrize("framework", ["tensorflow"], indirect=True, scope="session")
+def test_a_generator_that_is_named_draws_the_same(plain: ProcessPoolExecutor) -> None:
+    same, without_a_key = plain.submit(draws.outcome).result()
+    assert same and without_a_key >= draws.DRAWS
 
 
 @pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")

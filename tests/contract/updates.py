@@ -50,27 +50,27 @@ def outcomes() -> dict[str, tuple[bool, bool]]:
 
 def _outcome(config: dict[str, Any]) -> tuple[bool, bool]:
     with mock.patch("cerebro_trainer.programs.tensorflow_program.update_kernels", return_value=nullcontext()):
-        expected = _trained(config)
+        expected = trained(program(NETWORK, **config), "graph_loop")
     with ExitStack() as patches:
         kernels = [
             patches.enter_context(mock.patch(f"{UPDATES}.{name}", side_effect=getattr(import_module(UPDATES), name)))
             for name in ("_adam", "_sgd")
         ]
-        found = _trained(config)
+        found = trained(program(NETWORK, **config), "graph_loop")
     return found == expected, any(kernel.called for kernel in kernels)
 
 
-def _trained(config: dict[str, Any]) -> list[bytes]:
-    """The state after some epochs."""
+def trained(described: dict[str, Any], form: str) -> list[bytes]:
+    """The state of a program on TensorFlow after some epochs in a form."""
     from cerebro_trainer.data.buffers import Buffer
     from cerebro_trainer.models.program_spec import ProgramSpec
     from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
 
-    spec = ProgramSpec.from_header({"program": program(NETWORK, **config)})
+    spec = ProgramSpec.from_header({"program": described})
     made, random = TensorflowProgram(spec), np.random.default_rng(5)
     made.write(made.initial(3))
     made.set_numbers(spec)
     x, y = random.integers(0, 3, (90, 4)).astype(np.float32), np.eye(3, dtype=np.int16)[random.integers(0, 3, 90)]
     for _ in range(3):
-        made.train(Buffer(0, len(x), (x,), (y,), 0), np.arange(len(x), dtype=np.int32), 16, "graph_loop")
+        made.train(Buffer(0, len(x), (x,), (y,), 0), np.arange(len(x), dtype=np.int32), 16, form)
     return [array.tobytes() for array in made.read()]

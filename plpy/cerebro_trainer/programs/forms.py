@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from cerebro_trainer.wire.fields import integer, number, record
 
 WORTH = 10.0
 """A form is tried if the rows still to come take so many times its expected compilation."""
-WORTH_BESIDE, SHORT_STEP = 4.0, 1e-4
-"""One for several states is tried sooner where a step takes less than so many seconds: most of it is around its
-arithmetic, which states share."""
+WORTH_SOONER, SHORT_STEP = 4.0, 1e-4
+"""So many times where there is reason to hope: the form before it was faster than all others, or it is for several
+states, and a step takes less than so many seconds. Most of that is around its arithmetic, which states share."""
 HOPELESS = 3.0
 """A form so many times slower than the best, after one call, is not measured any further, nor are those after it."""
 CALL_SECONDS = 5e-3
@@ -111,16 +112,17 @@ class Forms:
             if form in (*program.forms, *program.lanes):
                 self._timings.setdefault(form, timing)
         trial = _Trial(program, buffer, order, batch_size)
-        first, *others = program.forms
+        first = program.forms[0]
         if first not in self._compiled:
             self._measure(first, trial, wanted.remaining_rows)
-        for form in others:
-            if self._is_worth_trying(form, program, wanted.remaining_rows) and trial.shows(form):
+        for before, form in pairwise(program.forms):
+            worth = WORTH_SOONER if before != first and self._is_fastest(before, program) else WORTH
+            if self._is_worth_trying(form, program, wanted.remaining_rows, worth) and trial.shows(form):
                 self._measure(form, trial, wanted.remaining_rows)
             if form in self._timings and self._is_hopeless(self._timings[form], trial):
                 break
         beside = program.side_by_side(states)
-        worth = WORTH_BESIDE if self._best(program) * batch_size < SHORT_STEP else WORTH
+        worth = WORTH_SOONER if self._best(program) * batch_size < SHORT_STEP else WORTH
         if beside and self._is_worth_trying(beside, program, wanted.remaining_rows, worth):
             self._measure(beside, trial, wanted.remaining_rows)
         able = [form for form in self._timings if form == beside or form not in program.lanes]
@@ -140,7 +142,7 @@ class Forms:
         new, self._measured = self._measured, {}
         return new
 
-    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int, worth: float = WORTH) -> bool:
+    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int, worth: float) -> bool:
         best = self._best(program)
         if form in self._timings or math.isinf(best):
             return form not in self._timings
@@ -150,6 +152,9 @@ class Forms:
         """Seconds per row of the fastest form known that trains states one by one."""
         known = (timing for form, timing in self._timings.items() if form not in program.lanes)
         return min((timing.seconds_per_row for timing in known), default=math.inf)
+
+    def _is_fastest(self, form: str, program: Program) -> bool:
+        return self.timing(form).seconds_per_row == self._best(program) < math.inf
 
     def _is_hopeless(self, timing: Timing, trial: _Trial) -> bool:
         slow = timing.seconds_per_row >= HOPELESS * (self._best(trial.program) + CALL_SECONDS / trial.batch_size)

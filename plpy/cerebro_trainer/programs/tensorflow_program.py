@@ -30,6 +30,7 @@ from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import flattened, packed
+from cerebro_trainer.programs.philox_draws import philox_draws
 from cerebro_trainer.programs.protocol import FALLBACK, SHARDED, Array, Framework, Loss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.tensorflow_fusion import FusedLoop, TensorflowFusion, fusable
@@ -246,7 +247,9 @@ class TensorflowProgram(KerasProgram):
         def body(done: Any, total: Any) -> tuple[Any, Any]:
             chosen = tf.slice(order, [done * batch_size], [batch_size])
             parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
-            return done + 1, total + tf.cast(step(*parts), tf.float64) * batch_size
+            with philox_draws():
+                loss = step(*parts)
+            return done + 1, total + tf.cast(loss, tf.float64) * batch_size
 
         return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
 

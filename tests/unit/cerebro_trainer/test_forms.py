@@ -172,6 +172,15 @@ def test_after_a_hopeless_form_the_others_are_not_tried(clock: Clock) -> None:
     assert program.used == ["plain", "step"]
 
 
+@pytest.mark.parametrize(("share", "tried"), [(0.5, True), (0.3, False)])
+def test_after_a_form_that_is_faster_the_next_is_tried_sooner(clock: Clock, share: float, tried: bool) -> None:
+    """All rows take the first form twelve times what compiling does; of that the second takes six or 3.6."""
+    program = Pretender(clock, {"plain": 1e-3, "step": share * 1e-3, "loop": 1e-6}, dict.fromkeys(NAMES, 0.1))
+    remaining = round(12 * program.compilation_factor * 0.1 / 1e-3)
+    assert choose(new(), program, remaining_rows=remaining) == ("loop" if tried else "step")
+    assert ("loop" in program.used) == tried
+
+
 def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:
     program = Pretender(clock, {"plain": 1e-3, "step": None, "loop": 1e-4}, dict.fromkeys(NAMES, 0.0))
     chooser = new()
