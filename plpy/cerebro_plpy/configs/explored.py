@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.allowlist import MODELS
 from cerebro_plpy.configs.topology import input_shapes, layers
 
-DROPPED = {"rate": 0.0, "stddev": 0.0}
-"""What layers that drop or add at random call how much."""
-RANDOM = ("Dropout", "GaussianNoise")
-"""How the names of such layers end."""
+RANDOM = {"Dropout": "rate", "GaussianNoise": "stddev"}
+"""What the names of layers hold that do nothing but drop or add at random, and what these call how much."""
+DROPPED = "drop"
+"""What the names of such shares hold in other layers, such as attention, recurrent ones and backbones."""
 INNER = ("layer", "forward_layer", "backward_layer", "cell")
 POOLS = {2: "GlobalAveragePooling1D", 3: "GlobalAveragePooling2D", 4: "GlobalAveragePooling3D"}
 """By the dimensions of what a layer gives for a row: its mean over all but the last one is what a head sees."""
@@ -42,16 +42,18 @@ def frozen(node: Node) -> dict[str, Any]:
     if not isinstance(config, dict) or node.get("class_name") == "InputLayer" or _is_operation(node):
         return dict(node)
     inner = {key: frozen(config[key]) for key in INNER if isinstance(config.get(key), dict)}
-    dropped = {key: still for key, still in DROPPED.items() if key in config and _is_random(node)}
-    return {**node, "config": {**config, **inner, **dropped, "trainable": False}}
+    still = {key: 0.0 for key, value in config.items() if type(value) in (int, float) and _is_random(node, key)}
+    return {**node, "config": {**config, **inner, **still, "trainable": False}}
 
 
 def _is_operation(node: Node) -> bool:
     return ".ops" in str(node.get("module", ""))
 
 
-def _is_random(node: Node) -> bool:
-    return any(ending in str(node.get("class_name")) for ending in RANDOM)
+def _is_random(node: Node, key: str) -> bool:
+    """Whether a setting of a layer says how much it drops or adds at random."""
+    name = str(node.get("class_name"))
+    return DROPPED in key or any(part in name and key == share for part, share in RANDOM.items())
 
 
 def network(front: Node, name: str, shape: Sequence[int], head: Head) -> dict[str, Any]:

@@ -32,10 +32,16 @@ def layers_of(node: object) -> list[dict[str, object]]:
 
 def test_all_layers_are_frozen_and_nothing_is_dropped() -> None:
     nested = model([8, 8, 1], BASE, layer("TimeDistributed", "each", layer=dense(2, "inner")))
-    for network in (nested, TWO_BY_TWO):
+    attention = layer("MultiHeadAttention", "seen", num_heads=2, key_dim=3, dropout=0.1)
+    recurrent = layer("Bidirectional", "both", layer=layer("LSTM", "read", units=3, recurrent_dropout=0.1, dropout=0))
+    backbone = {**layer("ViTBackbone", "hub", dropout_rate=0.1, attention_dropout=0.1), "module": "keras.layers"}
+    others = model([8, 3], attention, recurrent, backbone, layer("SpatialDropout1D", "channels", rate=0.5))
+    for network in (nested, TWO_BY_TWO, others):
         for config in layers_of(explored.frozen(network)):
             assert config.get("trainable") is False or "batch_shape" in config
-            assert config.get("rate", 0.0) == 0.0
+            assert not any(value for key, value in config.items() if key == "rate" or "dropout" in key)
+    convolution = layer("Conv2D", "seen", filters=4, kernel_size=[3, 3], dilation_rate=[2, 2], use_dropout=True)
+    assert explored.frozen(convolution)["config"] == {**convolution["config"], "trainable": False}
     assert any(config.get("rate") == 0.5 for config in layers_of(nested)), "what was given stays as it is"
 
 
