@@ -73,7 +73,7 @@ class Orchestrator:
         self._began = time.monotonic()
         self._budget = Budget(request, around.spent)
         self._choice = Choice(request, self._training, self._measurements, self._budget)
-        roster = Roster(request, log, self._positions, self._training, self._keeping)
+        self._roster = roster = Roster(request, log, self._positions, self._training, self._keeping)
         self._losses = Losses(roster, self._assignments)
         self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=not copies)
         self._rota = Rota(roster, self._assignments, around, workers)
@@ -190,10 +190,11 @@ class Orchestrator:
         room = self._request.workers - give.count  # there may be more of them, each with a segment of its own
         first = self._steering.first
         found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers), first)
+        taken = {tour[0].mst_key for _, tour in found}
         for number, tour in found:
             worker = give.worker(number, self._training[tour[0].mst_key].framework)
             datasets = [*self._training[tour[0].mst_key].partitions(tour)]
-            if fused := self._fusion.of(worker, tour, {each[0].mst_key for _, each in found}, len(give.numbers)):
+            if fused := self._fusion.of(worker, tour, taken, first, len(give.numbers)):
                 room -= self._fusion.start(worker, fused, room)
                 continue
             if (room > 0 or give.counted(number)) and give.may_begin(worker, tour, datasets):
@@ -206,12 +207,9 @@ class Orchestrator:
     def _start(self, worker: Worker, tour: Tour) -> None:
         training = self._training[key := tour[0].mst_key]
         ahead = self._assignments.unstored if training.unstored else ()  # of what is averaged nothing goes on
-        self._positions.begin(tour, next((task.tour for task in ahead if task.mst_key == key), None))
-        attempt = training.begin(tour)
+        attempt = self._roster.begin(tour, next((task.tour for task in ahead if task.mst_key == key), None))
         if tour[0].kind == "evaluate":
             return self._assignments.evaluate(worker, tour, training.evaluate_visit(tour, attempt))
-        if not training.visits and attempt == 1 and tour[0].kind == "train":
-            self._log.config_running(key)
         known = self._measurements.forms(training, worker)
         rows = self._choice.rows_ahead(self._positions, training, len(self._assignments.numbers))
         self._assignments.train(worker, tour, [*training.tour_visits(tour, attempt, rows, known)])

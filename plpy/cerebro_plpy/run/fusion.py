@@ -36,13 +36,16 @@ class Fusion:
         self._offered: set[tuple[int, object, str]] = set()
         self._unfit: set[tuple[int, object]] = set()
 
-    def of(self, worker: Worker, tour: Tour, taken: Collection[int], workers: int) -> Sequence[Tour]:
+    def of(
+        self, worker: Worker, tour: Tour, taken: Collection[int], urgent: Collection[int], workers: int
+    ) -> Sequence[Tour]:
         """Tours that so many workers' one makes in one job, in place of one that is begun; none where it goes alone.
 
-        Those that are `taken` go elsewhere.
+        Those that are `taken` go elsewhere; who is `urgent` waits for no others, and so goes alone.
         """
         leader = self._roster.positions.progress[tour[0].mst_key]
-        if not self._may(leader) or (worker.number, self._compilation(leader)) in self._unfit:
+        unfit = (worker.number, self._compilation(leader)) in self._unfit
+        if unfit or leader.mst_key in urgent or not self._may(leader):
             return ()
         alike = [leader, *self._alike(worker, leader, taken)]
         made = fellows.training_only(tour)
@@ -133,11 +136,7 @@ class Fusion:
         roster, tasks = self._roster, []
         self._offered.add((worker.number, roster.training[tours[0][0].mst_key].compilation, form_of(len(tours))))
         for tour in tours:
-            training = roster.training[tour[0].mst_key]
-            roster.positions.begin(tour, None)
-            attempt = training.begin(tour)
-            if not training.visits and attempt == 1:
-                roster.log.config_running(tour[0].mst_key)
+            training, attempt = roster.training[tour[0].mst_key], roster.begin(tour)
             if roster.positions.residence:
                 roster.positions.residence.settle(tour[0].mst_key, worker.number)
             known = self._measurements.forms(training, worker)

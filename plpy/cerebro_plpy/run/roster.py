@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
+from cerebro_plpy.hopping.schedule import Tour
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import FitRequest
@@ -22,3 +23,12 @@ class Roster(NamedTuple):
     positions: Positions
     training: dict[int, ConfigTraining]
     keeping: Set[int]
+
+    def begin(self, tour: Tour, unstored: Tour | None = None) -> int:
+        """A tour begins, from what another one leaves where that is unstored; which attempt it is, from 1."""
+        self.positions.begin(tour, unstored)
+        training = self.training[tour[0].mst_key]
+        attempt = training.begin(tour)
+        if not training.visits and attempt == 1 and tour[0].kind == "train":
+            self.log.config_running(tour[0].mst_key)
+        return attempt

@@ -241,3 +241,15 @@ def test_one_of_them_may_be_stopped(bench: Workbench, shared_superuser: Workbenc
     epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
     assert epochs.pop(3) < EPOCHS and set(epochs.values()) == {EPOCHS}
     check_replay(bench, run, "thinned")
+
+
+@pytest.mark.long
+def test_who_is_to_go_first_waits_for_no_others(
+    bench: Workbench, shared_superuser: Workbench, watcher: Workbench
+) -> None:
+    believe(bench, shared_superuser, FAST)
+    run = disturbed(bench, watcher, "hurried", lambda run: watcher.value("SELECT cerebro.prioritise(%s, 3)", run))
+    assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)]
+    last = [form for key, number, form in forms(bench, run) if key == 3 and number > 3 * (EPOCHS - 1)]
+    assert len(last) == 3 and FUSED not in last
+    check_replay(bench, run, "hurried")
