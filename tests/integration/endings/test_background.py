@@ -37,7 +37,7 @@ def tables(bench: Workbench) -> None:
 @pytest.fixture
 def endless(bench: Workbench) -> Iterator[int]:
     """A run in the background that is cancelled after the test, if it still goes on."""
-    run = submit(bench, "endless", 1000)
+    run = submit(bench, "endless", 100_000)
     yield run
     bench.rows("SELECT cerebro.cancel(%s)", run)
     wait(bench, run)
@@ -103,7 +103,7 @@ def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> 
     delete_rows(bench)
     eventually(lambda: removed_by_vacuum(bench))  # when the transactions that were there have ended
     watcher, before = bench.another(), bench.newest_run()
-    with bench.fitting("packed", "pinning", "noisy", 1000) as fitted:
+    with bench.fitting("packed", "pinning", "noisy", 100_000) as fitted:
         run = eventually(lambda: watcher.newest_run() if watcher.newest_run() > before else 0)
         eventually(lambda: completed(watcher, run, 1))
         delete_rows(watcher)

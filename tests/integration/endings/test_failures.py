@@ -192,7 +192,7 @@ def everything_gone(watcher: Workbench, backends: set[int]) -> None:
 
 def test_a_cancel_ends_all_and_keeps_what_is_done(bench: Workbench, watcher: Workbench, endless: str) -> None:
     before = bench.newest_run()
-    with bench.fitting("endless_packed", "cancelled", endless, 1000, workers=2) as fitting:
+    with bench.fitting("endless_packed", "cancelled", endless, 100_000, workers=2) as fitting:
         backends = eventually(lambda: begun(watcher, before))
         assert len(trainers(backends)) == 2
         watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
@@ -242,7 +242,7 @@ def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Wor
     before = bench.newest_run()
     caller = bench.another()
     idle = watcher.workers()
-    with caller.fitting("endless_packed", "interrupted", endless, 1000, workers=2) as fitting:
+    with caller.fitting("endless_packed", "interrupted", endless, 100_000, workers=2) as fitting:
         backends = eventually(lambda: begun(watcher, before)) - idle
         assert len(trainers(backends)) == 2
         assert watcher.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == "running"
@@ -325,7 +325,7 @@ def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: st
     before = bench.newest_run()
     try:
         with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):
-            bench.fit("endless_packed", "timed_out", endless, 1000, workers=2)
+            bench.fit("endless_packed", "timed_out", endless, 100_000, workers=2)
     finally:
         bench.rows("RESET statement_timeout")
     eventually(lambda: not watcher.workers())

@@ -111,7 +111,7 @@ def test_who_is_ended_within_a_fit_leaves_none(bench: Workbench, shared_superuse
     bench.configure("long", several(2), ["batch_size=1,epochs=60"])
     with session(bench) as other:
         pid = other.pid()
-        with other.fitting("many", "endless", "long", 1000, workers=2) as fitted:
+        with other.fitting("many", "endless", "long", 100_000, workers=2) as fitted:
             running = eventually(lambda: trainers(bench.workers()))
             shared_superuser.rows("SELECT pg_terminate_backend(%s)", pid)
             with pytest.raises(psycopg2.Error):

@@ -137,7 +137,7 @@ def test_a_model_that_no_shards_can_train_is_refused(
 def stopped(bench: Workbench) -> int:
     """A run whose time was over long before it was done."""
     bench.messages()
-    return bench.fit("packed", "stopped", "long", 1000, max_runtime="1 s", metrics_compute_frequency=3)
+    return bench.fit("packed", "stopped", "long", 100_000, max_runtime="1 s", metrics_compute_frequency=3)
 
 
 @pytest.mark.long

@@ -72,7 +72,7 @@ def submit(session: Workbench, output: str, epochs: int = 1, configs: str = "two
 @contextmanager
 def working(bench: Workbench) -> Iterator[int]:
     """A run that goes on until the block ends."""
-    run = submit(bench, "endless", 1000, "long")
+    run = submit(bench, "endless", 100_000, "long")
     eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
     yield run
     bench.rows("SELECT cerebro.cancel(%s)", run)
@@ -97,7 +97,7 @@ def test_a_queued_run_holds_nothing_and_tells_its_position(
 ) -> None:
     with quota(shared_superuser, role="queue_ann", trainers=2), working(bench):
         ann = users[0]
-        first = submit(ann, "first", 1000, "long")
+        first = submit(ann, "first", 100_000, "long")
         second = submit(ann, "second")
         eventually(lambda: ann.value(STATUS, second) == "queued")
         progress = "SELECT status, queue_position FROM cerebro.progress WHERE run_id = %s"
@@ -116,7 +116,7 @@ def test_a_queued_run_can_be_cancelled_resumed_and_dropped(
 ) -> None:
     ann = users[0]
     with quota(shared_superuser, role="queue_ann", trainers=1):
-        first = submit(ann, "holding", 1000, "long")
+        first = submit(ann, "holding", 100_000, "long")
         eventually(lambda: ann.rows("SELECT FROM cerebro.visit WHERE run_id = %s", first))
         second, third = submit(ann, "resumed"), submit(ann, "dropped")
         eventually(lambda: ann.value(STATUS, third) == "queued")
@@ -135,7 +135,7 @@ def test_a_call_waits_too_and_says_so(bench: Workbench, shared_superuser: Workbe
     with quota(shared_superuser, role="queue_ann", trainers=1):
         other = ann.another()
         other.rows("SET search_path = queue_ann, public, madlib")
-        first = submit(other, "before", 1000, "long")
+        first = submit(other, "before", 100_000, "long")
         ann.messages()
         with ann.calling(lambda: ann.fit("public.packed", "called", "public.two", 1)) as called:
             run = eventually(lambda: other.newest_run() if other.newest_run() > first else 0)
@@ -160,7 +160,7 @@ def test_what_can_never_fit_is_refused_before_anything_begins(
         error = refused(ann, call, code="53400", words="2 configurations")
         assert "cerebro.quota" in str(error.diag.message_hint)
     with quota(shared_superuser, role="queue_ann", trainers=1, runs_waiting=0):
-        first = submit(ann, "alone", 1000, "long")
+        first = submit(ann, "alone", 100_000, "long")
         refused(ann, call, code="53400", words="0 runs of role 'queue_ann' do, of at most 0")
         ann.rows("SELECT cerebro.cancel(%s)", first)
         ann.rows("SELECT cerebro.wait(%s)", first)
@@ -193,9 +193,9 @@ def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
     ann, bob, _ = users
     before = ann.newest_run()
     with quota(shared_superuser, trainers=2):
-        first = submit(ann, "alone_first", 1000, "long")
+        first = submit(ann, "alone_first", 100_000, "long")
         eventually(lambda: places(ann, first) == [2])
-        second = submit(bob, "beside", 1000, "long")
+        second = submit(bob, "beside", 100_000, "long")
         eventually(lambda: places(ann, first, second) == [1, 1])
         eventually(lambda: bob.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
         assert bob.value("SELECT cerebro.cancel(%s)", second)
@@ -210,7 +210,7 @@ def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(
 ) -> None:
     ann = users[0]
     with quota(shared_superuser, role="queue_ann", trainers=1):
-        first = submit(ann, "before_it", 1000, "long")
+        first = submit(ann, "before_it", 100_000, "long")
         second = submit(ann, "lost")
         eventually(lambda: ann.value(STATUS, second) == "queued")
         shared_superuser.rows("SELECT pg_terminate_backend(pid) FROM cerebro.run WHERE run_id = %s", second)
@@ -256,7 +256,7 @@ def test_acts_add_no_more_configurations_than_quotas_allow(
         quota(shared_superuser, configs=5),
         working(bench) as other,
     ):
-        run = submit(ann, "acted", 1000, "long")
+        run = submit(ann, "acted", 100_000, "long")
         eventually(lambda: ann.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
         two = ann.value(adding, run, space, 2)
         one = ann.value("SELECT cerebro.clone_config(%s, 1, '{\"batch_size\": 2}', false)", run)
