@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import client
+from cerebro_plpy.database.courtesy import give_way
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.platform import Row as Row
 from cerebro_plpy.database.queries import around_placeholders, sql
@@ -75,7 +76,7 @@ class Database:
         self.caller_schema: str | None = None
         self.name = ""
         self.in_procedure = False
-        self._alone = False
+        self._alone = self._to_give_way = False
 
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
@@ -209,12 +210,15 @@ class Database:
             raise ServerGone("the database server was ended while this statement ran")
         if self._alone:
             self._plpy.commit()  # a snapshot would hold back vacuum for as long as the call takes
+        if self._to_give_way:
+            self._to_give_way = not give_way(os.getpid())
 
     def leave_client(self) -> None:
         """In a procedure: from now on nobody listens, and every look for a cancel ends a transaction."""
         self.value(sql("session.silence"))
         client.leave_client(int(self.value(sql("session.setting"), "port")))
         self._alone = True
+        self._to_give_way = True  # the client may have been told to ask again, and is gone
         self.check_interrupts()
 
     def commit(self) -> None:

@@ -164,8 +164,7 @@ class WorkerSession:
     def wants(self) -> int:
         """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
         self._beginning.look()
-        if self._to_give_way:
-            self._to_give_way = not give_way(self.pid)
+        self.give_way()
         try:
             state = int(self._connection.poll())
         except psycopg2.Error as error:
@@ -173,6 +172,11 @@ class WorkerSession:
             raise self._translated(error) from error
         self._busy = state != extensions.POLL_OK
         return state
+
+    def give_way(self) -> None:
+        """Ask the kernel for it, unless that was done before, or is not certain to be about this session."""
+        if self._to_give_way:
+            self._to_give_way = not give_way(self.pid)
 
     def _translated(self, error: psycopg2.Error) -> CerebroError:
         found = translate(error, self.platform)
@@ -240,6 +244,7 @@ class WorkerSession:
     def close(self) -> None:
         """Stop what the session does and end it; its trainer ends with it."""
         self._beginning.end()
+        self._to_give_way = False
         if self._connection.closed:
             return
         self.cancel()

@@ -186,6 +186,8 @@ class Workplace:
         if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
+        for _, session in self._open:
+            session.give_way()
         if self._client is not None and client.hung_up(self._client):
             raise QueryCanceled("the client closed its connection while the call was under way")
         self._refuse_waits(now)
