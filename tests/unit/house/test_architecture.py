@@ -72,6 +72,7 @@ SOLE_IMPORTERS = {
         for name in ("flat", "fusion", "graph", "keras", "lanes", "program", "tensors")
     },
     "tensorflow": {
+        "cerebro_trainer.programs.philox_draws",
         "cerebro_trainer.programs.tensorflow_fusion",
         "cerebro_trainer.programs.tensorflow_program",
         "cerebro_trainer.programs.event_files",
