@@ -278,6 +278,7 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
     return b"".join(map(bytes, link.chunks(wire.request("state_get", key="result", chunk_bytes=1 << 20))))
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("architecture", [MLP, NOISY], ids=["mlp", "noisy"])
 def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Opened, architecture: Any) -> None:
     """Whatever it has trained before, with dropout and other rates; and what it has had is not there any more, nor is a
@@ -297,6 +298,7 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
         eventually(lambda home=Path(link._home.path): not home.exists())  # type: ignore[misc]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_nothing_of_a_session_stays_in_a_program(plain: ProcessPoolExecutor, framework: str) -> None:
     """Variables cannot be seen from outside, so the program is made where Keras runs."""
     assert plain.submit(traces.wiped, framework).result() == []

@@ -57,6 +57,7 @@ def test_what_is_trained_or_small_stays_in_the_state(trainer: Peer) -> None:
         assert metadata(trainer.state())["format"] == "cerebro_db.state/1" and part(trainer, "base") == b""
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_state_goes_on_without_its_base(trainer: Peer, second_trainer: Peer) -> None:
     """In the program that has it, in another one, and after states of others."""
     first = trained(trainer, HEAD, NEW)

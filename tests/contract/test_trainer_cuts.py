@@ -48,6 +48,7 @@ def stored(trainer: Peer, architecture: Json, name: str, state: bytes) -> list[l
     return [[("x", features(trainer, name, x)), ("y", y)] for (_, x), (_, y) in buffers(*SIZES)]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("name", LAYERS)
 def test_what_lies_behind_a_cut_is_trained_as_in_the_whole(trainer: Peer, name: str) -> None:
     initial, behind = trainer.initial(program(WHOLE)), {**program(WHOLE), "cut": name}

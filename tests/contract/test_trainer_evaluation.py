@@ -57,6 +57,7 @@ def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_streamed_and_cached_give_the_same_sums(trainer: Peer) -> None:
     parts, chosen = buffers(40, 30), program(metrics=METRICS)
     state = trainer.initial(chosen)

@@ -31,6 +31,7 @@ CASES = {
 }
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("seed", [7, 2**32 + 7])
 def test_initial_weights_are_those_of_keras_by_its_seed(trainer: Peer, plain: ProcessPoolExecutor, seed: int) -> None:
     trainer.initial(program(), 5)  # whatever was drawn before

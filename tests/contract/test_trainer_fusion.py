@@ -137,6 +137,7 @@ def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss
     assert {key: content(state) for key, state in states.items()} == {k: content(s) for k, s in others.items()}
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(130))
     chosen = {key: program(NOISY, "Nadam", learning_rate=0.01 * key) for key in range(1, 9)}

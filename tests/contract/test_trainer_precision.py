@@ -192,6 +192,7 @@ def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> No
     np.testing.assert_allclose(np.array(found, float), table, rtol=2 * SHORT[policy], atol=1e-7)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_tokens_train_under_a_policy(trainer: Peer) -> None:
     tokens, y = texts(40)
     trainer.load("d", [[("x", tokens), ("y", y)]])

@@ -144,6 +144,7 @@ def test_keys_steer_the_run(bench: Workbench, person: Workbench) -> None:
         assert person.value(STATUS, run) == "cancelled"
 
 
+@pytest.mark.long_for(key="\x03")
 @pytest.mark.parametrize("key, status", [("q", 0), ("\x03", 0), (None, 128 + signal.SIGTERM)])
 def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(
     bench: Workbench, person: Workbench, key: str | None, status: int

@@ -112,6 +112,7 @@ def test_plain_keras_says_what_the_database_says(
         bench.rows("SELECT cerebro.drop_model(%s)", template)
 
 
+@pytest.mark.long
 def test_an_ensemble_is_one_file_and_a_folder_has_its_weights_by_layer(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:
@@ -175,6 +176,7 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
 
 
+@pytest.mark.long
 def test_the_command_line_writes_the_same_and_says_what_is_wrong(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:

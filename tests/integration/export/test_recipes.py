@@ -133,7 +133,8 @@ def process(code: str, *arguments: object, folder: Path) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("source", ["opening", pytest.param("skewing", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("source", ["opening", "skewing"])
 def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str
 ) -> None:

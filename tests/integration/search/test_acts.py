@@ -367,6 +367,7 @@ def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> Non
         fitted.result()
 
 
+@pytest.mark.long
 def test_who_is_stopped_early_holds_up_no_message(bench: Workbench, person: Workbench) -> None:
     """Its visits take long, so that not all are made in one tour, which without evaluations time alone ends."""
     with live(bench, person, "told", "slower", metrics_compute_frequency=None) as (run, fitted):

@@ -89,6 +89,7 @@ def test_states_are_paid_for_as_well(bench: Workbench) -> None:
     assert {rule for *_, rule in bench.rows(STATES, run)} == {"max_cost"}
 
 
+@pytest.mark.long
 def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
     limit = 8.0  # more than what starting and the first visit take
     asked = {**GRID, "search_params": json.dumps({"max_cpu": limit})}

@@ -85,6 +85,7 @@ def test_a_small_space_is_tried_whole(bench: Workbench) -> None:
         assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 2 + 3
 
 
+@pytest.mark.long
 def test_who_resumes_draws_on(bench: Workbench) -> None:
     """And a replay repeats what was drawn, to the bit."""
     slow = {**SPACE, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}
@@ -151,6 +152,7 @@ def test_who_made_room_for_a_clone_leaves_no_state(bench: Workbench) -> None:
     assert again == kept and left == {key: weights for key, weights in kept.items() if key not in gone}
 
 
+@pytest.mark.long
 def test_a_population_that_was_cut_goes_on(bench: Workbench) -> None:
     mild = {**SPACE["compile_params"], "optimizer_params_list": [{"optimizer": ["SGD"], "lr": [0.001, 0.02, "log"]}]}
     slow = {"compile_params": mild, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}

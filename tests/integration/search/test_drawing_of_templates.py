@@ -74,6 +74,7 @@ def cut_call(bench: Workbench, call: str, model: str, drawn: int) -> int:
     return run
 
 
+@pytest.mark.long
 def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
     run = cut_call(bench, CALL, "cut", 2)
     bench.rows("SELECT cerebro.resume(%s)", run)
@@ -126,6 +127,7 @@ def test_a_sampler_is_told_of_runs_of_like_tables_and_of_those_that_are_named(be
         bench.rows("SELECT cerebro.drop_model('untold')")
 
 
+@pytest.mark.long
 def test_what_was_told_is_kept_with_the_run(bench: Workbench, earlier: int) -> None:
     """So one that was cut draws what the whole one has drawn, though what it was told of is dropped meanwhile."""
     spare = bench.rows(LIKE.format("'spare'", "configs => 12, seed => 6, search => 'random'"))[0][0]

@@ -116,6 +116,7 @@ def begun(person: Workbench, before: int, configs: int) -> int:
     return person.newest_run()
 
 
+@pytest.mark.long
 def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: Workbench) -> None:
     """Also where the run that it was told of is gone by then. The form of each visit is no matter of time here."""
     for size in (1, 2):

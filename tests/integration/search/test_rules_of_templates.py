@@ -124,6 +124,7 @@ def check_steps(bench: Workbench, run: int) -> None:
     assert len(pace) > 1 and len(set.union(*pace.values())) == 1
 
 
+@pytest.mark.long
 def test_a_population_that_was_cut_comes_to_the_same(bench: Workbench) -> None:
     """A clone is at the step of its parent; and who resumes the run decides and trains what would have been."""
     calm = trained(bench, "calm", "pbt", None)

@@ -176,7 +176,7 @@ def test_the_mean_of_one_copy_is_what_hops(bench: Workbench, tables: int) -> Non
     assert bench.weights("one_copy") == bench.weights("hopped_one")
 
 
-@pytest.mark.long_for(strategy="average")
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["average", "late_average"])
 def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int, strategy: str) -> None:
     slower, one, two = (f"{name}_{strategy}" for name in ("slower", "in_one", "in_two"))
