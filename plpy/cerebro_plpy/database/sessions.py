@@ -32,7 +32,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.records import dataclass
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS, CLOSING_SECONDS = 10.0, 0.1
 # What a server says that has no slot, to anybody or to this role, or in this database.
 NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reserved")
 
@@ -109,6 +109,8 @@ class WorkerSession:
             self._settle(time.monotonic() + CONNECT_SECONDS)
             self.pid = int(self._connection.info.backend_pid)
         except (psycopg2.Error, ConnectionFailure) as error:
+            time.sleep(CLOSING_SECONDS)  # of a server that is gone the sockets are closed first
+            self.check()
             raise connection_refusal(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
 

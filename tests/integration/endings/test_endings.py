@@ -85,6 +85,7 @@ def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(
     with own.fitting("packed", "endless", "four", 100_000) as fitted:
         observer = own.another()
         eventually(lambda: observer.rows("SELECT FROM cerebro.run"))
+        observer.rows("CREATE TABLE later ()")  # which waits for the disk, as the log does not
         observer.close()
         running = descendants(postmaster)
         os.kill(postmaster, signal.SIGKILL)
