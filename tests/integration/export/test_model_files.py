@@ -176,7 +176,6 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
 
 
-@pytest.mark.long
 def test_the_command_line_writes_the_same_and_says_what_is_wrong(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:
