@@ -212,7 +212,6 @@ def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(bench: 
     watcher.close()
 
 
-@pytest.mark.long
 def test_a_clone_begins_from_a_whole_copy_and_shares_them_again(bench: Workbench, run: int) -> None:
     person, before = bench.another(), bench.newest_run()
     named = {"seed": SEED, "workers": 2, "schedule": "rotation", "metrics_compute_frequency": 1}
