@@ -53,6 +53,8 @@ class Workshop:
         try:
             with self.warnings.heard():
                 yield
+        except self.framework.fatal_errors:
+            raise  # it ends the process, and the backend starts another one
         except self.framework.memory_errors as error:
             raise ConfigError(
                 "the config ran out of memory" + ("" if silent else f": {summary(error)}"),

@@ -222,6 +222,8 @@ class Framework:
     """Raised by the framework for what a config cannot do."""
     memory_errors: tuple[type[Exception], ...]
     """Raised when memory ran out, on the host or a device."""
+    fatal_errors: tuple[type[Exception], ...] = ()
+    """Raised when a device does nothing more for this process."""
     gpus: Callable[[], tuple[str, ...]]
     """Describes each GPU that it finds."""
 

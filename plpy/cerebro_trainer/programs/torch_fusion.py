@@ -32,11 +32,12 @@ class Fusible(Protocol):
 
     interface: Interface
 
-    def tensors(self) -> Tensors:
-        """All that a step may read or change: the values and the numbers of a state, and what else there is."""
+    def lanes_of(self, form: str) -> Tensors:
+        """Tensors for all that a step may read or change of so many states as a form has: the values and the numbers
+        of each, and what else there is. What is in them may be left of another fusion."""
 
     def fused(self, form: str, columns: Tensors) -> Fused:
-        """The step that a form takes on such batches, one of each state."""
+        """The step that a form takes on such batches, one of each state; they lie in its tensors."""
 
     def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
         """A step of each of these states on its batch, of any size: the values after it, and the loss before."""
@@ -48,7 +49,7 @@ class TorchFusion(Fusion):
     def __init__(self, program: Fusible, members: Sequence[Member], form: str, lanes: int) -> None:
         self._program, self._members, self._form, self._lanes = program, members, form, lanes
         with out_of_memory():
-            self._held = side_by_side(program.tensors(), lanes)
+            self._held = program.lanes_of(form)
             for place in range(lanes):
                 member = members[place if place < len(members) else 0]
                 self._put(place, [*member.values, *member.numbers])

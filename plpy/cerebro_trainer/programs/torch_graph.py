@@ -6,10 +6,9 @@ was done. Both come to the same operations for every batch of one size, so they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -50,18 +49,10 @@ def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
     return lambda batch: graph.forward(tensors, batch)
 
 
-def graph_of(
-    step: Callable[[Tensors, Tensors], Any],
-    tensors: Tensors,
-    columns: Tensors,
-    instead: Mapping[Any, Callable[..., Any]] = MappingProxyType({}),
-) -> torch.fx.GraphModule:
-    """The operations of a step that takes the tensors that it may read and change, and a batch.
-
-    What is called `instead` of an operation comes to the same by others.
-    """
+def graph_of(step: Callable[[Tensors, Tensors], Any], tensors: Tensors, columns: Tensors) -> torch.fx.GraphModule:
+    """The operations of a step that takes the tensors that it may read and change, and a batch."""
     with _seen():
-        graph = make_fx(step, decomposition_table=instead)(tensors, columns)
+        graph = make_fx(step)(tensors, columns)
     for node in list(graph.graph.nodes):
         if node.op == "call_function" and node.target in SAME:
             node.replace_all_uses_with(node.args[0])

@@ -12,13 +12,13 @@ in another way where memory begins elsewhere. How one is called for all is left 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
-from torch._decomp import get_decompositions
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from cerebro_trainer.programs.torch_graph import Tensors, aten, changed, graph_of
+from cerebro_trainer.programs.torch_graph import Tensors, aten, captured, changed, graph_of
 
 Fused: TypeAlias = Callable[[Tensors, Tensors], Any]
 """Trains the states that lie in tensors on a batch of each; the losses before it."""
@@ -51,8 +51,6 @@ PARTWISE = {aten.mean, aten.sum}
 """What takes any numbers of a state together."""
 PRODUCTS = {aten.bmm, aten.mm}
 """The same of two matrices each, to which it matters how they and what they come to lie in memory."""
-WITHOUT_ERRORS = get_decompositions([aten.binary_cross_entropy, aten.binary_cross_entropy_backward])
-"""What is no number is an error to these operations, and so would be to all states; by others it is the loss of one."""
 WHOLE_VECTORS = 64
 """So many numbers are calculated by vectors alone, on any processor."""
 SHARED_OUT = 2048
@@ -91,6 +89,21 @@ def fused(step: torch.fx.GraphModule, held: Tensors, columns: Tensors) -> Fused:
             node.target = aten.reshape.default
     several: Fused = graph_of(_Several(step).run, held, columns).forward
     return several
+
+
+def captured_lanes(step: Fused, held: Tensors, columns: Tensors) -> Fused:
+    """Such a step as one graph of a GPU's kernels, for states that always lie in these tensors; they are left as they
+    are. The step itself where it draws: then it is not the same each time.
+    """
+    saved = [each.clone() for each in held]
+    try:
+        once = captured(partial(step, held), columns)
+    except NotImplementedError:
+        return step
+    finally:
+        for each, values in zip(held, saved, strict=True):
+            each.copy_(values)
+    return lambda held, batch: once(batch)
 
 
 class _Several(torch.fx.Interpreter):  # type: ignore[misc]

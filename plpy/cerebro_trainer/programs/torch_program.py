@@ -3,12 +3,12 @@
 Training has two forms. In `eager` Keras and autograd go through every batch anew. In `graph` a step over a full batch
 is traced once, forward, backward and optimizer, and its operations are called one after another; it is for what does
 the same for every batch. On a GPU there is a third, `captured`: these operations are handed to the device all at once.
-The last, smaller batch of a buffer is always left to `eager`. Several states are trained as one by the forms `fused`.
+The last, smaller batch of a buffer is always left to `eager`. Several states are trained as one by the forms `fused`,
+whose step a GPU is handed at once, too.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, 
 from cerebro_trainer.programs.torch_flat import flat
 from cerebro_trainer.programs.torch_fusion import TorchFusion, side_by_side
 from cerebro_trainer.programs.torch_graph import Step, Tensors, captured, graph_of, traced
-from cerebro_trainer.programs.torch_lanes import WITHOUT_ERRORS, Fused, fused
+from cerebro_trainer.programs.torch_lanes import Fused, captured_lanes, fused
 from cerebro_trainer.programs.torch_tensors import fill, out_of_memory, tensor
 
 KEPT_GRAPHS = 4
@@ -55,6 +55,7 @@ def start(threads: int, cache: Path | None) -> Framework:
         make=lambda spec, room: TorchProgram(spec),
         errors=(),
         memory_errors=(MemoryError, torch.OutOfMemoryError),
+        fatal_errors=(torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") else (),
         gpus=_gpus,
     )
 
@@ -80,6 +81,7 @@ class TorchProgram(KerasProgram):
         # A step is traced with weights in one piece.
         self.lanes: Mapping[str, int] = {} if self._flat is None else LANES
         self._graphs: dict[tuple[str, int, int], Any] = {}
+        self._kept_lanes: dict[str, Tensors] = {}
 
     def value(self, variable: Any) -> Array:
         # A copy, since the variable is changed in place.
@@ -125,11 +127,21 @@ class TorchProgram(KerasProgram):
         one = [column[0] for column in columns]
 
         def made() -> Fused:
-            step = graph_of(lambda held, batch: self._eager(batch), self.tensors(), one, WITHOUT_ERRORS)
-            return fused(step, side_by_side(self.tensors(), self.lanes[form]), columns)
+            step = graph_of(lambda held, batch: self._eager(batch), self.tensors(), one)
+            several = fused(step, side_by_side(self.tensors(), self.lanes[form]), columns)
+            kept = self._kept_lanes.get(form)
+            return several if kept is None else captured_lanes(several, kept, columns)
 
         found: Fused = self._once(form, one, made)
         return found
+
+    def lanes_of(self, form: str) -> Tensors:
+        """Tensors for the states of a form; on a GPU the same ones each time, since a captured step is of these."""
+        if not torch.cuda.is_available():
+            return side_by_side(self.tensors(), self.lanes[form])
+        if form not in self._kept_lanes:
+            self._kept_lanes[form] = side_by_side(self.tensors(), self.lanes[form])
+        return self._kept_lanes[form]
 
     def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
         """A step of each of these states on its batch: the values after it, and the loss before."""
@@ -141,13 +153,7 @@ class TorchProgram(KerasProgram):
 
     def _alone(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
         self._hold(member)
-        try:
-            loss = float(self._eager(columns))
-        except RuntimeError:
-            # Some operations refuse what is no number. Then the loss of this state is none, and the others go on.
-            if all(np.isfinite(member.values[position]).all() for position in self.layout.trainable):
-                raise
-            return member.values, math.nan
+        loss = float(self._eager(columns))
         return self.read(), loss
 
     def _hold(self, member: Member) -> None:

@@ -39,7 +39,7 @@ EVERY_MS = 100
 INPUTS, CLASSES = 20, 3
 PERCEPTRONS = (((64, 32), 32), ((256, 128), 64), ((1024, 512), 128))
 """Hidden units, and rows of a batch, of networks whose states are trained side by side."""
-ALONE, SIDE_BY_SIDE = "scan", ("fused_8", "fused_32")
+ALONE, SIDE_BY_SIDE = {"jax": "scan", "torch": "captured"}, ("fused_8", "fused_32")
 FORMS = ("eager", "graph", "captured")
 """Those of PyTorch."""
 FUSED_ROWS, FUSED_BUFFERS, FUSED_PASSES, TURNS = 8_192, 2, 2, 3
@@ -99,7 +99,7 @@ class Way(NamedTuple):
 
 WAYS = {
     PICTURES.key: [Way(name, *how) for name in FRAMEWORKS for how in ((1,), (2,), (2, "mixed_bfloat16"))],
-    NUMBERS.key: [Way("jax", 1)],
+    NUMBERS.key: [Way(name, 1) for name in ALONE],
 }
 
 
@@ -145,8 +145,10 @@ def measured(at: Place, scale: str, say: Say) -> str:
     parts = [f"{device}."]
     for workload in (PICTURES, NUMBERS):
         parts += [f"{workload.title[0].upper()}{workload.title[1:]}:", runs_of(at, scale, workload, usable, say)]
-    if "jax" in usable:
-        parts += ["Rows a second of a trainer alone, one state after another and several side by side:", fusion(say)]
+    together = [framework for framework in ALONE if framework in usable]
+    if together:
+        parts += ["Rows a second of a trainer alone, one state after another and several side by side:"]
+        parts += [fusion(together, say)]
     if "torch" in usable:
         parts += ["Rows a second of a trainer alone with PyTorch, by the form of its loop:", forms(say)]
     return "\n\n".join(parts)
@@ -222,7 +224,7 @@ def ran(at: Place, job: Job, rows: int, how: Way) -> Outcome:
         busy=statistics.fmean(sample.busy for sample in inside) / 100 if inside else float("nan"),
         visit=statistics.median(visit[1] - visit[0] for visit in visits),
         rate=rows / job.segments * len(visits) / (end - begin),
-        memory=max((sample.memory for sample in samples), default=0.0),
+        memory=max((sample.memory for sample in inside), default=0.0),
         forms=", ".join(sorted({visit[2] for visit in visits})),
     )
 
@@ -254,26 +256,26 @@ def sampled(fields: Sequence[str]) -> Sample:
     return Sample(at.timestamp(), float(fields[1]), float(fields[2]))
 
 
-def fusion(say: Say) -> str:
+def fusion(frameworks: Sequence[str], say: Say) -> str:
     """Rows a second of states of one program, one after another and side by side, by a trainer alone."""
     lines = [
-        "| hidden units | rows of a batch | states | one after another | side by side | gain |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| framework | hidden units | rows of a batch | states | one after another | side by side | gain |",
+        "|---|---|---:|---:|---:|---:|---:|",
     ]
-    with Peer("jax", gpu=DEVICE) as peer:
-        peer.socket.settimeout(None)
-        peer.load("d", buffers(), 1 << 30)
-        for hidden, batch in PERCEPTRONS:
-            described = of_perceptron(hidden)
-            alone = statistics.median(rates(peer, described, batch, ALONE, 1))
-            units = " and ".join(map(str, hidden))
-            for form in SIDE_BY_SIDE:
-                lanes = LANES[form]
-                together = statistics.median(rates(peer, described, batch, form, lanes))
-                lines.append(
-                    f"| {units} | {batch} | {lanes} | {alone:,.0f} | {together:,.0f} | {together / alone:.1f} |"
-                )
-                say(f"  {lines[-1]}")
+    for framework in frameworks:
+        with Peer(framework, gpu=DEVICE) as peer:
+            peer.socket.settimeout(None)
+            peer.load("d", buffers(), 1 << 30)
+            for hidden, batch in PERCEPTRONS:
+                described = of_perceptron(hidden)
+                alone = statistics.median(rates(peer, described, batch, ALONE[framework], 1))
+                units = " and ".join(map(str, hidden))
+                for form in SIDE_BY_SIDE:
+                    lanes = LANES[form]
+                    together = statistics.median(rates(peer, described, batch, form, lanes))
+                    gain = f"{alone:,.0f} | {together:,.0f} | {together / alone:.1f}"
+                    lines.append(f"| {framework} | {units} | {batch} | {lanes} | {gain} |")
+                    say(f"  {lines[-1]}")
     return "\n".join(lines)
 
 
