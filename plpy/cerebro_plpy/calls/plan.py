@@ -24,11 +24,9 @@ from cerebro_plpy.calls.aim import (
 )
 from cerebro_plpy.calls.allowance import prices_of
 from cerebro_plpy.calls.grouping import entries
-from cerebro_plpy.calls.guessed_plan import STATE_BYTES, guessed
+from cerebro_plpy.calls.guessed_plan import STATE_BYTES, guessed, weights
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
-from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
-from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
@@ -75,7 +73,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     effort = planned_effort(aim, table, load, wanted.budget)
     tried = list(islice(asked(aim, predecessors_of(aim, session, table), table), effort.configs))
     made = entries(tried, table.groups, table.rows)
-    planned = guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])
+    planned = guessed(db, session, aim, table, (load, effort), [entry.proposal for entry in made])
     rows = (
         *_data(aim, table, metric),
         *_groups(table),
@@ -212,8 +210,5 @@ def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
 def _disk(tried: Sequence[Proposal], load: Workload, table: RawTable) -> int:
     inputs, units = table.recipe.table, table.target.head.units
     row = (inputs.elements + units) * FLOAT_BYTES
-    usual = load.weights + sum(encoders.weights(each) - encoders.work(each) for each in inputs.wide)
-    line = units * (inputs.columns + sum(inputs.cardinalities))
-    line += sum(encoders.weights_of_line(each, units) for each in inputs.wide)
-    weights = sum(line if each.template is LINEAR else usual for each in tried)
-    return (table.rows + table.validation_rows) * row + (HOPPING + 1) * weights * STATE_BYTES
+    count = sum(weights(each.template, load, table) for each in tried)
+    return (table.rows + table.validation_rows) * row + (HOPPING + 1) * count * STATE_BYTES

@@ -31,12 +31,13 @@ MEANINGS = {
     LATE: "copies of a configuration hop among segments of their own, and the mean of them goes on",
 }
 MEASURED, TIMED, PROBED, GUESSED, UNKNOWN = "measured", "timed", "probed", "guessed", "unknown"
-WHOLE = "whole"
+WHOLE, LIKE = "whole", "like"
 SOURCES = {
     MEASURED: "measured in an earlier run",
     TIMED: "timed in an earlier run",
     PROBED: "probed now",
     WHOLE: "probed now with the layers whose outputs are stored: at most",
+    LIKE: "measured in an earlier run of the template over the table",
     GUESSED: "guessed by the number of weights",
     UNKNOWN: "unknown: nobody has timed it yet",
 }

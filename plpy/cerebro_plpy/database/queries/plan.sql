@@ -9,6 +9,17 @@ FROM (SELECT r.run_id, r.plan, extract(epoch FROM r.ended_at - r.started_at)::do
         AND pg_catalog.jsonb_path_exists(r.plan, '$.programs[*] ? (@.name == $names[*])', pg_catalog.jsonb_build_object('names', %s::text[]))) n
 WHERE n.newest <= 5 ORDER BY n.run_id DESC
 
+-- name: trained
+-- The newest completed runs of cerebro.train over a table for a target, whose trainers had so many threads: as they were
+-- planned, with the seconds that they took and the template of each configuration.
+SELECT r.run_id, r.plan::text, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds,
+       (SELECT pg_catalog.jsonb_object_agg(c.mst_key, c.template)::text FROM cerebro.config_log c
+        WHERE c.run_id = r.run_id AND c.template IS NOT NULL) AS templates
+FROM cerebro.run_log r
+WHERE r.owner = current_user AND r.status = 'completed' AND r.spec -> 'train' ->> 'relation' = %s::text
+  AND r.spec -> 'train' ->> 'target' = %s::text AND r.plan -> 'chosen' ->> 'threads' = %s::integer::text
+ORDER BY r.run_id DESC LIMIT 5
+
 -- name: planned
 SELECT r.run_id, r.status, r.plan::text AS plan, r.epochs, r.segments, extract(epoch FROM r.ended_at - r.started_at)::double precision AS seconds
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
