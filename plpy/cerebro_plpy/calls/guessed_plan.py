@@ -3,9 +3,7 @@ measured of the same templates, and else by what the size of networks lets one e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from cerebro_plpy.calls.aim import Aim
 from cerebro_plpy.configs.spec import metrics_iterations
@@ -24,14 +22,11 @@ from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.dispatch import Session
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.recipe import FLOAT_BYTES
 from cerebro_plpy.features.table import RawTable
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.plans import (
     GUESSED,
-    LIKE,
-    MEASURED,
     MOP,
     TASK,
     Data,
@@ -43,28 +38,11 @@ from cerebro_plpy.hopping.plans import (
 )
 from cerebro_plpy.hopping.policies import FOREMOST
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import costs
 from cerebro_plpy.run.costs import EVALUATION_SHARE
-from cerebro_plpy.run.estimates import MALFORMED
+from cerebro_plpy.run.template_costs import Goal, Kind, Measured, measured
 from cerebro_plpy.trainer import machine, settings
 
 STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
-
-
-class Kind(NamedTuple):
-    """What configurations have in common that a plan takes together: their template, and the rows of a batch."""
-
-    template: str
-    batch_size: int
-
-
-class Measured(NamedTuple):
-    """What earlier runs have measured: a program of each kind. The newest has taken so many seconds until its trainers
-    were there (`begun`), and so many `beside` its visits."""
-
-    programs: Mapping[Kind, Program]
-    begun: float = 0.0
-    beside: float = 0.0
 
 
 def guessed(
@@ -93,10 +71,16 @@ def guessed(
     data = Data(load.training_rows, rows, rows * row, room, ())
     stays = data.bytes <= room and bool(db.platform.widths(1))
     usual = Strategy(TASK if stays else MOP, load.workers, machine.width(load.workers))
-    known = _measured(session, aim, table, usual.threads)
-    programs = tuple(_programs(aim, table, load, keys, known.programs))
+    kinds = {kind_of(each) for each in tried}
+    known = measured(session, Goal(aim.source.quoted, table.target.column.name), usual.threads, kinds)
+    programs = tuple(_programs(aim, table, load, keys, known))
     chosen = plans.priced(Settled(work), programs, usual)
     return RunPlan(work, programs, chosen, (), data, begun=known.begun, beside=known.beside)
+
+
+def kind_of(proposal: Proposal) -> Kind:
+    """What a configuration is planned with."""
+    return Kind(proposal.template.name, int(proposal.params.get("batch_size") or 0))
 
 
 def weights(template: Template, load: Workload, table: RawTable) -> int:
@@ -109,18 +93,20 @@ def weights(template: Template, load: Workload, table: RawTable) -> int:
 
 
 def _programs(
-    aim: Aim, table: RawTable, load: Workload, keys: Mapping[int, Proposal], known: Mapping[Kind, Program]
+    aim: Aim, table: RawTable, load: Workload, keys: Mapping[int, Proposal], known: Measured
 ) -> Iterator[Program]:
-    """One for each kind of configurations."""
+    """One for each kind of configurations. Its compilation is that of the networks which a worker has of it."""
     groups: dict[Kind, list[int]] = {}
     templates = {each.template.name: each.template for each in keys.values()}
     for key, each in keys.items():
-        groups.setdefault(Kind(each.template.name, int(each.params.get("batch_size") or 0)), []).append(key)
+        groups.setdefault(kind_of(each), []).append(key)
     hop = VISIT_SECONDS / load.share / 2
     for kind, configs in groups.items():
         name = f"{kind.template}/{kind.batch_size}"
-        if kind in known:
-            yield replace(known[kind], name=name, configs=tuple(configs))
+        networks = max(1.0, len(configs) * known.networks.get(kind, 1.0) / load.workers)
+        like = known.programs.get(kind)
+        if like is not None and aim.arguments.backend in (None, like.backend):
+            yield replace(like, name=name, configs=tuple(configs), compile=like.compile * networks)
             continue
         count = weights(templates[kind.template], load, table)
         row = min(load.weights, count) * FLOPS_A_WEIGHT / FLOPS / load.share
@@ -132,58 +118,8 @@ def _programs(
             source=GUESSED,
             row=row,
             evaluated_row=row * EVALUATION_SHARE,
-            compile=BEGIN_SECONDS / load.share,
+            compile=BEGIN_SECONDS * networks / load.share,
             hop=hop,
             store=hop,
             state_bytes=count * STATE_BYTES,
         )
-
-
-def _measured(session: Session, aim: Aim, table: RawTable, threads: int) -> Measured:
-    """What the newest run of the caller that had each kind has measured of it."""
-    measured = Measured({})
-    runs = session.run(sql("plan.trained"), (aim.source.quoted, table.target.column.name, threads))
-    for run_id, text, seconds, templates in reversed(runs):
-        try:
-            plan = RunPlan.from_json(json.loads(text))
-            named = {int(key): str(name) for key, name in json.loads(templates or "{}").items()}
-        except MALFORMED:
-            continue
-        log = costs.logged(session, run_id, plan)
-        programs = [costs.measured(each, log) for each in plan.programs]
-        kinds: dict[Kind, list[Program]] = {}
-        for program in programs:
-            wanted = program.source == MEASURED and aim.arguments.backend in (None, program.backend)
-            template = named.get(program.configs[0])
-            if wanted and template:
-                kinds.setdefault(Kind(template, program.batch_size), []).append(program)
-        found = {**measured.programs, **{kind: _usual(each) for kind, each in kinds.items()}}
-        again = plans.outcome(Settled(plan.work, {}, plan.compiled), programs, plan.chosen)
-        # One that was over before all of its visits were made tells nothing of what comes beside them.
-        beside = max(0.0, seconds - plan.begun - again.seconds) if again else 0.0
-        measured = Measured(found, plan.begun, beside)
-    return measured
-
-
-def _usual(programs: Sequence[Program]) -> Program:
-    """What each configuration of these programs is expected to take: as they did in the mean."""
-    count = sum(len(each.configs) for each in programs)
-
-    def mean(name: str) -> float:
-        return sum((getattr(each, name) or 0.0) * len(each.configs) for each in programs) / count
-
-    forms = {each.form for each in programs}
-    return replace(
-        programs[0],
-        source=LIKE,
-        row=mean("row"),
-        evaluated_row=mean("evaluated_row"),
-        compile=mean("compile"),
-        hop=mean("hop"),
-        store=mean("store"),
-        form=programs[0].form if len(forms) == 1 else None,
-        state_bytes=max(each.state_bytes or 0 for each in programs),
-        spread=None,
-        lanes=None,
-        gained=None,
-    )

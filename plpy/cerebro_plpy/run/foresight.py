@@ -12,7 +12,7 @@ from cerebro_plpy.hopping.tours import SHORTEST
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import workers
+from cerebro_plpy.run import template_costs, workers
 from cerebro_plpy.run.estimates import Earlier, Knowledge, Probed, Trainers, Width, data_of, stored_layers, work_of
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.strategies import Comparison, compared, widths_of
@@ -48,6 +48,8 @@ def foresee(
         return None
     knowledge = Knowledge(control, request, trainers.machines)
     programs = knowledge.measured([*knowledge.timed(threads, probed or {})], threads)
+    like = template_costs.of_run(control, request, programs, threads)
+    programs = template_costs.completed(request, programs, like)
     settled = Settled(work_of(request), request.repeat.orders, trainers.compiled)
     comparison = Comparison(request, trainers, settled, programs, knowledge)
     chosen, others = compared(comparison, every=probed is not None)
@@ -61,7 +63,8 @@ def foresee(
         compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
         stored=tuple(stored_layers(request, trainers.number * threads)),
     )
-    return corrected(plan, knowledge.earlier(programs, threads))
+    plan = corrected(plan, knowledge.earlier(programs, threads))
+    return plan if plan.error is not None else replace(plan, beside=like.beside)
 
 
 def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
