@@ -29,6 +29,7 @@ from cerebro_plpy.hopping.plans import (
     GUESSED,
     MOP,
     TASK,
+    WIDE,
     Data,
     Program,
     RunPlan,
@@ -70,7 +71,9 @@ def guessed(
     room = settings.cache_bytes(settings.read(db), load.workers)
     data = Data(load.training_rows, rows, rows * row, room, ())
     stays = data.bytes <= room and bool(db.platform.widths(1))
-    usual = Strategy(TASK if stays else MOP, load.workers, machine.width(load.workers))
+    workers = min(load.workers, len(keys)) if stays else load.workers
+    way = MOP if not stays else WIDE if workers == 1 < machine.width(1) else TASK
+    usual = Strategy(way, workers, machine.width(workers))
     kinds = {kind_of(each) for each in tried}
     known = measured(session, Goal(aim.source.quoted, table.target.column.name), usual.threads, kinds)
     programs = tuple(_programs(aim, table, load, keys, known))

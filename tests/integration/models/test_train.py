@@ -522,7 +522,7 @@ def test_a_plan_knows_what_earlier_runs_over_the_table_have_measured(bench: Work
 
     bench.rows("CREATE TABLE travellers AS TABLE passengers")
     assert sources("survived") == {"guessed"}
-    bench.rows("SELECT * FROM cerebro.train('travellers', 'survived', 'spare', configs => 1, models => '{linear}')")
+    bench.rows("SELECT * FROM cerebro.train('travellers', 'survived', 'spare', configs => 2, models => '{linear}')")
     assert sources("survived") == {"measured in an earlier run", "guessed"}
     assert sources("fare") == sources("survived", ", backend => 'torch'") == {"guessed"}
     bench.rows("DROP TABLE travellers")
