@@ -21,9 +21,9 @@ from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.features.recipe import FLOAT_BYTES
-from cerebro_plpy.features.table import RawTable
+from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.plans import (
     GUESSED,
@@ -47,12 +47,7 @@ STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
 
 
 def guessed(
-    db: Database,
-    session: Session,
-    aim: Aim,
-    table: RawTable,
-    planned: tuple[Workload, Effort],
-    tried: Sequence[Proposal],
+    db: Database, aim: Aim, table: RawTable, planned: tuple[Workload, Effort], tried: Sequence[Proposal]
 ) -> RunPlan:
     """The plan of a call of train; those that are first all see the rows of all groups."""
     load, effort = planned
@@ -75,7 +70,8 @@ def guessed(
     way = MOP if not stays else WIDE if workers == 1 < machine.width(1) else TASK
     usual = Strategy(way, workers, machine.width(workers))
     kinds = {kind_of(each) for each in tried}
-    known = measured(session, Goal(aim.source.quoted, table.target.column.name), usual.threads, kinds)
+    goal = Goal(aim.source.quoted, table.target.column.name)
+    known = measured(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)
     programs = tuple(_programs(aim, table, load, keys, known))
     chosen = plans.priced(Settled(work), programs, usual)
     return RunPlan(work, programs, chosen, (), data, begun=known.begun, beside=known.beside)

@@ -73,7 +73,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     effort = planned_effort(aim, table, load, wanted.budget)
     tried = list(islice(asked(aim, predecessors_of(aim, session, table), table), effort.configs))
     made = entries(tried, table.groups, table.rows)
-    planned = guessed(db, session, aim, table, (load, effort), [entry.proposal for entry in made])
+    planned = guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])
     rows = (
         *_data(aim, table, metric),
         *_groups(table),

@@ -103,7 +103,7 @@ def captured_lanes(step: Fused, held: Tensors, columns: Tensors) -> Fused:
     finally:
         for each, values in zip(held, saved, strict=True):
             each.copy_(values)
-    return lambda held, batch: once(batch)
+    return lambda _, batch: once(batch)
 
 
 class _Several(torch.fx.Interpreter):  # type: ignore[misc]
