@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import client
-from cerebro_plpy.database.courtesy import give_way
+from cerebro_plpy.database.courtesy import Pauses, give_way
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.platform import Row as Row
 from cerebro_plpy.database.queries import around_placeholders, sql
@@ -77,6 +77,7 @@ class Database:
         self.name = ""
         self.in_procedure = False
         self._alone = self._to_give_way = False
+        self._pauses = Pauses()
 
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
@@ -85,6 +86,7 @@ class Database:
             result = self._plpy.execute(plan, list(values))
         else:
             result = self._plpy.execute(statement)
+        self._pauses.pause()
         return list(result)
 
     def guarded_rows(self, statement: str, *values: object) -> list[Row]:
@@ -134,7 +136,9 @@ class Database:
         types = tuple(map(parameter_type, values))
         if (statement, types) not in PLANS:
             PLANS[statement, types] = self._plpy.prepare(number_placeholders(statement), list(types))
-        return list(self._plpy.execute(PLANS[statement, types], list(values)))
+        result = self._plpy.execute(PLANS[statement, types], list(values))
+        self._pauses.pause()
+        return list(result)
 
     def hold(self, table: str) -> bool:
         """Keep a table from being emptied or dropped until the transaction ends; False where it is gone already."""

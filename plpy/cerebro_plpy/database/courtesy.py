@@ -18,6 +18,8 @@ As much as trainers ask for: with more a session waits for these, and others for
 """
 BEGINNING_SECONDS = 3.0
 """Sessions begin by loading what they need, in small pieces that nobody comes in between."""
+PAUSE_SECONDS = 1e-3
+"""So long a session computes before it looks whether others want the processor."""
 SETATTR = {"x86_64": 314, "aarch64": 274}
 """The number of sched_setattr(2), by machine: older C libraries have no function for it."""
 
@@ -47,6 +49,24 @@ class Beginning:
         for pid in self._pids:
             with suppress(OSError):  # the backend is gone, or none of them may be used any more
                 os.sched_setaffinity(pid, cores)
+
+
+class Pauses:
+    """What a session that gives way does between its statements: let whoever else wants the processor have it.
+
+    The kernel may leave it to a session with little weight until the next tick, up to ten milliseconds later: where a
+    client has come in between another session and that one, which has just run, is not the next.
+    """
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def pause(self) -> None:
+        """Do so, unless that was a moment ago."""
+        if time.monotonic() - self._since >= PAUSE_SECONDS:
+            if os.getpriority(os.PRIO_PROCESS, 0) >= NICENESS:
+                os.sched_yield()
+            self._since = time.monotonic()
 
 
 def give_way(pid: int) -> bool:
