@@ -2,7 +2,7 @@
 -- than quotas allow, is seen to here, one after another.
 
 CREATE OR REPLACE FUNCTION cerebro.enter_queue(run_id bigint, fewest integer, most integer, configs integer, steady boolean) RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 INSERT INTO cerebro.queue_log (run_id, fewest, most, configs, steady)
 SELECT r.run_id, enter_queue.fewest, enter_queue.most, enter_queue.configs, enter_queue.steady
 FROM cerebro.run_log r JOIN pg_catalog.pg_roles o ON o.rolname = r.owner
