@@ -363,7 +363,15 @@ def test_what_runs_as_its_owner_is_nine_functions_with_a_fixed_path() -> None:
     head, filling = f"LANGUAGE sql VOLATILE {fixed}", f"LANGUAGE plpython3u STABLE {fixed} AS $$"
     taking = head.replace("LANGUAGE sql", "LANGUAGE plpgsql")
     acting = head.replace("VOLATILE PARALLEL UNSAFE", "STABLE PARALLEL SAFE")
-    assert found == [*[f"{head} AS $$"] * 3, filling, f"{acting} AS", f"{head} AS $$", *[f"{taking} AS $$"] * 2, head]
+    waiting = head.replace("VOLATILE", "VOLATILE STRICT")
+    assert found == [
+        *[f"{head} AS $$"] * 3,
+        filling,
+        f"{acting} AS",
+        f"{waiting} AS $$",
+        *[f"{taking} AS $$"] * 2,
+        head,
+    ]
 
 
 def test_sql_calls_functions_that_exist() -> None:
