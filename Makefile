@@ -19,8 +19,8 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall installcheck demo test test-long chaos floors matrix bench objects lint clean
-.PHONY: bootstrap
+.PHONY: help all server install uninstall installcheck demo test test-long test-bench chaos floors matrix bench objects
+.PHONY: lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -108,7 +108,11 @@ matrix: ## run the tests on the PostgreSQL and the Python of other releases of D
 # What BENCH may say: .venv/bin/python -m bench --help
 bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
 	@$(READY) .venv/bench .venv/package
-	PYTHONPATH=tests/bench:tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
+	PYTHONPATH=tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
+
+test-bench: bootstrap ## run the tests of what `make bench` computes with
+	@$(READY) .venv/dev .venv/package
+	.venv/bin/pytest bench/tests
 
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package

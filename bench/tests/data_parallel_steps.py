@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
+
 from bench.keras_config import build, flattened, one_hot, prepare
 from bench.seeds import parts, workload
 
@@ -25,3 +28,7 @@ def compare_with_keras(number: int) -> None:
     point = network.point((x, y))
     assert point.loss == pytest.approx(loss, rel=1e-3)
     assert point.accuracy == pytest.approx(accuracy)
+
+
+if __name__ == "__main__":
+    compare_with_keras(int(sys.argv[1]))
