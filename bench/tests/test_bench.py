@@ -297,14 +297,16 @@ def test_a_watch_tells_what_a_process_used() -> None:
     assert ended.usage.cpu > 0
 
 
-def test_a_process_began_when_it_did() -> None:
-    before = time.time()
+def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So long after the machine did; the clocks stand still, for they are read one after the other."""
+    monkeypatch.setattr(time, "time", lambda: 5000.0)
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 2000.0}.__getitem__)
     with subprocess.Popen(["sleep", "60"]) as process:
-        try:
-            (seen,) = measure.descendants(measure.everything(), [process.pid])
-            assert before - 0.1 <= measure.began_at(seen) <= time.time() + 0.1
-        finally:
-            process.kill()
+        (seen,) = measure.descendants(measure.everything(), [process.pid])
+        process.kill()
+    assert measure.began_at(seen) == 3000 + seen.started / measure.TICKS
+    own, *_ = measure.descendants(measure.everything(), [os.getpid()])
+    assert own.started <= seen.started
 
 
 def attempted(wall: float, succeeded: bool = True) -> Attempt:
