@@ -82,11 +82,10 @@ test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; wi
 	@.ci/tools
 	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
 
-# With UNTIL, in seconds since 1970, no test begins after that time: what is left is skipped, and counted.
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
-	$(PYTEST) -m "long or hypothesis" $(UNTIL:%=--until %)
+	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
 
 # A round that failed is repeated alone by the seed that it printed, such as SEED=16/3.

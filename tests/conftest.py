@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +46,6 @@ settings.load_profile("all")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-objects", action="store_true", help="write what tests compare with (make objects)")
-    parser.addoption("--until", type=int, metavar="TIME", help="skip what would begin later, in seconds since 1970")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,8 +103,6 @@ def address(platform: str, request: pytest.FixtureRequest) -> Address:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if until := config.getoption("until"):
-        items[:] = _rotated(items, until)
     for item in items:
         params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         mark = item.get_closest_marker("postgresql")
@@ -115,14 +110,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
         if any(_matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
             item.add_marker(pytest.mark.long)
-
-
-def _rotated(items: list[pytest.Item], number: int) -> list[pytest.Item]:
-    """From another file on, which the number decides: what is skipped at the end is something else each time."""
-    files = list(dict.fromkeys(item.path for item in items))
-    first = random.Random(number).choice(files)
-    begin = next(place for place, item in enumerate(items) if item.path == first)
-    return [*items[begin:], *items[:begin]]
 
 
 def _matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool:
@@ -244,8 +231,6 @@ def _new_folder() -> Iterator[Path]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if (until := item.config.getoption("until")) and time.time() > until:
-        pytest.skip("the time for slow tests is over (--until)")
     log = Path(os.environ[FOLDER]) / "server" / "postgresql.log"
     item.stash[log_size] = log.stat().st_size if log.exists() else 0
 
