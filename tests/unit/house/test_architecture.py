@@ -94,7 +94,9 @@ IMPORT_LINE = re.compile(r"from cerebro_plpy\.api import (\w+)")
 CALL_LINE = re.compile(r"return (\w+)\.(\w+)\((plpy, GD(?:, \w+)*)\)")
 
 
+@cache
 def tree(path: Path) -> ast.Module:
+    """What a module consists of; shared, so nobody changes it."""
     return ast.parse(path.read_text(), filename=str(path))
 
 
@@ -220,7 +222,7 @@ OF_ONE_PLATFORM = re.compile(r"greenplum|'spread\.|segment_id is (?:not )?None",
 
 def code(path: Path) -> str:
     """What a module does, without comments and docstrings."""
-    found = tree(path)
+    found = ast.parse(path.read_text())
     for node in ast.walk(found):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             node.body[0] = ast.Pass()
