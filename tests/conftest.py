@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import greenplum
 import psycopg2
 import pytest
 from hypothesis import HealthCheck, settings
+from marks import matches
 from psycopg2.extensions import connection as Connection
 from servers import Address, Database, Server
 from sqlalchemy.engine import make_url
@@ -108,13 +109,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         mark = item.get_closest_marker("postgresql")
         if mark and params.get("platform") == "greenplum":
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
-        if any(_matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
+        if any(matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
             item.add_marker(pytest.mark.long)
-
-
-def _matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool:
-    """Whether each parameter that is named has that value, or one of those."""
-    return all(params[name] in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]

@@ -77,6 +77,7 @@ def test_tokens_are_embedded_as_in_keras(trainer: Peer, plain: ProcessPoolExecut
         np.testing.assert_allclose(right, left, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> None:
     """An embedding of 2^24 rows and one column, looked up at its last two."""
     large = sequential(
@@ -94,6 +95,7 @@ def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> 
     assert [float(first), float(second)] == [float(table[-1, 0]), float(table[-2, 0])]
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("token", [-1, TOKENS, 0.5])
 def test_what_is_no_token_is_told_before_it_trains(trainer: Peer, token: float) -> None:
     tokens, y = texts(10)
@@ -104,6 +106,7 @@ def test_what_is_no_token_is_told_before_it_trains(trainer: Peer, token: float) 
     assert failed.value.error["kind"] == "config"
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("label", [-1, 3, 1.5])
 def test_what_is_no_class_is_told_before_it_trains(trainer: Peer, label: float) -> None:
     x, y = examples(10)
@@ -116,6 +119,7 @@ def test_what_is_no_class_is_told_before_it_trains(trainer: Peer, label: float) 
     assert failed.value.error["kind"] == "config"
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_model_of_channels_takes_images_of_uint8_range(trainer: Peer, keras: Any) -> None:
     """As packed from PNG or JPEG: whole numbers, in an Input of dtype uint8 or with a Rescaling layer."""
     x = np.random.default_rng(2).integers(0, 256, (12, 6, 6, 3)).astype(np.float32)

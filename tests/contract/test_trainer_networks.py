@@ -126,6 +126,7 @@ def test_a_text_may_come_in_several_columns(trainer: Peer) -> None:
         trainer.train(program(architecture), NEW)
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("architecture", [BERT, networks.tokens()], ids=["backbone", "layer"])
 def test_what_is_no_token_is_told_before_it_trains(trainer: Peer, architecture: Json) -> None:
     given = rows(architecture)
@@ -172,6 +173,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE)
 def test_what_else_keras_hub_has_is_refused(trainer: Peer, evil: Json) -> None:
     architecture = sequential([6], evil, dense(3, "out", "softmax"))

@@ -216,9 +216,9 @@ def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> No
 @pytest.mark.long_for(framework=("jax", "torch"))
 @by_name
 def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
-    """What it trains first are weights over each of them."""
+    """What it trains first are weights over each of them, whichever kinds of columns it has and has not."""
     small = {"width": 4, "depth": 1} if template.name != "linear" else {}
-    for table, head in CASES:
+    for table, head in (CASES[0], CASES[3], CASES[6]):
         made, _ = program(template, head, table, **small)
         shapes = [weight.shape for weight in weights(trainer.initial(made))]
         levels = [shape for shape in shapes if shape[0] == table.levels]
