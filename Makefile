@@ -74,7 +74,7 @@ demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package
 	.venv/bin/cerebro-db demo
 
-# The order is that of the folders, which ends with many short files: neither process waits long for the other.
+# The order is that of pyproject.toml.
 PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
