@@ -30,7 +30,7 @@ def average(trainer: Peer, chosen: dict[str, Any], states: bytes, shares: list[i
     return dict(trainer.ask({"do": "finish"}))
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_variable_becomes_its_mean_by_rows(trainer: Peer, name: str) -> None:
     states = replicas(trainer, OPTIMIZERS[name], len(SHARES))

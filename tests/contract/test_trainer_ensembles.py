@@ -48,7 +48,7 @@ def joined(trainer: Peer, text: str, head: Head, states: list[bytes], count: int
     return weights(trainer.state())
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 @pytest.mark.long_for(case=tuple(case for case in range(len(CASES)) if case != SHORT))
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPoolExecutor, case: int) -> None:
@@ -73,6 +73,7 @@ def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPool
 
 
 @pytest.mark.long
+@pytest.mark.one_framework
 def test_states_that_are_not_its_members_are_refused(trainer: Peer) -> None:
     table, head = CASES[0]
     programs, states = members(trainer, table, head)

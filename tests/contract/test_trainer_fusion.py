@@ -89,8 +89,7 @@ def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architec
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("architecture", [MLP, NOISY, REGULARISED])
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop"])
+@pytest.mark.parametrize(("architecture", "optimizer"), [(MLP, "SGD"), (NOISY, "Adam"), (REGULARISED, "RMSprop")])
 def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
     # A smaller batch draws other numbers where XLA does not compile it.
     trainer.load("d", buffers(*((147, 7) if architecture is NOISY else SIZES)))

@@ -103,7 +103,7 @@ def test_what_is_frozen_stays_as_it_is(trainer: Peer, architecture: Json) -> Non
     assert changed == [*(False for _ in before[2:]), True, True]
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_a_frozen_backbone_can_be_cut_off(trainer: Peer) -> None:
     """What it gives can be computed once; and what leads there is an architecture that is let in again."""
     architecture = networks.vit(trainable=False)
@@ -114,7 +114,7 @@ def test_a_frozen_backbone_can_be_cut_off(trainer: Peer) -> None:
     assert "ViTBackbone" in check_architecture(front["architecture"]).class_names
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_a_text_may_come_in_several_columns(trainer: Peer) -> None:
     architecture = networks.several_inputs(networks.bert())
     given = rows(architecture)
