@@ -121,7 +121,7 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, name = nodeid.partition("::")
-        framework = re.search(r"\[(tensorflow|jax|torch)\b", name) if file.startswith("tests/contract/") else None
+        framework = re.search(r"[\[-](tensorflow|jax|torch)[\]-]", name) if file.startswith("tests/contract/") else None
         return framework[1] if framework else file
 
 
