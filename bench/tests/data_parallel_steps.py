@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,8 @@ from bench.keras_config import build, flattened, one_hot, prepare
 from bench.seeds import parts, workload
 
 
-def compare_with_keras(number: int) -> None:
+def compare_with_keras(keras: Any, number: int) -> None:
     """Three steps of a configuration of the table, by a peer's loop and by Keras, come to the same within rounding."""
-    keras = prepare("tensorflow")
     config = workload.WORKLOAD.configs[number]
     text = workload.WORKLOAD.architectures[config.model - 1]
     first = flattened(keras.models.model_from_json(text).get_weights())
@@ -31,4 +31,6 @@ def compare_with_keras(number: int) -> None:
 
 
 if __name__ == "__main__":
-    compare_with_keras(int(sys.argv[1]))
+    chosen = prepare("tensorflow")
+    for each in sys.argv[1:]:
+        compare_with_keras(chosen, int(each))
