@@ -1,4 +1,4 @@
-"""Marks that hold for some values of a test's parameters."""
+"""Marks that apply to some values of a test's parameters."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from collections.abc import Mapping
 
 
 def matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool:
-    """Whether each parameter that is named has that value, or one of those."""
+    """Return whether each parameter in `wanted` has the wanted value, or one of a tuple of values."""
     return all(params[name] in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())

@@ -92,7 +92,7 @@ def alive(pids: set[int]) -> set[int]:
 
 
 def idle(pids: set[int]) -> bool:
-    """Whether the main threads of these processes have not had the processor between two looks."""
+    """Return whether the main threads of these processes did not run between two looks."""
     before = [_processor_times(pid) for pid in pids]
     time.sleep(PAUSE)
     return before == [_processor_times(pid) for pid in pids]

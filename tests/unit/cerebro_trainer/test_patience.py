@@ -1,4 +1,4 @@
-"""How long a nursery waits for something to do, and so when it ends."""
+"""Patience of a nursery: the time without backends and trainers after which it ends."""
 
 from __future__ import annotations
 

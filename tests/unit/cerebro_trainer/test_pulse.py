@@ -54,7 +54,7 @@ class Heart:
         time.await_sleep()
 
     def beats(self) -> bool:
-        """Let the thread look once; whether the byte changes."""
+        """Let the thread look once, and return whether the byte changes."""
         before = self._shared[0]
         self.time.wake()
         self.time.await_sleep()

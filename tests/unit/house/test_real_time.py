@@ -1,4 +1,4 @@
-"""Tests wait for states, not for times: a sleep stands in a loop that looks again."""
+"""No test depends on real time: a sleep stands in a loop that polls a state."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ LASTING = {
 """Functions that sleep outside a loop, and why."""
 
 
-def naps(tree: ast.AST, function: str = "", polls: bool = False) -> Iterator[str]:
-    """The functions of a module that sleep outside every `while`."""
+def find_naps(tree: ast.AST, function: str = "", polls: bool = False) -> Iterator[str]:
+    """Yield the functions of a module that sleep outside every `while`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep") and not polls:
             yield function
         inside = node.name if isinstance(node, ast.FunctionDef) else function
         within = isinstance(node, ast.While) or (polls and not isinstance(node, ast.FunctionDef))
-        yield from naps(node, inside, within)
+        yield from find_naps(node, inside, within)
 
 
-def test_whoever_waits_looks_again() -> None:
+def test_a_test_that_waits_polls_a_state() -> None:
     paths = sorted(path for folder in ("tests", "bench/tests") for path in (ROOT / folder).rglob("*.py"))
     found = {
-        f"{path.relative_to(ROOT)}: {function}" for path in paths for function in naps(ast.parse(path.read_text()))
+        f"{path.relative_to(ROOT)}: {function}" for path in paths for function in find_naps(ast.parse(path.read_text()))
     }
     assert not found - LASTING.keys()
 
 
-def test_a_sleep_is_seen_in_a_for_and_beside_a_while() -> None:
+def test_a_sleep_is_found_in_a_for_and_after_a_while() -> None:
     polling = "def polls():\n    while True:\n        time.sleep(1)\n"
     napping = "def naps():\n    for _ in range(2):\n        time.sleep(1)\n"
-    assert [*naps(ast.parse(polling + napping))] == ["naps"]
+    assert [*find_naps(ast.parse(polling + napping))] == ["naps"]
