@@ -19,8 +19,8 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall installcheck demo test test-long chaos floors matrix bench objects lint clean
-.PHONY: bootstrap
+.PHONY: help all server install uninstall installcheck demo test test-long test-bench chaos floors matrix bench objects
+.PHONY: lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -74,7 +74,7 @@ demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package
 	.venv/bin/cerebro-db demo
 
-# The order is that of the folders, which ends with many short files: neither process waits long for the other.
+# The order is that of pyproject.toml.
 PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
@@ -82,11 +82,10 @@ test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; wi
 	@.ci/tools
 	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
 
-# With UNTIL, in seconds since 1970, no test begins after that time: what is left is skipped, and counted.
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
-	$(PYTEST) -m "long or hypothesis" $(UNTIL:%=--until %)
+	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
 
 # A round that failed is repeated alone by the seed that it printed, such as SEED=16/3.
@@ -108,7 +107,11 @@ matrix: ## run the tests on the PostgreSQL and the Python of other releases of D
 # What BENCH may say: .venv/bin/python -m bench --help
 bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
 	@$(READY) .venv/bench .venv/package
-	PYTHONPATH=tests/bench:tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
+	PYTHONPATH=tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
+
+test-bench: bootstrap ## run the tests of what `make bench` computes with
+	@$(READY) .venv/dev .venv/package
+	.venv/bin/pytest bench/tests
 
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package

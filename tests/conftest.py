@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +22,7 @@ import greenplum
 import psycopg2
 import pytest
 from hypothesis import HealthCheck, settings
+from marks import matches
 from psycopg2.extensions import connection as Connection
 from servers import Address, Database, Server
 from sqlalchemy.engine import make_url
@@ -35,7 +34,7 @@ from cerebro_db.server import provision
 
 FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60
-FEW = 25
+FEW = 15
 """Examples of a property in `make test`; `make test-long` has as many as the test says, or 100."""
 pytest.register_assert_rewrite("course")  # whose assertions then show values
 log_size = pytest.StashKey[int]()
@@ -48,7 +47,6 @@ settings.load_profile("all")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-objects", action="store_true", help="write what tests compare with (make objects)")
-    parser.addoption("--until", type=int, metavar="TIME", help="skip what would begin later, in seconds since 1970")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,28 +104,13 @@ def address(platform: str, request: pytest.FixtureRequest) -> Address:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if until := config.getoption("until"):
-        items[:] = _rotated(items, until)
     for item in items:
         params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         mark = item.get_closest_marker("postgresql")
         if mark and params.get("platform") == "greenplum":
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
-        if any(_matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
+        if any(matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
             item.add_marker(pytest.mark.long)
-
-
-def _rotated(items: list[pytest.Item], number: int) -> list[pytest.Item]:
-    """From another file on, which the number decides: what is skipped at the end is something else each time."""
-    files = list(dict.fromkeys(item.path for item in items))
-    first = random.Random(number).choice(files)
-    begin = next(place for place, item in enumerate(items) if item.path == first)
-    return [*items[begin:], *items[:begin]]
-
-
-def _matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool:
-    """Whether each parameter that is named has that value, or one of those."""
-    return all(params[name] in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]
@@ -138,7 +121,7 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, name = nodeid.partition("::")
-        framework = re.search(r"\[(tensorflow|jax|torch)\b", name) if file.startswith("tests/contract/") else None
+        framework = re.search(r"[\[-](tensorflow|jax|torch)[\]-]", name) if file.startswith("tests/contract/") else None
         return framework[1] if framework else file
 
 
@@ -244,8 +227,6 @@ def _new_folder() -> Iterator[Path]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if (until := item.config.getoption("until")) and time.time() > until:
-        pytest.skip("the time for slow tests is over (--until)")
     log = Path(os.environ[FOLDER]) / "server" / "postgresql.log"
     item.stash[log_size] = log.stat().st_size if log.exists() else 0
 

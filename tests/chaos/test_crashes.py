@@ -1,7 +1,8 @@
 """The server is killed at moments drawn from a seed, in the midst of searches with acts, and each is resumed.
 
 Its replay must have the same bits; and by rotation, where no clock decides anything, an undisturbed run of the same
-seed the same winner, and the same bits as well where both used the same forms of their programs.
+seed the same winner, and the same bits as well where both used the same forms of their programs: `Course.play` and
+`Crashed` assert that. Each way to call comes once; `make chaos` goes on for more moments, with another seed.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from pathlib import Path
 import pytest
 from course import Course
 from premises import Premises
+from rounds import FORMS as WAYS
 from rounds import crashes
 from workbench import Workbench
 
-MOMENTS = int(os.environ.get("CHAOS_MOMENTS") or 6)
+MOMENTS = int(os.environ.get("CHAOS_MOMENTS") or len(WAYS))
 SEED = os.environ.get("CHAOS_SEED") or "19"
 SECONDS = 120
 """That a moment may take, with all that follows from it."""

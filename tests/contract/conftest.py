@@ -10,6 +10,7 @@ from pathlib import Path
 
 import plain_keras
 import pytest
+from marks import matches
 from trainer_peer import Peer
 from trainer_programs import FORMS
 
@@ -21,8 +22,10 @@ def _installed(name: str) -> pytest.MarkDecorator:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A framework with fewer forms has fewer tests."""
-    gone = [item for item in items if isinstance(item, pytest.Function) and _is_of_no_form(item)]
+    """A framework with fewer forms has fewer tests; so has one that a test needs not be repeated for."""
+    gone = [
+        item for item in items if isinstance(item, pytest.Function) and (_is_of_no_form(item) or _is_repeated(item))
+    ]
     config.hook.pytest_deselected(items=gone)
     items[:] = [item for item in items if item not in gone]
 
@@ -31,6 +34,12 @@ def _is_of_no_form(item: pytest.Function) -> bool:
     params = item.callspec.params if hasattr(item, "callspec") else {}
     form, framework = params.get("form"), params.get("framework")
     return isinstance(form, int) and framework in FORMS and form >= len(FORMS[str(framework)])
+
+
+def _is_repeated(item: pytest.Function) -> bool:
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    marks = item.iter_markers("one_framework")
+    return params.get("framework") not in (None, "tensorflow") and any(matches(mark.kwargs, params) for mark in marks)
 
 
 @pytest.fixture(scope="session", params=[pytest.param(name, marks=_installed(name)) for name in FORMS])

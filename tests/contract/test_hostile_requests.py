@@ -19,7 +19,7 @@ from trainer_programs import buffers, program
 from trials import trials
 
 UNHURT = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-MANY, FEW = (settings(trials(number), suppress_health_check=UNHURT) for number in (120, 40))
+MANY, FEW = (settings(trials(number), suppress_health_check=UNHURT) for number in (60, 40))
 BEGIN = {
     "do": "begin", "job": "train", "program": program(), "program_key": "p", "state": {"source": "new", "seed": 1},
     "result_key": "r", "datasets": ["d"], "fit": {**fit(), "steps_per_epoch": 2, "class_weight": [1.0, 2.0, 1.0]},

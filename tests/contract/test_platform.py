@@ -6,13 +6,12 @@ The steps of a visit are worked through one by one, so that a test can look, or 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
 from models import NOISY
-from processes import eventually, trainers
+from processes import eventually, idle, trainers
 from specs import spec_of
 from states import same
 from workbench import Row, Workbench, compile_text
@@ -401,6 +400,7 @@ def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
 def test_a_state_is_stored_beside_the_next_visit_as_it_was(place: Place, worker: Worker, run: Run) -> None:
     """Of a program of the same name or another one; and whether that visit has ended by then, or has not."""
     apart, beside = begun(place, worker, run.request.source), begun(place, worker, run.request.source)
+    serving = backends(worker)
     drive(worker.session, made(place.visits, worker, [apart.train(0)]))
     drive(worker.session, made(place.visits, worker, [apart.train(0, 2)]))
     for number in (1, 2):
@@ -409,7 +409,7 @@ def test_a_state_is_stored_beside_the_next_visit_as_it_was(place: Place, worker:
         assert place.visits.stores_beside(worker, trained, second.datasets)
         drive(worker.session, place.visits.begin(worker, [second]))
         if number == 2:
-            time.sleep(0.5)  # such a visit takes some milliseconds
+            eventually(lambda: idle(trainers(serving)))
         with pytest.raises(CerebroError, match="not fetched"):
             worker.session.run(f"SELECT cerebro.job_start(){statements.at(worker)}")
         drive(worker.session, place.visits.store(worker, trained))

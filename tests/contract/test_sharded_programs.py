@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-import plain_keras
 import pytest
 import sharded_programs
 from trainer_peer import Peer, TrainerFailed
@@ -28,45 +25,34 @@ USE = {"use": "sharded", "remaining_rows": 0, "known": {}}
 NEW = {"source": "new", "seed": 3}
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[ProcessPoolExecutor]:
-    """One that has TensorFlow."""
-    spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawned, plain_keras.choose, ("tensorflow",)) as found:
-        yield found
+pytestmark = pytest.mark.parametrize("framework", ["tensorflow"], indirect=True, scope="session")
 
 
-@pytest.fixture(scope="module")
-def tensorflow() -> Iterator[Peer]:
-    with Peer("tensorflow") as peer:
-        yield peer
-
-
-def trained(process: ProcessPoolExecutor, asked: Json, most: int | None) -> sharded_programs.Trained:
-    return process.submit(sharded_programs.trained, asked, buffers(*SIZES), most).result()
+def trained(plain: ProcessPoolExecutor, asked: Json, most: int | None) -> sharded_programs.Trained:
+    return plain.submit(sharded_programs.trained, asked, buffers(*SIZES), most).result()
 
 
 @pytest.mark.long_for(optimizer=("RMSprop", "AdamW", "Nadam"))
 @pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop", "AdamW", "Nadam"])
 def test_bits_are_those_of_the_plain_loop_for_every_number_of_shards(
-    process: ProcessPoolExecutor, optimizer: str
+    plain: ProcessPoolExecutor, optimizer: str
 ) -> None:
     config: dict[str, Any] = {"momentum": 0.9} if optimizer == "SGD" else {"clipnorm": 0.5}
     asked = program(DEEP, optimizer, **config)
-    plain = trained(process, asked, None)
+    whole = trained(plain, asked, None)
     for most in (1, 2, 3, 4):
-        found = trained(process, asked, most)
+        found = trained(plain, asked, most)
         assert found.pieces == 4
-        assert found._replace(pieces=1) == plain
+        assert found._replace(pieces=1) == whole
 
 
-def test_a_step_that_is_measured_is_one_like_others(tensorflow: Peer) -> None:
+def test_a_step_that_is_measured_is_one_like_others(trainer: Peer) -> None:
     """A trainer cuts by what its first step took; here there is room for all."""
-    tensorflow.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(*SIZES))
     plain = program(NOISY)
-    expected, state = tensorflow.train(plain, NEW, forms={**USE, "use": "graph_loop"})
+    expected, state = trainer.train(plain, NEW, forms={**USE, "use": "graph_loop"})
     assert expected["shards"] == []
-    found, sharded = tensorflow.train(plain, NEW, forms=USE)
+    found, sharded = trainer.train(plain, NEW, forms=USE)
     assert (found["form"], found["loss"]) == ("sharded", expected["loss"])
     (shard,) = found["shards"]
     assert shard.keys() == {"layers", "state_bytes", "memory_bytes"}
@@ -74,11 +60,11 @@ def test_a_step_that_is_measured_is_one_like_others(tensorflow: Peer) -> None:
     assert 0 < shard["state_bytes"] <= found["state_bytes"]
     assert shard["memory_bytes"] >= shard["state_bytes"]
     assert sharded == state
-    sums = tensorflow.evaluate(plain, {"source": "kept", "key": "result"})
-    again, _ = tensorflow.train(plain, sharded, forms={**USE, "use": "graph_loop"}, epoch=1)
-    after, _ = tensorflow.train(plain, sharded, forms=USE, epoch=1)
+    sums = trainer.evaluate(plain, {"source": "kept", "key": "result"})
+    again, _ = trainer.train(plain, sharded, forms={**USE, "use": "graph_loop"}, epoch=1)
+    after, _ = trainer.train(plain, sharded, forms=USE, epoch=1)
     assert after["loss"] == again["loss"]
-    assert sums == tensorflow.evaluate(plain, sharded)
+    assert sums == trainer.evaluate(plain, sharded)
 
 
 @pytest.mark.parametrize(
@@ -89,24 +75,24 @@ def test_a_step_that_is_measured_is_one_like_others(tensorflow: Peer) -> None:
         ({"gradient_accumulation_steps": 2}, "gradient_accumulation_steps"),
     ],
 )
-def test_optimizers_that_look_across_variables_are_refused(tensorflow: Peer, config: Json, said: str) -> None:
-    tensorflow.load("d", buffers(*SIZES))
+def test_optimizers_that_look_across_variables_are_refused(trainer: Peer, config: Json, said: str) -> None:
+    trainer.load("d", buffers(*SIZES))
     with pytest.raises(TrainerFailed, match=f"Adam needs all of it at once for {said}") as caught:
-        tensorflow.train(program(DEEP, "Adam", **config), NEW, forms=USE)
+        trainer.train(program(DEEP, "Adam", **config), NEW, forms=USE)
     assert (caught.value.error["kind"], caught.value.error["sqlstate"]) == ("config", "53200")
 
 
-def test_what_needs_all_of_a_model_at_once_is_refused(tensorflow: Peer) -> None:
-    tensorflow.load("d", buffers(*SIZES))
-    _, state = tensorflow.train(program(DEEP), NEW, forms=USE)
+def test_what_needs_all_of_a_model_at_once_is_refused(trainer: Peer) -> None:
+    trainer.load("d", buffers(*SIZES))
+    _, state = trainer.train(program(DEEP), NEW, forms=USE)
     with pytest.raises(TrainerFailed, match="neither does the mean of several states"):
-        tensorflow.begin("average", program(DEEP), {"source": "averaged", "shares": [1]}, ())
-    tensorflow.begin("predict", program(DEEP), state, ())
+        trainer.begin("average", program(DEEP), {"source": "averaged", "shares": [1]}, ())
+    trainer.begin("predict", program(DEEP), state, ())
     ((_, x), _) = buffers(4)[0]
     arrays = [{"role": "x", "dtype": "float32", "shape": x.shape}]
-    tensorflow.tell({"do": "features", "layer": "first", "buffer_id": 0, "arrays": arrays}, x.tobytes())
+    trainer.tell({"do": "features", "layer": "first", "buffer_id": 0, "arrays": arrays}, x.tobytes())
     with pytest.raises(TrainerFailed, match="larger than its trainer's memory: what its layers give") as caught:
-        tensorflow.reply()
+        trainer.reply()
     assert caught.value.error["sqlstate"] == "0A000"
-    tensorflow.begin("cuts", program(DEEP), state, ())
-    assert tensorflow.ask({"do": "finish"})["cuts"] == []
+    trainer.begin("cuts", program(DEEP), state, ())
+    assert trainer.ask({"do": "finish"})["cuts"] == []

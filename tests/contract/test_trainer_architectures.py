@@ -81,7 +81,7 @@ def refusal(trainer: Peer, architecture: Any) -> dict[str, Any]:
     return failed.value.error
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 @pytest.mark.parametrize("name", KERAS_2)
 def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     targets = {"rnn": [2], "func": [2, 0], "built": [2], "nested": [2]}.get(name, [3])
@@ -94,7 +94,7 @@ def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 @pytest.mark.parametrize(("version", "name"), VERSIONS)
 def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: str) -> None:
     """The backend lets them in, and the trainer builds the same model of all of them."""
@@ -107,6 +107,7 @@ def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: st
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == shapes
 
 
+@pytest.mark.one_framework
 def test_list_style_equals_keras_3_json(trainer: Peer) -> None:
     """The same training, bit for bit, but for the architecture's hash."""
     new = sequential(
@@ -130,6 +131,7 @@ def test_list_style_equals_keras_3_json(trainer: Peer) -> None:
     assert content(old_state)[1] == content(new_state)[1]
 
 
+@pytest.mark.one_framework
 def test_batch_size_in_an_architecture_does_not_bind(trainer: Peer) -> None:
     fixed = copy.deepcopy(LIST_STYLE)
     fixed["config"][0]["config"]["batch_input_shape"] = [32, 4]  # type: ignore[index]
@@ -137,6 +139,7 @@ def test_batch_size_in_an_architecture_does_not_bind(trainer: Peer) -> None:
     assert trainer.train(program(fixed), NEW)[0]["rows"] == 21
 
 
+@pytest.mark.one_framework
 def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
     def tensor(name: str) -> Json:
         return {
@@ -179,6 +182,7 @@ def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
     ]
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     "evil",
     [
@@ -205,6 +209,7 @@ def test_what_is_not_listed_is_refused(trainer: Peer, evil: Json) -> None:
     refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     "name", ["__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend"]
 )
@@ -213,6 +218,7 @@ def test_what_is_no_listed_operation_is_refused_before_keras_sees_it(trainer: Pe
     assert "not allowed" in refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))["message"]
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     "architecture",
     [
@@ -232,6 +238,7 @@ def test_what_makes_no_model_is_refused(trainer: Peer, architecture: Json) -> No
     refusal(trainer, architecture)
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -255,12 +262,14 @@ def test_compile_parameters_that_make_no_sense_are_refused(trainer: Peer, change
     assert failed.value.error["kind"] == "config"
 
 
+@pytest.mark.one_framework
 def test_models_larger_than_the_machine_are_refused_before_they_are_built(trainer: Peer) -> None:
     error = refusal(trainer, sequential([10**6], dense(10**7, "hidden"), dense(3, "out", "softmax")))
     assert error["sqlstate"] == "53200"
     assert "10000040000003 parameters" in error["message"]
 
 
+@pytest.mark.one_framework
 def test_nesting_has_an_end(trainer: Peer) -> None:
     nested = layer("Dense", "core", units=3)
     for level in range(100):
@@ -278,6 +287,7 @@ def test_a_step_asks_its_schedule_once(plain: ProcessPoolExecutor, framework: st
     assert plain.submit(traces.rates, framework).result() == traces.RATES[framework]
 
 
+@pytest.mark.one_framework
 def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:
     state = trainer.initial(program(KERAS_2["seq"]))
     assert len(weights(state)) == 8

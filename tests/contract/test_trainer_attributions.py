@@ -14,8 +14,10 @@ from trainer_programs import weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates import ensemble
-from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.ensemble import Member
+from cerebro_plpy.configs.templates.linear import LINEAR
+from cerebro_plpy.configs.templates.realmlp import REALMLP
 from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure, Table
 from cerebro_plpy.configs.templates.template import Template
 
@@ -125,9 +127,18 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(template=tuple(each for each in TEMPLATES if each not in (LINEAR, REALMLP)))
+@pytest.mark.long_for(template=tuple(each for each in TEMPLATES if each not in USUAL))
 @pytest.mark.long_for(table=("numbers", "categories"))
-@pytest.mark.parametrize(("table", "head"), [("mixed", HEADS[0]), ("numbers", HEADS[1]), ("categories", HEADS[1])])
-@pytest.mark.parametrize("template", [*TEMPLATES, None], ids=lambda each: each.name if each else ensemble.NAME)
+@pytest.mark.parametrize(
+    ("template", "table", "head"),
+    [
+        *(pytest.param(each, "mixed", HEADS[0], id=each.name) for each in TEMPLATES),
+        pytest.param(None, "mixed", HEADS[0], id=ensemble.NAME),
+        pytest.param(REALMLP, "numbers", HEADS[1], id="numbers"),
+        pytest.param(REALMLP, "categories", HEADS[1], id="categories"),
+    ],
+)
 def test_attributions_make_up_the_difference(trainer: Peer, template: Template | None, table: str, head: Head) -> None:
     arrays, columns = rows_of(TABLES[table]), columns_of(TABLES[table])
     begin(trainer, template, TABLES[table], head)
@@ -171,6 +182,7 @@ def test_of_a_patch_it_is_what_is_lost_where_that_is_covered(trainer: Peer) -> N
         assert (np.abs(lost).max() > 0.01) == any(patch)
 
 
+@pytest.mark.one_framework
 def test_of_a_linear_model_it_is_what_each_column_weighs(trainer: Peer) -> None:
     """And a column that is at its baseline adds nothing."""
     (linear,) = (template for template in TEMPLATES if template.name == "linear")

@@ -30,7 +30,7 @@ def average(trainer: Peer, chosen: dict[str, Any], states: bytes, shares: list[i
     return dict(trainer.ask({"do": "finish"}))
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_variable_becomes_its_mean_by_rows(trainer: Peer, name: str) -> None:
     states = replicas(trainer, OPTIMIZERS[name], len(SHARES))
@@ -44,6 +44,7 @@ def test_every_variable_becomes_its_mean_by_rows(trainer: Peer, name: str) -> No
             np.testing.assert_array_equal(mean, parts[0])
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("policy", [None, "mixed_bfloat16"])
 def test_the_mean_of_a_state_with_itself_is_that_state(trainer: Peer, policy: str | None) -> None:
     chosen = {**program(), "dtype_policy": policy}
@@ -62,6 +63,7 @@ def test_training_goes_on_from_the_mean(trainer: Peer) -> None:
     assert content(stayed) == content(moved)
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(("copies", "shares", "words"), [
     (1, [1, 1], "it ends too early"),
     (3, [1, 1], "bytes follow its last tensor"),
@@ -76,6 +78,7 @@ def test_what_cannot_be_averaged_is_refused(trainer: Peer, copies: int, shares: 
         average(trainer, program(), state * copies, shares)
 
 
+@pytest.mark.one_framework
 def test_an_average_needs_no_data(trainer: Peer) -> None:
     with pytest.raises(TrainerFailed, match="has no datasets"):
         trainer.begin("average", program(), {"source": "averaged", "shares": [1]}, ("d",))

@@ -50,6 +50,7 @@ def test_both_parts_are_the_whole(trainer: Peer) -> None:
     assert len(tensors(whole)) == len(json.loads(metadata(whole)["weights"])) + 2 + 2 * 4, "Adam, of four variables"
 
 
+@pytest.mark.one_framework
 def test_what_is_trained_or_small_stays_in_the_state(trainer: Peer) -> None:
     for chosen in (UNFROZEN, program(sequential([4], dense(5, "small", **FROZEN), dense(3, "output", "softmax")))):
         told = trained(trainer, chosen, NEW)
@@ -98,6 +99,7 @@ def test_another_program_takes_the_base_over(trainer: Peer, second_trainer: Peer
     assert found["base"] == told["other"]["base"]
 
 
+@pytest.mark.one_framework
 def test_weights_that_a_step_changes_are_no_base(trainer: Peer) -> None:
     """A moving mean of a layer in training, and what a norm changes of a frozen layer."""
     normal = {"class_name": "BatchNormalization", "module": "keras.layers", "config": {"name": "normal"}}

@@ -75,6 +75,7 @@ def test_every_form_gives_the_bits_of_keras_own(trainer: Peer, form: str, loss: 
     assert trainer.evaluate(custom(loss, (metric,), NOISY), state) == trainer.evaluate(named, state)
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("name", ["F1Score", "FBetaScore"])
 def test_a_metric_of_several_numbers_is_their_mean(trainer: Peer, name: str) -> None:
     """Of classes that is what Keras calls macro."""
@@ -106,6 +107,7 @@ def test_a_metric_that_keras_has_not(trainer: Peer) -> None:
     assert found["metrics"] == [pytest.approx(parts[0][1][0] + parts[1][1][0])]
 
 
+@pytest.mark.one_framework
 def test_another_source_is_another_program(trainer: Peer) -> None:
     """Under the same name, in the same process."""
     trainer.load("d", buffers(24))
@@ -138,6 +140,7 @@ def test_what_goes_wrong_is_the_configuration_s(trainer: Peer, asked: Json, word
     trainer.train(custom(), NEW)
 
 
+@pytest.mark.one_framework
 def test_a_loss_is_named_by_its_output(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
     wide = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))
@@ -146,6 +149,7 @@ def test_a_loss_is_named_by_its_output(trainer: Peer) -> None:
     assert content(trainer.train(asked, NEW)[1]) == content(trainer.train(custom(architecture=wide), NEW)[1])
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("sources", [[], "x", {"Own": 5}, {"Own": None}])
 def test_sources_are_texts_by_name(trainer: Peer, sources: Any) -> None:
     with pytest.raises(TrainerFailed) as caught:

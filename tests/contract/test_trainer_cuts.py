@@ -49,7 +49,7 @@ def stored(trainer: Peer, architecture: Json, name: str, state: bytes) -> list[l
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", ["first", "second"])
 def test_what_lies_behind_a_cut_is_trained_as_in_the_whole(trainer: Peer, name: str) -> None:
     initial, behind = trainer.initial(program(WHOLE)), {**program(WHOLE), "cut": name}
     trainer.load("d", buffers(*SIZES))
@@ -78,6 +78,7 @@ def test_states_are_those_of_the_whole_network(trainer: Peer) -> None:
         assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.one_framework
 def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
     renamed = [{**each, "config": {**each["config"], "name": f"my_{each['config']['name']}"}} for each in FRONT]
     other = sequential([4], *renamed, dense(3, "out", "softmax"))
@@ -89,6 +90,7 @@ def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
     assert not {cut["digest"] for cut in ones} & {cut["digest"] for cut in cuts(trainer, WHOLE, {**NEW, "seed": 4})}
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     "changed",
     [
@@ -195,12 +197,14 @@ ENDS: dict[str, tuple[Json, list[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("why", ENDS)
 def test_what_ends_a_front(trainer: Peer, why: str) -> None:
     architecture, expected = ENDS[why]
     assert [cut["layer"] for cut in cuts(trainer, architecture)] == expected
 
 
+@pytest.mark.one_framework
 def test_a_network_is_cut_nowhere_else(trainer: Peer) -> None:
     trainer.load("d", buffers(*SIZES))
     with pytest.raises(TrainerFailed, match="cannot be cut at 'hidden'") as caught:
@@ -211,6 +215,7 @@ def test_a_network_is_cut_nowhere_else(trainer: Peer) -> None:
         features(trainer, "none", np.zeros((2, 4), np.float32))
 
 
+@pytest.mark.one_framework
 def test_a_sealed_job_tells_nothing_of_its_layers(trainer: Peer) -> None:
     trainer.begin("predict", program(WHOLE), NEW, (), sealed=True)
     with pytest.raises(TrainerFailed, match="sealed") as caught:

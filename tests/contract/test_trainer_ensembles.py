@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -17,17 +18,22 @@ from cerebro_plpy.calls.version_prediction import COMPILED
 from cerebro_plpy.configs.architecture import check_architecture
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates import ensemble
-from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.ensemble import Member
 from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import Template
 
 SMALL = {"width": 8, "depth": 2}
+SHORT = 5
+"""The case that is no long test: of a few templates."""
 
 
-def members(trainer: Peer, table: Table, head: Head) -> tuple[list[Any], list[bytes]]:
+def members(
+    trainer: Peer, table: Table, head: Head, templates: Sequence[Template] = TEMPLATES
+) -> tuple[list[Any], list[bytes]]:
     """A program of each template, and one of the first twice; and their states."""
-    small = {template.name: SMALL if template.name != "linear" else {} for template in TEMPLATES}
-    programs = [program(template, head, table, **small[template.name])[0] for template in (*TEMPLATES, TEMPLATES[0])]
+    small = {template.name: SMALL if template.name != "linear" else {} for template in templates}
+    programs = [program(template, head, table, **small[template.name])[0] for template in (*templates, templates[0])]
     return programs, [trainer.initial(each, seed) for seed, each in enumerate(programs)]
 
 
@@ -42,12 +48,12 @@ def joined(trainer: Peer, text: str, head: Head, states: list[bytes], count: int
     return weights(trainer.state())
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.long_for(case=(0, 1, 2, 3, 4, 6))
+@pytest.mark.one_framework
+@pytest.mark.long_for(case=tuple(case for case in range(len(CASES)) if case != SHORT))
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPoolExecutor, case: int) -> None:
     table, head = CASES[case]
-    programs, states = members(trainer, table, head)
+    programs, states = members(trainer, table, head, USUAL[::3] if case == SHORT else TEMPLATES)
     texts, shares = [json.dumps(each["architecture"]) for each in programs], range(1, len(programs) + 1)
     listed = [Member(text, share / sum(shares)) for text, share in zip(texts, shares, strict=True)]
     text = ensemble.architecture(listed, head.units)
@@ -67,6 +73,7 @@ def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPool
 
 
 @pytest.mark.long
+@pytest.mark.one_framework
 def test_states_that_are_not_its_members_are_refused(trainer: Peer) -> None:
     table, head = CASES[0]
     programs, states = members(trainer, table, head)

@@ -91,6 +91,7 @@ def test_evaluation_and_prediction_leave_the_state_alone(trainer: Peer) -> None:
     assert content(trainer.state()) == content(state)
 
 
+@pytest.mark.one_framework
 def test_empty_dataset_gives_sums_that_add_nothing(trainer: Peer) -> None:
     trainer.load("d", [])
     chosen = program(metrics=["accuracy", "AUC"])
@@ -102,6 +103,7 @@ def test_empty_dataset_gives_sums_that_add_nothing(trainer: Peer) -> None:
     assert results(trainer, chosen, {"d": empty}) == {"d": {"loss": None, "metrics": [None, None]}}
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("metrics", [["Mean"], ["MeanIoU"], ["no such metric"], ["IoU"]])
 def test_metrics_that_give_no_one_number_are_refused_by_name(trainer: Peer, metrics: list[str]) -> None:
     with pytest.raises(TrainerFailed, match=metrics[0]) as failed:
@@ -109,6 +111,7 @@ def test_metrics_that_give_no_one_number_are_refused_by_name(trainer: Peer, metr
     assert failed.value.error["kind"] == "config"
 
 
+@pytest.mark.one_framework
 def test_sums_of_another_program_are_refused(trainer: Peer) -> None:
     for sums in ([[1.0, 1.0]], [[1.0, 1.0], [1.0]]):
         with pytest.raises(TrainerFailed, match="sums"):
@@ -151,6 +154,7 @@ def test_predictions_by_class(trainer: Peer) -> None:
     assert scaled == every
 
 
+@pytest.mark.one_framework
 def test_one_unit_gives_both_classes(trainer: Peer) -> None:
     chosen = program(
         sequential([4], dense(1, "out", "sigmoid")),
@@ -162,6 +166,7 @@ def test_one_unit_gives_both_classes(trainer: Peer) -> None:
     assert np.reshape(found["value"], (3, 2)).sum(axis=1) == pytest.approx([1, 1, 1])
 
 
+@pytest.mark.one_framework
 def test_floats_are_predicted_as_they_are(trainer: Peer) -> None:
     chosen = program(sequential([4], dense(2, "out", "linear")), loss="mse", targets=[{"kind": "float"}])
     trainer.begin("predict", chosen, NEW, ())
@@ -169,6 +174,7 @@ def test_floats_are_predicted_as_they_are(trainer: Peer) -> None:
     assert (found["row"], found["class"], found["rank"]) == ([1, 1, 2, 2], [0, 1, 0, 1], [1, 2, 1, 2])
 
 
+@pytest.mark.one_framework
 def test_rows_that_do_not_fit_the_model_are_refused(trainer: Peer) -> None:
     trainer.begin("predict", program(MLP), NEW, ())
     with pytest.raises(TrainerFailed, match=r"\[4\].*\[2\]"):

@@ -98,6 +98,7 @@ def test_evaluation_knows_no_weights_of_rows(trainer: Peer) -> None:
     assert trainer.evaluate(program(), state) == plain
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     ("arrays", "words"), [([("w", np.ones(5, np.float32))] * 2, "one weight each"),
                           ([("w", np.ones((5, 2), np.float32))], "came with weights"),
@@ -135,6 +136,7 @@ def test_evaluation_knows_no_class_weights(trainer: Peer) -> None:
     assert trainer.evaluate(program(), state) == before
 
 
+@pytest.mark.one_framework
 def test_a_weight_of_zero_leaves_a_class_out(trainer: Peer) -> None:
     x, y = examples(40)
     chosen = y.argmax(axis=1) != 1
@@ -146,6 +148,7 @@ def test_a_weight_of_zero_leaves_a_class_out(trainer: Peer) -> None:
     assert all_rows["loss"] == pytest.approx(some["loss"] * chosen.sum() / 40, rel=1e-5)
 
 
+@pytest.mark.one_framework
 def test_rows_of_several_classes_have_no_weight(trainer: Peer) -> None:
     several = program(
         sequential([5, 4], dense(3, "out", "softmax")), loss="categorical_crossentropy", targets=[{"kind": "float"}]

@@ -89,8 +89,7 @@ def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architec
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("architecture", [MLP, NOISY, REGULARISED])
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop"])
+@pytest.mark.parametrize(("architecture", "optimizer"), [(MLP, "SGD"), (NOISY, "Adam"), (REGULARISED, "RMSprop")])
 def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
     # A smaller batch draws other numbers where XLA does not compile it.
     trainer.load("d", buffers(*((147, 7) if architecture is NOISY else SIZES)))
@@ -124,6 +123,7 @@ def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
         assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(states[key])
 
 
+@pytest.mark.one_framework(loss="binary_crossentropy")
 @pytest.mark.parametrize("loss", ["categorical_crossentropy", "binary_crossentropy"])
 def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss: str) -> None:
     trainer.load("d", buffers(*SIZES))
@@ -137,7 +137,7 @@ def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss
     assert {key: content(state) for key, state in states.items()} == {k: content(s) for k, s in others.items()}
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
 def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(130))
     chosen = {key: program(NOISY, "Nadam", learning_rate=0.01 * key) for key in range(1, 9)}
@@ -168,6 +168,7 @@ def test_what_cannot_be_done_for_several_is_done_one_by_one(trainer: Peer, frame
         trainer.train(program(convolving), NEW, forms=use(FUSED))
 
 
+@pytest.mark.one_framework
 def test_what_is_no_fusion_is_refused(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(8))
     visits = [{"dataset": "d", "order": place()}]

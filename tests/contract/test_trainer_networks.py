@@ -22,8 +22,9 @@ from cerebro_plpy.configs.allowlist import HUB
 from cerebro_plpy.configs.architecture import check_architecture
 
 __all__ = ["keras"]
-FEW = ("BertBackbone", "TransformerEncoder", "ViTBackbone")
-MANY = tuple(sorted(networks.OF_HUB.keys() - {*FEW}))
+LIKE_KERAS = ("BertBackbone", "ViTBackbone")
+"""Those that `test_training_is_that_of_keras` trains."""
+OF_HUB = tuple(sorted(networks.OF_HUB.keys() - {*LIKE_KERAS}))
 BERT = networks.OF_HUB["BertBackbone"]
 STILL = networks.texts(networks.bert(dropout=0.0), networks.ALL, pooled=True)
 SERIES = tensor("series")
@@ -53,8 +54,8 @@ def test_each_listed_class_has_a_network_here() -> None:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.long_for(name=MANY)
-@pytest.mark.parametrize("name", [*networks.OF_KERAS, *networks.OF_HUB])
+@pytest.mark.long_for(name=OF_HUB)
+@pytest.mark.parametrize("name", [*networks.OF_KERAS, *OF_HUB])
 def test_each_trains_for_an_epoch(trainer: Peer, name: str) -> None:
     architecture = {**networks.OF_KERAS, **networks.OF_HUB}[name]
     chosen = program(architecture)
@@ -102,7 +103,7 @@ def test_what_is_frozen_stays_as_it_is(trainer: Peer, architecture: Json) -> Non
     assert changed == [*(False for _ in before[2:]), True, True]
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_a_frozen_backbone_can_be_cut_off(trainer: Peer) -> None:
     """What it gives can be computed once; and what leads there is an architecture that is let in again."""
     architecture = networks.vit(trainable=False)
@@ -113,7 +114,7 @@ def test_a_frozen_backbone_can_be_cut_off(trainer: Peer) -> None:
     assert "ViTBackbone" in check_architecture(front["architecture"]).class_names
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_a_text_may_come_in_several_columns(trainer: Peer) -> None:
     architecture = networks.several_inputs(networks.bert())
     given = rows(architecture)
@@ -126,6 +127,7 @@ def test_a_text_may_come_in_several_columns(trainer: Peer) -> None:
         trainer.train(program(architecture), NEW)
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("architecture", [BERT, networks.tokens()], ids=["backbone", "layer"])
 def test_what_is_no_token_is_told_before_it_trains(trainer: Peer, architecture: Json) -> None:
     given = rows(architecture)
@@ -172,6 +174,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE)
 def test_what_else_keras_hub_has_is_refused(trainer: Peer, evil: Json) -> None:
     architecture = sequential([6], evil, dense(3, "out", "softmax"))

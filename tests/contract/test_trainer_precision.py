@@ -130,6 +130,7 @@ def test_float32_is_what_an_architecture_without_policies_has(trainer: Peer) -> 
     assert content(trainer.train(mixed("float32"), NEW)[1]) == content(trainer.train(mixed(None), NEW)[1])
 
 
+@pytest.mark.one_framework
 def test_an_architecture_may_say_it_by_itself(trainer: Peer) -> None:
     written = copy.deepcopy(MLP)
     written["config"]["layers"][1]["config"]["dtype"] = "mixed_float16"
@@ -166,6 +167,7 @@ def test_a_step_that_overflows_is_left_out_and_the_scale_halved(trainer: Peer) -
     assert scales == [2.0**15, 2.0**14]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.parametrize("policy", MIXED)
 def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> None:
     """513 tokens, reshaped first; bfloat16 holds whole numbers to 256, float16 to 2048."""
@@ -207,6 +209,7 @@ def test_evaluation_and_prediction_follow_the_policy(trainer: Peer) -> None:
     assert short != plain and short == pytest.approx(plain, rel=0.02)
 
 
+@pytest.mark.one_framework
 def test_an_unknown_policy_fails_the_config(trainer: Peer) -> None:
     with pytest.raises(TrainerFailed, match="dtype_policy 'float8' is unknown; expected one of float32, mixed_bf"):
         trainer.initial(mixed("float8"))

@@ -68,6 +68,7 @@ def test_a_job_over_some_buffers_sees_no_others(trainer: Peer) -> None:
     assert trainer.ask({"do": "finish"})["datasets"]["d"] == found
 
 
+@pytest.mark.one_framework
 def test_neighbours_that_are_a_block_are_trained_on_as_one_buffer(trainer: Peer) -> None:
     parts = buffers(21, 13, 8, 5)
     joined = [
@@ -125,6 +126,7 @@ def test_an_empty_dataset_trains_nothing(trainer: Peer) -> None:
     assert content(after) == content(state)
 
 
+@pytest.mark.one_framework
 def test_losses_on_indices_equal_those_on_one_hot(trainer: Peer) -> None:
     trainer.load("d", buffers(30))
     plain, plain_state = trainer.train(program(), NEW)
@@ -134,6 +136,7 @@ def test_losses_on_indices_equal_those_on_one_hot(trainer: Peer) -> None:
         np.testing.assert_allclose(left, right, atol=1e-5)
 
 
+@pytest.mark.one_framework
 def test_two_classes_on_one_unit_train_on_the_second_class(trainer: Peer) -> None:
     x, _ = examples(60)
     second = (x[:, 0] > 0).astype(np.int16)
@@ -149,6 +152,7 @@ def test_two_classes_on_one_unit_train_on_the_second_class(trainer: Peer) -> Non
     assert kernel[0, 0] > np.abs(kernel[1:]).max()
 
 
+@pytest.mark.one_framework
 def test_regression_on_float_targets_of_either_shape(trainer: Peer) -> None:
     x, _ = examples(30)
     y = x.sum(axis=1)
@@ -179,6 +183,7 @@ def test_several_inputs_and_outputs_by_position(trainer: Peer) -> None:
     assert len(sums) == 3
 
 
+@pytest.mark.one_framework
 @pytest.mark.parametrize(
     ("chosen", "arrays", "words"),
     [
@@ -252,6 +257,7 @@ def test_running_out_of_memory_fails_the_config_only(trainer: Peer) -> None:
     assert trainer.train(program(), NEW)[0]["rows"] == 10
 
 
+@pytest.mark.one_framework
 def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
     """Though Keras says it once, when it compiles."""
     x = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)

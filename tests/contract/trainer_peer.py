@@ -93,8 +93,7 @@ class Peer:
 
     def tell(self, header: dict[str, Any], payload: bytes = b"") -> None:
         """Send a request that has no reply."""
-        text = json.dumps(header).encode()
-        self.socket.sendall(PREFIX.pack(b"CDB1", len(text), len(payload)) + text + payload)
+        self.socket.sendall(frame(header, payload))
 
     def reply(self) -> tuple[Any, bytes]:
         """The next reply: what "ok" holds, and the payload with that of "more" frames before it."""
@@ -212,6 +211,12 @@ class Peer:
                 raise EOFError(self.close()[1])
             parts += part
         return bytes(parts)
+
+
+def frame(header: dict[str, Any], payload: bytes = b"") -> bytes:
+    """A request as it is sent."""
+    text = json.dumps(header).encode()
+    return PREFIX.pack(b"CDB1", len(text), len(payload)) + text + payload
 
 
 def command(fd: int, pulse: int, framework: str, parent: int, threads: int = 2) -> list[str]:

@@ -91,6 +91,17 @@ def alive(pids: set[int]) -> set[int]:
     return {pid for pid in pids if command_line(pid) not in ([], [""])}
 
 
+def idle(pids: set[int]) -> bool:
+    """Return whether the main threads of these processes did not run between two looks."""
+    before = [_processor_times(pid) for pid in pids]
+    time.sleep(PAUSE)
+    return before == [_processor_times(pid) for pid in pids]
+
+
+def _processor_times(pid: int) -> str:
+    return Path(f"/proc/{pid}/schedstat").read_text()
+
+
 def slice_of(thread: int) -> int:
     """Nanoseconds that the kernel gives a thread at a time."""
     found = ctypes.create_string_buffer(48)

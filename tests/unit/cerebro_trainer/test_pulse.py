@@ -5,56 +5,95 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from processes import eventually
 
 from cerebro_trainer.wire import pulse
 
+LONGEST_WAIT = 120.0
+
+
+class SteppedTime:
+    """The module `time` for the thread of a pulse, which goes on only when a test says so.
+
+    A daemon, it sleeps for ever once the test is over.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0.0
+        """Processor seconds of the other threads."""
+        self._slept = threading.Semaphore(0)
+        self._woken = threading.Semaphore(0)
+
+    def process_time(self) -> float:
+        return self.used
+
+    def thread_time(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds == pulse.BEAT_SECONDS
+        self._slept.release()
+        self._woken.acquire()
+
+    def await_sleep(self) -> None:
+        assert self._slept.acquire(timeout=LONGEST_WAIT)
+
+    def wake(self) -> None:
+        self._woken.release()
+
+
+class Heart:
+    """A pulse, and the memory that it shares."""
+
+    def __init__(self, time: SteppedTime, descriptor: int, shared: mmap.mmap) -> None:
+        self.time = time
+        self.pulse = pulse.Pulse(descriptor)
+        self._shared = shared
+        time.await_sleep()
+
+    def beats(self) -> bool:
+        """Let the thread look once, and return whether the byte changes."""
+        before = self._shared[0]
+        self.time.wake()
+        self.time.await_sleep()
+        return self._shared[0] != before
+
+    def compute(self, seconds: float) -> None:
+        self.time.used += seconds
+
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[pulse.Pulse, mmap.mmap]]:
-    """A pulse that beats a hundred times a second, and the memory that it shares."""
-    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(pulse, "LEAST_SECONDS", 0.05)  # the tests' own thread may do a little
+def heart(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heart]:
+    time = SteppedTime()
+    monkeypatch.setattr(pulse, "time", time)
     descriptor = os.memfd_create("pulse")
     os.ftruncate(descriptor, mmap.PAGESIZE)
     with mmap.mmap(descriptor, mmap.PAGESIZE) as shared:
-        yield pulse.Pulse(descriptor), shared
+        yield Heart(time, descriptor, shared)
     os.close(descriptor)
 
 
-def beats(shared: mmap.mmap) -> bool:
-    """Whether the byte changes in half a second."""
-    before = shared[0]
-    time.sleep(0.5)
-    return bool(shared[0] != before)
+@pytest.mark.parametrize("computing", [None, lambda: False], ids=["never told", "idle"])
+def test_it_beats_while_there_is_nothing_to_do(heart: Heart, computing: Callable[[], bool] | None) -> None:
+    if computing:
+        heart.pulse.follow(computing)
+    assert all(heart.beats() for _ in range(300)), "the byte overflows"
 
 
-def test_it_beats_while_there_is_nothing_to_do(page: tuple[pulse.Pulse, mmap.mmap]) -> None:
-    alive, shared = page
-    eventually(lambda: shared[0])
-    alive.follow(lambda: False)
-    eventually(lambda: beats(shared))
+def test_it_stops_when_all_stands_still_and_beats_while_something_is_computed(heart: Heart) -> None:
+    heart.pulse.follow(lambda: True)
+    assert not heart.beats()
+    heart.compute(pulse.LEAST_SECONDS)
+    assert heart.beats()
+    assert not heart.beats(), "what was computed counts once"
 
 
-def test_it_stops_when_all_stands_still_and_beats_while_something_is_computed(
-    page: tuple[pulse.Pulse, mmap.mmap],
-) -> None:
-    alive, shared = page
-    alive.follow(lambda: True)
-    eventually(lambda: not beats(shared))
-    ended = threading.Event()
-
-    def compute() -> None:
-        while not ended.is_set():
-            sum(range(1000))
-
-    thread = threading.Thread(target=compute)
-    thread.start()
-    eventually(lambda: beats(shared))
-    ended.set()
-    thread.join()
-    eventually(lambda: not beats(shared))
+def test_what_computes_little_is_noticed_at_last(heart: Heart) -> None:
+    heart.pulse.follow(lambda: True)
+    seen = []
+    for _ in range(4):
+        heart.compute(pulse.LEAST_SECONDS / 2)
+        seen.append(heart.beats())
+    assert seen == [False, True, False, True]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trials import trials
 
 from cerebro_plpy.configs.earlier_trials import EarlierTrial, standings
 from cerebro_plpy.configs.grid import collapse
@@ -61,12 +62,13 @@ def test_points_are_configurations_of_the_space(algorithm: str, seed: int) -> No
 
 
 @given(algorithms, st.integers(0, 99), st.lists(st.floats(0, 9) | st.none(), min_size=12, max_size=12))
+@trials(50)
 def test_the_same_request_has_the_same_answer(algorithm: str, seed: int, losses: list[float | None]) -> None:
     first = asked(SPACE, algorithm, 12, seed)
     assert first == asked(SPACE, algorithm, 12, seed)
-    trials = tried(first, losses)
-    second = asked(SPACE, algorithm, 3, seed, trials)
-    assert second == asked(SPACE, algorithm, 3, seed, trials)
+    before = tried(first, losses)
+    second = asked(SPACE, algorithm, 3, seed, before)
+    assert second == asked(SPACE, algorithm, 3, seed, before)
     assert not [point for point in second if point in first]
 
 
@@ -79,6 +81,7 @@ def test_another_seed_has_another_answer() -> None:
 
 
 @given(algorithms, st.integers(0, 99))
+@trials(30)
 def test_a_small_space_is_tried_whole_and_nothing_twice(algorithm: str, seed: int) -> None:
     space = read_space("{'loss': ['mse'], 'lr': [0.1, 0.2, 0.3]}", "{'batch_size': [1, 2, 'linear']}", [7])
     found: list[Any] = []
@@ -92,14 +95,14 @@ def test_what_learns_comes_nearer_to_the_best_than_chance(learning: str) -> None
     space = read_space("{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1])
 
     def best(algorithm: str, seed: int) -> float:
-        trials: list[Any] = []
+        before: list[Any] = []
         for _ in range(8):
-            points = asked(space, algorithm, 4, seed, trials)
+            points = asked(space, algorithm, 4, seed, before)
             losses = [
                 abs(p["values"]["compile/lr"] - 0.02) + abs(p["values"]["fit/batch_size"] - 40) / 512 for p in points
             ]
-            trials += tried(points, list(losses))
-        return float(min(trial["values"][0][1] for trial in trials))
+            before += tried(points, list(losses))
+        return float(min(trial["values"][0][1] for trial in before))
 
     assert sum(best(learning, seed) for seed in range(10)) < sum(best("rand", seed) for seed in range(10))
 

@@ -12,6 +12,7 @@ STARTS = 8
 
 
 def test_several_may_make_the_folder_at_once(tmp_path: Path) -> None:
+    """None of them fails because another one was faster."""
     for number in range(50):
         barrier = Barrier(STARTS)
 
@@ -22,3 +23,4 @@ def test_several_may_make_the_folder_at_once(tmp_path: Path) -> None:
         with ThreadPoolExecutor(STARTS) as pool:
             for made in [pool.submit(make, tmp_path / str(number) / "data", barrier) for _ in range(STARTS)]:
                 made.result()
+        assert (tmp_path / str(number) / "data").is_dir()

@@ -31,7 +31,7 @@ def drawn(template: Template, head: Head, seed: int, space: dict[str, object]) -
     searched, found = Searched(head, ROWS, space), list[Params]()
     for proposal in proposals([template], searched, seed):
         found.append(proposal.params)
-        if len(found) == 5:
+        if len(found) == 2:
             break
     return searched, found
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from trials import trials
 
 from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role, shares
 
@@ -116,6 +117,7 @@ def test_what_was_divided_stays_as_it_is(found: list[Entry], roles: dict[int, Ro
 
 
 @given(st.integers(2, 9), st.integers(1, 4), st.integers(1, 3))
+@trials(30)
 def test_roles_take_turns_where_there_are_fewer_places(roles: int, capacity: int, runs: int) -> None:
     """Simulated with steps of a second: all get the same, in slices that are longer than a step."""
     found = [Entry(role, 1, 2, 1) for role in range(roles) for _ in range(runs)]

@@ -62,13 +62,21 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_a_fresh_clone_becomes_a_wheel_and_through_an_archive_the_same(fresh: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What a wheel of that clone has."""
+    made = tmp_path_factory.mktemp("wheel")
+    ran("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", made, ".", cwd=fresh)
+    (found,) = made.glob("*.whl")
+    return contents(found)
+
+
+def test_a_fresh_clone_becomes_a_wheel_and_through_an_archive_the_same(
+    fresh: Path, wheel: dict[str, bytes], tmp_path: Path
+) -> None:
     ran("build", "--no-isolation", "--outdir", tmp_path / "archive", cwd=fresh)
-    ran("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, ".", cwd=fresh)
-    (wheel,) = tmp_path.glob("*.whl")
     (by_archive,) = (tmp_path / "archive").glob("*.whl")
-    found = contents(wheel)
-    assert found == contents(by_archive)
+    assert wheel == contents(by_archive)
     packages = ((ROOT / "cerebro_db", ROOT), (ROOT / "plpy/cerebro_plpy", ROOT / "plpy"))
     shipped = {
         str(path.relative_to(parent))
@@ -76,17 +84,15 @@ def test_a_fresh_clone_becomes_a_wheel_and_through_an_archive_the_same(fresh: Pa
         for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {name for name in found if not name.startswith("cerebro_db/extension/")} == shipped
+    assert {name for name in wheel if not name.startswith("cerebro_db/extension/")} == shipped
     ran("twine", "check", "--strict", *(tmp_path / "archive").iterdir(), cwd=fresh)
 
 
-def test_a_wheel_has_what_make_install_has(fresh: Path, tmp_path: Path) -> None:
+def test_a_wheel_has_what_make_install_has(fresh: Path, wheel: dict[str, bytes]) -> None:
     subprocess.run(["make", "all", f"PLPYTHON={sys.executable}"], cwd=fresh, check=True, capture_output=True)
     made = {path.name: path.read_bytes() for path in (fresh / "build").iterdir() if path.is_file()}
-    ran("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, ".", cwd=fresh)
-    (wheel,) = tmp_path.glob("*.whl")
     folder = "cerebro_db/extension/"
-    assert made == {n.removeprefix(folder): text for n, text in contents(wheel).items() if n.startswith(folder)}
+    assert made == {n.removeprefix(folder): text for n, text in wheel.items() if n.startswith(folder)}
 
 
 def test_no_message_names_a_package_of_a_registry_as_ours() -> None:

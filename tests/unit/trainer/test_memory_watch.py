@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,17 +13,20 @@ MEGABYTE = 1 << 20
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets what the next looks at a process find, in MB."""
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Sets what the next looks at a process find, in MB; each of them has to be made."""
+    looks: list[int] = []
 
     def find(*megabytes: int) -> None:
-        looks = iter(megabytes)
-        monkeypatch.setattr(memory, "used_bytes", lambda _: next(looks) * MEGABYTE)
+        looks[:] = megabytes
+        monkeypatch.setattr(memory, "used_bytes", lambda _: looks.pop(0) * MEGABYTE)
 
-    return find
+    yield find
+    assert looks == []
 
 
 def test_memory_that_a_starting_child_shares_for_a_moment_does_not_count(seen: Callable[..., None]) -> None:
+    """The second look decides, and nothing is raised."""
     seen(913, 457)
     memory.check(1, 900 * MEGABYTE, starting=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import tables
 from bench.turns import Measured
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "benchmarks.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 ON_A_GPU = DOCUMENT.with_name("gpu.md")
 
 

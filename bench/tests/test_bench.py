@@ -15,6 +15,10 @@ from pathlib import Path
 import greenplum
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trials import trials
+
 from bench import courses, limits, measure, must, searching, tables
 from bench.breakdown import PHASES, broken_down, cpu_broken_down, steps
 from bench.contenders import Attempt, Loops
@@ -27,21 +31,16 @@ from bench.place import Place
 from bench.pools import Curve, Pool
 from bench.quality import Asked, Outcome, report
 from bench.ratios import Span, ratios
+from bench.tests.bench_job import JOB
 from bench.turns import Measured, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
-from bench_job import JOB
-from hypothesis import given
-from hypothesis import strategies as st
-from trials import trials
-
 from cerebro_plpy.configs.draws import Range
 from cerebro_plpy.hopping.rules import Asha, Stepwise
 
-FOLDER = Path(__file__).parents[2] / "bench" / "bench"
+FOLDER = Path(__file__).parents[1]
+MODULES = [path for path in FOLDER.rglob("*.py") if path.parent != Path(__file__).parent]
 WITH_EXAMPLES = sorted(
-    ".".join(path.relative_to(FOLDER).with_suffix("").parts)
-    for path in FOLDER.rglob("*.py")
-    if ">>> " in path.read_text()
+    ".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in MODULES if ">>> " in path.read_text()
 )
 BEGAN = datetime(2026, 5, 4, 12, 0, 0)
 positive = st.floats(1e-3, 1e3)
@@ -298,14 +297,16 @@ def test_a_watch_tells_what_a_process_used() -> None:
     assert ended.usage.cpu > 0
 
 
-def test_a_process_began_when_it_did() -> None:
-    before = time.time()
+def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So long after the machine did; the clocks stand still, for they are read one after the other."""
+    monkeypatch.setattr(time, "time", lambda: 5000.0)
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 2000.0}.__getitem__)
     with subprocess.Popen(["sleep", "60"]) as process:
-        try:
-            (seen,) = measure.descendants(measure.everything(), [process.pid])
-            assert before - 0.1 <= measure.began_at(seen) <= time.time() + 0.1
-        finally:
-            process.kill()
+        (seen,) = measure.descendants(measure.everything(), [process.pid])
+        process.kill()
+    assert measure.began_at(seen) == 3000 + seen.started / measure.TICKS
+    own, *_ = measure.descendants(measure.everything(), [os.getpid()])
+    assert own.started <= seen.started
 
 
 def attempted(wall: float, succeeded: bool = True) -> Attempt:

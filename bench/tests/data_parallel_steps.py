@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
+
 from bench.keras_config import build, flattened, one_hot, prepare
 from bench.seeds import parts, workload
 
 
-def compare_with_keras(number: int) -> None:
+def compare_with_keras(keras: Any, number: int) -> None:
     """Three steps of a configuration of the table, by a peer's loop and by Keras, come to the same within rounding."""
-    keras = prepare("tensorflow")
     config = workload.WORKLOAD.configs[number]
     text = workload.WORKLOAD.architectures[config.model - 1]
     first = flattened(keras.models.model_from_json(text).get_weights())
@@ -25,3 +28,9 @@ def compare_with_keras(number: int) -> None:
     point = network.point((x, y))
     assert point.loss == pytest.approx(loss, rel=1e-3)
     assert point.accuracy == pytest.approx(accuracy)
+
+
+if __name__ == "__main__":
+    chosen = prepare("tensorflow")
+    for each in sys.argv[1:]:
+        compare_with_keras(chosen, int(each))

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
-import multiprocessing
+import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import data_parallel_steps
 import numpy as np
 import pytest
-from bench import must
-from bench.job import read_result, write_result
-from bench.measure import Usage
-from bench.place import Place
-from bench.seeds import contest, curves, environments, parts, report, scale, workload
-from bench.seeds.contest import AVERAGE, JAX, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
-from bench.seeds.curves import AT_REST, Point
-from bench.workloads import REPORT, SMALL
-from bench_job import JOB as ANY_JOB
 from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
+from bench import must
+from bench.job import read_result, write_result
+from bench.measure import Usage
+from bench.place import Place, environment
+from bench.seeds import contest, curves, environments, parts, report, scale, workload
+from bench.seeds.contest import AVERAGE, JAX, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
+from bench.seeds.curves import AT_REST, Point
+from bench.tests.bench_job import JOB as ANY_JOB
+from bench.workloads import REPORT, SMALL
 from cerebro_plpy.hopping import simulation
 from cerebro_plpy.hopping.schedule import Plan
 
@@ -82,12 +80,11 @@ def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(rows: int
     assert (found == parts.batches(JOB, number, epoch, rows)).all()
 
 
-@pytest.mark.parametrize("number", [0, 12])
-def test_a_step_of_data_parallelism_is_a_step_of_keras(number: int) -> None:
+def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
     """The loops of these peers have the loss, the penalties and the optimizer that all others have."""
-    # In a process of its own, because it says how many threads TensorFlow has.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        process.submit(data_parallel_steps.compare_with_keras, number).result()
+    # A process of its own, because the number of TensorFlow's threads is set once per process.
+    command = [sys.executable, "-m", "bench.tests.data_parallel_steps", "0", "12"]
+    assert subprocess.run(command, cwd=environments.CLONE, env=environment()).returncode == 0
 
 
 def test_curves_survive_the_way(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A virtual environment for each peer: what one wants installed, another one must not have.
 
-They lie in `.peers` in the clone, and stay; what one has is named in `tests/bench/peers`.
+They lie in `.peers` in the clone, and stay; what one has is named in `bench/peers`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from bench.contenders import Interpreter, blamed
 
-CLONE = Path(__file__).parents[4]
+CLONE = Path(__file__).parents[2]
 FOLDER = CLONE / ".peers"
-REQUIREMENTS = CLONE / "tests" / "bench" / "peers"
-MODULES = (CLONE / "tests" / "bench", CLONE / "tests" / "support")
+REQUIREMENTS = CLONE / "bench" / "peers"
+MODULES = (CLONE, CLONE / "tests" / "support")
 ALONE = ("unshare", "--net", *(["--map-root-user"] if os.geteuid() else []))
 """What a peer sends over the loopback interface is counted: none but it may use that one. Who is not root has the
 rights for that in a namespace of users only; root would lose there what it may read of others."""

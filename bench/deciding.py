@@ -3,7 +3,7 @@
 Results come in the order in which their configurations began, at random, or the newest first; where the order is fixed
 the rule hears of them as it would in a run. Nothing is trained, and nothing is logged.
 
-    PYTHONPATH=plpy:tests/bench .venv/bin/python -m bench.deciding
+    PYTHONPATH=plpy .venv/bin/python -m bench.deciding
 """
 
 from __future__ import annotations

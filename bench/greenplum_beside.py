@@ -3,7 +3,7 @@
 It needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the variable CEREBRO_TEST_GREENPLUM_URL
 names). Where there is one, the report has its ratios; this tells more of a single workload:
 
-    PYTHONPATH=tests/bench:tests/support .venv/bin/python -m bench.greenplum_beside B 3
+    PYTHONPATH=tests/support .venv/bin/python -m bench.greenplum_beside B 3
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ of its 50 epochs, in a log of twenty other runs, to which visits with their metr
 
 The rows are written into the log, nothing is trained. On a server whose superuser is named, with chromium:
 
-    PYTHONPATH=plpy:tests/bench:tests/support .venv/bin/python -m bench.pages postgresql://postgres@/database
+    PYTHONPATH=plpy:tests/support .venv/bin/python -m bench.pages postgresql://postgres@/database
 """
 
 from __future__ import annotations
