@@ -6,7 +6,7 @@ It reads as the role of the URL, and can write nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -16,15 +16,24 @@ from cerebro_db.libraries import library
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
 
-HOST = "127.0.0.1"
 OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
+# As Optuna's dashboard wants it itself: its pictures are drawn by compiled programs, its styles stand in the page.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' data: 'unsafe-inline'; "
+    "img-src 'self' data: blob:; object-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
-def serve(url: str, port: int, say: Callable[[str], None]) -> None:
-    """Serves the dashboard on this machine alone, until it is interrupted."""
-    pages, runs = library("optuna_dashboard", "dashboard"), storage(url)
-    say(f"http://{HOST}:{port}/")
-    pages.run_server(runs, host=HOST, port=port)
+def serve(url: str, port: int, say: Callable[[str], None], browser: bool) -> None:
+    """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of cerebro_db."""
+    serving = library("cerebro_db.dashboard.serving", "dashboard")
+    serving.serve(lambda: serving.Pages(application(storage(url)), POLICY, read_only=True), port, say, browser)
+
+
+def application(runs: RDBStorage) -> Any:
+    """Return Optuna's dashboard, which is a WSGI application, as an ASGI application."""
+    adapter = library("a2wsgi", "dashboard")
+    return adapter.WSGIMiddleware(library("optuna_dashboard", "dashboard").wsgi(runs))
 
 
 def storage(url: str | sa.URL) -> RDBStorage:

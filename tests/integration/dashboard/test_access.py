@@ -29,23 +29,41 @@ def page(bench: Workbench, run: int) -> Iterator[Dashboard]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_nobody_without_the_token(page: Dashboard, path: str) -> None:
-    for cookie in (None, "", page.cookie[:-1], page.cookie + "x", f"other={page.token}"):
+def test_nobody_without_a_session(page: Dashboard, path: str) -> None:
+    name, _, session = page.cookie.partition("=")
+    for cookie in (None, "", page.cookie[:-1], page.cookie + "x", f"other={session}", f"{name}="):
         answer = page.ask(path, cookie=cookie)
         assert answer.status == 403 and "cerebro-db dashboard" in answer.text
 
 
-def test_the_token_becomes_a_cookie_and_leaves_the_address(page: Dashboard) -> None:
-    answer = page.ask(f"/train?source=a%26b&token={page.token}", cookie=None)
-    assert (answer.status, answer.headers["location"]) == (303, "/train?source=a%26b")
-    cookie = answer.headers["set-cookie"]
-    assert cookie.startswith(page.cookie) and "HttpOnly" in cookie and "SameSite=strict" in cookie
+def test_the_code_of_the_address_works_once(page: Dashboard) -> None:
+    assert page.ask("/").status == 200
+    used = page.entrance.removeprefix(page.root)
+    assert page.ask(used, cookie=None).status == 403
+    assert used.partition("code=")[2] not in page.cookie
 
 
 def test_no_other_name_leads_here(page: Dashboard) -> None:
     for host in ("example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:" + page.root.rpartition(":")[2]):
         assert page.ask("/", host=host).status == 421
     assert page.ask("/", host="localhost:" + page.root.rpartition(":")[2]).status == 200
+
+
+def test_a_header_does_not_say_who_sends_a_request(page: Dashboard) -> None:
+    """The session belongs to the user of the socket, whatever a proxy's header claims."""
+    assert page.ask("/", x_forwarded_for="10.0.0.1").status == 200
+
+
+def test_optunas_pages_stand_behind_the_same_gate(bench: Workbench, run: int) -> None:
+    with dashboard(bench.url, "--optuna") as optunas:
+        for path in ("/", "/dashboard", "/api/studies", "/static/bundle.js"):
+            assert optunas.ask(path, cookie=None).status == 403
+            assert optunas.ask(path, host="example.org").status == 421
+        studies = optunas.ask("/api/studies")
+        assert studies.status == 200 and f"#{run}" in studies.text
+        page = optunas.ask("/dashboard")
+        assert page.status == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        assert optunas.ask("/api/studies", {"study_name": "mine"}).status == 405
 
 
 @pytest.mark.parametrize("path", ["/train", "/train/plan", "/model/predict", "/model/deploy", "/runs/{run}/acts"])
