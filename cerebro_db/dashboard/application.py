@@ -22,18 +22,19 @@ from cerebro_db.errors import CerebroError
 STATIC = Path(__file__).parent / "static"
 
 
-def serve(url: str, port: int, say: Callable[[str], None], browser: bool) -> None:
+def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
     """Serve the pages of a database on this machine until Ctrl-C, as `serving.serve` does."""
+    serve_pages(lambda: make_pages(url), port, echo, browser)
 
-    def make_pages() -> Pages:
-        site = Site(engine(url))
-        return Pages(application(site), end=site.hub.end)
 
-    serve_pages(make_pages, port, say, browser)
+def make_pages(url: str) -> Pages:
+    """Return the pages of a database as what is served."""
+    site = Site(engine(url))
+    return Pages(application(site), end=site.hub.end)
 
 
 def application(site: Site) -> Starlette:
-    """Return the pages of a site."""
+    """Return the routes of a site; at their end its sessions end."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

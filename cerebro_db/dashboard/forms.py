@@ -1,6 +1,6 @@
-"""Read and check what a request says: fields of a form, numbers and JSON that somebody has typed.
+"""Read and check the input of a request: fields of a form, numbers and JSON that somebody has typed.
 
-Everything that is wrong with it raises an error of cerebro_db.errors, which a page shows as a refusal.
+Wrong input raises an error of cerebro_db.errors, which a page shows as a refusal.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ def read_json(value: str) -> Any:
         InvalidText: it is JSON that PostgreSQL does not take, for its depth or its characters.
     """
     try:
-        found = json.loads(value)
-        depth = measure_depth(found)
+        parsed = json.loads(value)
+        depth = measure_depth(parsed)
     except RecursionError:
         depth = DEEPEST + 1
     if depth > DEEPEST:
         raise InvalidText(f"the JSON {value[:40]!r}… is nested more than {DEEPEST} levels deep")
-    if not _is_storable(found):
+    if not _is_storable(parsed):
         raise InvalidText(f"the JSON {value[:40]!r} has a zero byte or half a character", hint="Leave it out.")
-    return found
+    return parsed
 
 
 def measure_depth(value: object) -> int:

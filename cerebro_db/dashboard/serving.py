@@ -41,13 +41,13 @@ class Pages:
     end: Callable[[], None] = lambda: None  # lets go of requests that would last as long as the server
 
 
-def serve(make_pages: Callable[[], Pages], port: int, say: Callable[[str], None], browser: bool) -> None:
+def serve(make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None], browser: bool) -> None:
     """Serve pages on this machine until Ctrl-C.
 
     Args:
         make_pages: called once the port is taken.
         port: port on 127.0.0.1; 0 takes any that is free.
-        say: receives the address to open, whose code works once.
+        echo: receives the address to open, whose code works once.
         browser: open the browser, too.
 
     Raises:
@@ -58,14 +58,14 @@ def serve(make_pages: Callable[[], Pages], port: int, say: Callable[[str], None]
         entrance = Entrance()
 
         def print_address() -> None:
-            say(_address(entrance, port))
+            echo(_address(entrance, port))
 
         def begin() -> None:
             print_address()
             if browser:
                 open_browser(_address(entrance, port), Path(folder))
             if _has_keyboard():
-                say(ADVICE)
+                echo(ADVICE)
                 _on_enter(print_address)
 
         with suppress(KeyboardInterrupt):  # which is how it ends
@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # else a header would say who sent a request
+            proxy_headers=False,  # else a header would decide who has sent a request
             ws="none",
             timeout_graceful_shutdown=GOODBYE_SECONDS,
         )

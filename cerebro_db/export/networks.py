@@ -137,9 +137,9 @@ def _named(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
 def _cut(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
     """Return the stored weights in these shapes; they may lie one behind another."""
     if not stored.flat:
-        found = [weight.shape for weight in stored.weights]
-        if found != shapes:
-            raise _misfit(f"{len(found)} weights of other shapes than the {len(shapes)} of the architecture")
+        stored_shapes = [weight.shape for weight in stored.weights]
+        if stored_shapes != shapes:
+            raise _misfit(f"{len(stored_shapes)} weights of other shapes than the {len(shapes)} of the architecture")
         return list(stored.weights)
     (numbers,) = stored.weights
     sizes = [math.prod(shape) for shape in shapes]

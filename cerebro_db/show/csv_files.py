@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -21,6 +22,13 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, ob
         writer = csv.writer(file)
         writer.writerow([make_cell(column) for column in columns])
         writer.writerows([make_cell(row[column]) for column in columns] for row in rows)
+
+
+def rewrite_csv(text: str) -> str:
+    """Return the text of a CSV file that somebody else has written, without formulas."""
+    lines = io.StringIO()
+    csv.writer(lines).writerows([make_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline="")))
+    return lines.getvalue()
 
 
 def make_cell(value: object) -> object:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import csv
+import io
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cerebro_db
-from cerebro_db.show.csv_files import MARK, NUMBER, write_csv
+from cerebro_db.dashboard.optuna import Questions
+from cerebro_db.show.csv_files import MARK, NUMBER, rewrite_csv, write_csv
 
 CLIENT = Path(cerebro_db.__file__).parent
 # Rows for COPY, which a database reads; and the one for spreadsheets.
@@ -49,6 +52,41 @@ def test_no_cell_is_a_formula(header: str, values: list[object]) -> None:
             assert before in (cell, cell.removeprefix(MARK))
         else:
             assert cell == ("" if before is None else str(before))
+
+
+@given(rows=st.lists(st.lists(texts | numbers.map(str), min_size=2, max_size=2), min_size=1, max_size=4))
+def test_no_cell_of_a_file_of_others_is_a_formula(rows: list[list[str]]) -> None:
+    lines = io.StringIO()
+    csv.writer(lines).writerows(rows)
+    cells = [cell for row in csv.reader(io.StringIO(rewrite_csv(lines.getvalue()), newline="")) for cell in row]
+    for before, cell in zip((cell for row in rows for cell in row), cells, strict=True):
+        assert before in (cell, cell.removeprefix(MARK))
+        assert NUMBER.fullmatch(cell) or not cell.lstrip().startswith(STARTS)
+
+
+class Studies:
+    """A storage with one study."""
+
+    def get_study_name_from_id(self, study_id: int) -> str:
+        return {1: "study"}[study_id]
+
+
+def test_the_file_of_optunas_dashboard_has_no_formula() -> None:
+    def optunas(environ: Any, start_response: Any) -> list[bytes]:
+        content = b"Number,=x\r\n-1,@SUM(A1)\r\n"
+        start_response("200 OK", [("Content-Type", "text/csv"), ("Content-Length", str(len(content)))])
+        return [content]
+
+    def ask(path: str) -> tuple[str, bytes]:
+        answers = list[Any]()
+        app = Questions(optunas, cast(Any, Studies()))
+        body = b"".join(app({"PATH_INFO": path, "QUERY_STRING": ""}, lambda *answer: answers.append(answer)))  # type: ignore[arg-type,return-value,func-returns-value]
+        ((status, headers),) = answers
+        assert dict(headers).get("Content-Length", str(len(body))) == str(len(body))
+        return status, body
+
+    assert ask("/csv/1") == ("200 OK", b"Number,'=x\r\n-1,'@SUM(A1)\r\n")
+    assert ask("/csv/2")[0] == "404 Not Found"
 
 
 def modules_that_write_csv() -> set[str]:

@@ -15,7 +15,8 @@ CLIENT = Path(__file__).parents[3] / "cerebro_db"
 SERVING = CLIENT / "dashboard" / "serving.py"
 SERVERS = {
     "aiohttp", "bokeh", "cheroot", "dash", "flask", "gradio", "gunicorn", "http.server", "hypercorn", "panel",
-    "socketserver", "tornado", "twisted", "uvicorn", "waitress", "werkzeug", "wsgiref", "xmlrpc.server",
+    "socketserver", "tornado", "twisted", "uvicorn", "waitress", "werkzeug", "wsgiref.handlers",
+    "wsgiref.simple_server", "xmlrpc.server",
 }  # fmt: skip
 LISTENING = {
     "create_datagram_endpoint", "create_server", "create_unix_server", "listen", "make_server", "run_app", "run_server",
