@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from dashboards import Dashboard, dashboard
+from page_requests import Target, behind_gate, check_acts, check_any, check_each_value, paths_of
 from roles import another_role
 from workbench import Workbench, compile_text
+
+from cerebro_db.dashboard import optuna
+from cerebro_db.dashboard.application import application
+from cerebro_db.dashboard.reading import engine
+from cerebro_db.dashboard.serving import Pages
+from cerebro_db.dashboard.site import Site
 
 pytestmark = pytest.mark.postgresql("pages know nothing of the platform")
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J"
@@ -140,3 +150,40 @@ def test_who_may_not_use_the_extension_is_told_how(bench: Workbench, shared_supe
         dashboard(stranger.url) as page,
     ):
         assert "grant_usage(&#39;page_stranger&#39;)" in page.ask("/").text
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """The event loop of all requests, as a server has one."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def pages(bench: Workbench, run: int, loop: asyncio.Runner) -> Iterator[Target]:
+    """The routes of the page, in this process."""
+    site = Site(engine(bench.url))
+    app = application(site)
+    paths = paths_of(app.routes)
+    assert "/runs/{run}/configs/{key}" in paths and "/model/predict" in paths
+    yield behind_gate(Pages(app), paths, run, loop)
+    site.close()
+
+
+def test_no_request_makes_a_page_fail(pages: Target) -> None:
+    check_each_value(pages)
+    check_acts(pages)
+    check_any(pages)
+
+
+def test_no_request_makes_a_page_of_optuna_fail(bench: Workbench, run: int, loop: asyncio.Runner) -> None:
+    served = optuna.make_pages(bench.url)
+    adapter: Any = served.app
+    rules = {route.rule for route in adapter.app.app.routes}
+    paths = {re.sub(r"<(\w*)(?::[^<>]*)?>", r"{\1}", rule): {"GET"} for rule in rules}
+    assert "/api/studies/{study_id}" in paths
+    target = behind_gate(served, paths, run, loop)
+    for path in ("/dashboard?studies_order_by=desc", f"/api/studies/{run}?after=0", f"/csv/{run}?trial_ids=0,1"):
+        assert target.ask(path, "GET", b"").status == 200
+    check_each_value(target)
+    check_any(target)
