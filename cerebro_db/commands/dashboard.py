@@ -23,8 +23,7 @@ def dashboard(
     """Serve a page to this machine, until Ctrl-C: runs as they go on, models, and a form that trains."""
     database = running(url)
     if optuna:
-        from cerebro_db.dashboard.optuna import serve as serve_optuna
-
-        serve_optuna(database, port, typer.echo)
-        return
-    library("cerebro_db.dashboard.serving", "dashboard").serve(database, port, typer.echo, browser)
+        from cerebro_db.dashboard.optuna import serve
+    else:
+        serve = library("cerebro_db.dashboard.application", "dashboard").serve
+    serve(database, port, typer.echo, browser)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import json as parser
 import sys
@@ -17,6 +16,7 @@ from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Json, Url, opened
 from cerebro_db.record_list import Records
+from cerebro_db.show.csv_files import write_csv
 from cerebro_db.show.documents import document
 
 COLUMNS: tuple[str, ...] = ("model", "owner", "version", "task", "target", "source", "metric", "value", "versions")
@@ -119,10 +119,7 @@ def predict(
     with opened(url) as session:
         found = session.predictions(model, source, id_col)
     if output is not None:
-        with output.open("x", newline="") as file:
-            writer = csv.DictWriter(file, found.columns)
-            writer.writeheader()
-            writer.writerows(found)
+        write_csv(output, found.columns, found)
         typer.echo(f"{len(found)} rows in {output}", file=sys.stderr)
     if json:
         typer.echo(document(found))

@@ -1,81 +1,151 @@
-"""Who may see the pages: the one who has the token that was printed where they were started, from this machine."""
+"""Check every request before it reaches the pages: its host, its session, its origin and its text."""
 
 from __future__ import annotations
 
-import hmac
-from urllib.parse import urlencode
+import html
+from collections.abc import Callable
+from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cerebro_db.dashboard.entrance import Entrance
+from cerebro_db.dashboard.peers import peer_user
+
 # Nothing from elsewhere, and nothing that stands in a page itself: a text of a user cannot become a program.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+CODE = "code"
+"""Parameter of an address that carries a one-time code."""
 REFUSAL = (
-    "This page is for whoever has started it. Open the address that `cerebro-db dashboard` has printed, "
-    "with its token.\n"
+    "This page is for whoever has started it. Open the address that `cerebro-db dashboard` printed: it works once.\n"
+    "Press Enter where the command runs for another address, or start it again.\n"
+)
+# A navigation by this page, not a redirect: for a redirect after a link from elsewhere, such as the local file that
+# opens the browser, browsers would withhold the strict cookie.
+WELCOME = (
+    '<!doctype html><meta charset="utf-8"><title>cerebro_db</title>'
+    '<meta http-equiv="refresh" content="0;url={0}"><a href="{0}">To the page</a>\n'
 )
 
 
 class Gate:
-    """Stands before the pages. The token in the first address becomes a cookie that no script reads.
+    """An application behind a check of every request.
 
-    The name of the host is checked, so that no other name leads here (DNS rebinding), and what changes something must
-    have a header that another page cannot send without being asked first.
+    * The host must be one of this machine's own names, so that no other name leads here (DNS rebinding).
+    * The session cookie must have been given to this user for a one-time code.
+    * A request that changes something must have a header that pages of others cannot send.
+    * The address must be text.
+
+    Args:
+        app: application to protect.
+        entrance: codes and sessions.
+        port: port of the server.
+        policy: Content-Security-Policy of all responses.
+        read_only: refuse every request that would change something.
+        user_of: user id of the process that sent a request; None if it is unknown.
     """
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        entrance: Entrance,
+        port: int,
+        policy: str = POLICY,
+        read_only: bool = False,
+        user_of: Callable[[Scope], int | None] = peer_user,
+    ) -> None:
         self._app = app
-        self._token = token
+        self._entrance = entrance
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._cookie = f"cerebro_{port}"
+        self._headers = {**HEADERS, "Content-Security-Policy": policy}
+        self._read_only = read_only
+        self._user_of = user_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        """Answer a request, or hand it on."""
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        if scope["type"] != "http":
+            raise RuntimeError(f"a dashboard has no {scope['type']}")  # and none must pass unchecked
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
-        refusal = self._answer(Request(scope))
+        refusal = self._refuse(Request(scope))
         await (refusal or self._app)(scope, receive, send_with_headers)
 
-    def _answer(self, request: Request) -> Response | None:
-        """What is answered in place of the page; None where the page may answer."""
+    def _refuse(self, request: Request) -> Response | None:
+        """Return the response that replaces the page; None if the page may answer."""
         host = request.headers.get("host")
         if host not in self._hosts:
-            return Response("There is no such host here.\n", 421, media_type="text/plain")
-        if self._is_token(request.query_params.get("token")):
-            return self._entered(request)
-        if not self._is_token(request.cookies.get(self._cookie)):
-            return Response(REFUSAL, 403, media_type="text/plain")
-        if request.method not in ("GET", "HEAD") and not self._own(request, host):
-            return Response("This did not come from a page of the dashboard.\n", 403, media_type="text/plain")
+            return PlainTextResponse("There is no such host here.\n", 421)
+        if not _is_text(request.scope):
+            return PlainTextResponse("The address must be text in UTF-8 without zero bytes.\n", 400)
+        user = self._user_of(request.scope)
+        code = request.query_params.get(CODE)
+        if code is not None and request.method == "GET":
+            session = self._entrance.begin_session(code, user)
+            if session is not None:
+                return self._welcome(request, session)
+        if not self._entrance.admits(request.cookies.get(self._cookie), user):
+            return PlainTextResponse(REFUSAL, 403)
+        if request.method in ("GET", "HEAD"):
+            return None
+        if self._read_only:
+            return PlainTextResponse("Nothing can be changed here.\n", 405, {"Allow": "GET, HEAD"})
+        if not _is_from_own_page(request, host):
+            return PlainTextResponse("This did not come from a page of the dashboard.\n", 403)
         return None
 
-    def _is_token(self, text: str | None) -> bool:
-        return text is not None and hmac.compare_digest(text.encode(), self._token.encode())
-
-    def _own(self, request: Request, host: str) -> bool:
-        origin = request.headers.get("origin", f"http://{host}")
-        return request.headers.get("hx-request") == "true" and origin == f"http://{host}"
-
-    def _entered(self, request: Request) -> Response:
-        rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "token"])
-        page = RedirectResponse(request.url.path + (f"?{rest}" if rest else ""), 303)
-        page.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+    def _welcome(self, request: Request, session: str) -> Response:
+        """Give a browser its session, and lead it to the address without the code."""
+        parameters = [(name, value) for name, value in request.query_params.multi_items() if name != CODE]
+        address = _own_path(request.url.path)
+        if parameters:
+            address += f"?{urlencode(parameters)}"
+        page = HTMLResponse(WELCOME.format(html.escape(address)))
+        page.set_cookie(self._cookie, session, httponly=True, samesite="strict")
         return page
+
+
+def _own_path(path: str) -> str:
+    """Return a path of this server: with two slashes in front, or a backslash, it would name another one.
+
+    >>> _own_path("//example.org/a b"), _own_path("/%5Cexample.org"), _own_path("/")
+    ('/example.org/a%20b', '/%255Cexample.org', '/')
+    """
+    return "/" + quote(path.lstrip("/\\"))
+
+
+def _is_text(scope: Scope) -> bool:
+    """Return True if path and query are UTF-8 without zero bytes, behind their percent signs, too."""
+    query = scope["query_string"]
+    if not query.isascii():
+        return False
+    try:
+        text = scope["path"] + unquote_to_bytes(query).decode()
+        text += unquote_to_bytes(scope.get("raw_path") or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text
+
+
+def _is_from_own_page(request: Request, host: str) -> bool:
+    origin = request.headers.get("origin", f"http://{host}")
+    return request.headers.get("hx-request") == "true" and origin == f"http://{host}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cerebro_db.dashboard.forms import fields, text
+from cerebro_db.dashboard.forms import fields, read_json, text
 from cerebro_db.dashboard.reading import Row
 from cerebro_db.dashboard.site import Site
 from cerebro_db.errors import InvalidParameter
@@ -180,9 +179,9 @@ def _value(form: Mapping[str, str], name: str) -> object:
     if form.get(f"kind.{name}") == "text":
         return typed
     try:
-        return json.loads(typed)
+        return read_json(typed)
     except ValueError:
-        raise InvalidParameter(f"{typed!r} is typed for {name}, and a number or an array is expected") from None
+        raise InvalidParameter(f"{typed[:80]!r} is typed for {name}, and a number or an array is expected") from None
 
 
 def _judged(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,26 +5,106 @@ It reads as the role of the URL, and can write nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from cerebro_db.driver import sqlalchemy_url
 from cerebro_db.libraries import library
+from cerebro_db.show.csv_files import rewrite_csv
 
 if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
     from optuna.storages import RDBStorage
 
-HOST = "127.0.0.1"
+    from cerebro_db.dashboard.serving import Pages
+
 OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
+# As Optuna's dashboard wants it itself: its pictures are drawn by compiled programs, its styles stand in the page.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' data: 'unsafe-inline'; "
+    "img-src 'self' data: blob:; object-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# What its pages ask for; to other questions it answers with an error of the server, or has nothing to say here.
+PATH = re.compile(
+    r"/?|/dashboard(/.*)?|/favicon\.ico|/static/[\w./-]+|/incompatible-rdb-schema|/api/meta|/api/studies"
+    r"|(/api/studies|/csv)/(?P<study>[0-9]{1,9})(/param_importances)?",
+    re.ASCII,
+)
+# Of a study; other pages read their queries in the browser.
+QUERY = re.compile(r"((after=[0-9]{1,9}|trial_ids=[0-9,%C]{0,10000}|evaluator=\w{1,30})(&|$))*", re.ASCII)
 
 
-def serve(url: str, port: int, say: Callable[[str], None]) -> None:
-    """Serves the dashboard on this machine alone, until it is interrupted."""
-    pages, runs = library("optuna_dashboard", "dashboard"), storage(url)
-    say(f"http://{HOST}:{port}/")
-    pages.run_server(runs, host=HOST, port=port)
+def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
+    """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of cerebro_db."""
+    serving = library("cerebro_db.dashboard.serving", "dashboard")
+    serving.serve(lambda: make_pages(url), port, echo, browser)
+
+
+def make_pages(url: str) -> Pages:
+    """Return Optuna's dashboard, a WSGI application, as pages to serve."""
+    serving = library("cerebro_db.dashboard.serving", "dashboard")
+    adapter = library("a2wsgi", "dashboard")
+    runs = storage(url)
+    app = Questions(library("optuna_dashboard", "dashboard").wsgi(runs), runs)
+    pages: Pages = serving.Pages(adapter.WSGIMiddleware(app), POLICY, read_only=True)
+    return pages
+
+
+class Questions:
+    """Optuna's dashboard, asked only what its pages ask, and only about studies that there are.
+
+    Args:
+        app: the dashboard.
+        runs: the storage that it reads.
+    """
+
+    def __init__(self, app: WSGIApplication, runs: RDBStorage) -> None:
+        self.app = app
+        self._runs = runs
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request, or refuse it."""
+        path = PATH.fullmatch(environ["PATH_INFO"])
+        if path is None or (path["study"] and not self._has_study(int(path["study"]))):
+            return _refuse(start_response, "404 Not Found", b"There is no such page or study.\n")
+        if path["study"] and not QUERY.fullmatch(environ["QUERY_STRING"]):
+            return _refuse(start_response, "400 Bad Request", b"No page asks so about a study.\n")
+        environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # it does not look whether the header is there
+        if environ["PATH_INFO"].startswith("/csv/"):
+            return self._write_csv(environ, start_response)
+        return self.app(environ, start_response)
+
+    def _write_csv(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer with Optuna's file, but for what a spreadsheet would execute."""
+        status, headers = "", list[tuple[str, str]]()
+
+        def keep(new_status: str, new_headers: list[tuple[str, str]], error: object = None) -> Callable[[bytes], None]:
+            nonlocal status, headers
+            status, headers = new_status, new_headers
+            return lambda part: None
+
+        body = b"".join(self.app(environ, keep))
+        if status.startswith("200 "):
+            body = rewrite_csv(body.decode()).encode()
+        others = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        start_response(status, [*others, ("Content-Length", str(len(body)))])
+        return [body]
+
+    def _has_study(self, study: int) -> bool:
+        try:
+            self._runs.get_study_name_from_id(study)
+        except KeyError:
+            return False
+        return True
+
+
+def _refuse(start_response: StartResponse, status: str, reason: bytes) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
+    return [reason]
 
 
 def storage(url: str | sa.URL) -> RDBStorage:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cerebro_db.dashboard.forms import fields, whole_number
+from cerebro_db.dashboard.forms import fields, read_json, whole_number
 from cerebro_db.dashboard.model_pages import address
 from cerebro_db.dashboard.reading import Reader, Row
 from cerebro_db.dashboard.site import Site
@@ -44,6 +44,15 @@ ACTS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
 """What a button of a run does, by the name of the function of SQL."""
 
 
+class KeyConvertor(IntegerConvertor):
+    """The number of a run or a configuration in an address: one that PostgreSQL has."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("key", KeyConvertor())
+
+
 def _change(form: Mapping[str, str]) -> dict[str, Any]:
     """The parameters of a clone that are others than those of the configuration."""
     before = {name[4:]: text for name, text in form.items() if name.startswith("was.")}
@@ -57,7 +66,7 @@ def typed(text: str) -> Any:
     (0.01, 'selu', [1, 'a'])
     """
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return text
 
@@ -76,15 +85,15 @@ class RunPages:
             Route("/", self.runs),
             Route("/runs", self.list),
             Route("/events", self.events),
-            Route("/runs/{run:int}", self.run),
-            Route("/runs/{run:int}/events", self.events),
-            Route("/runs/{run:int}/progress", self.progress),
-            Route("/runs/{run:int}/board", self.board),
-            Route("/runs/{run:int}/log", self.log),
-            Route("/runs/{run:int}/axes", self.axes),
-            Route("/runs/{run:int}/configs/{key:int}", self.config),
-            Route("/runs/{run:int}/configs/{key:int}/state", self.config_state),
-            Route("/runs/{run:int}/acts", self.act, methods=["POST"]),
+            Route("/runs/{run:key}", self.run),
+            Route("/runs/{run:key}/events", self.events),
+            Route("/runs/{run:key}/progress", self.progress),
+            Route("/runs/{run:key}/board", self.board),
+            Route("/runs/{run:key}/log", self.log),
+            Route("/runs/{run:key}/axes", self.axes),
+            Route("/runs/{run:key}/configs/{key:key}", self.config),
+            Route("/runs/{run:key}/configs/{key:key}/state", self.config_state),
+            Route("/runs/{run:key}/acts", self.act, methods=["POST"]),
         ]
 
     async def runs(self, request: Request) -> Response:

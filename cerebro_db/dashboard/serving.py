@@ -1,55 +1,96 @@
-"""Serves the pages to the one who starts them, on this machine, until they are interrupted."""
+"""Serve an application to the one who starts it. No other module listens, so that all pages stand behind the gate."""
 
 from __future__ import annotations
 
-import secrets
+import asyncio
+import html
+import os
 import socket
+import sys
 import webbrowser
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from cerebro_db.dashboard.access import Gate
-from cerebro_db.dashboard.model_pages import ModelPages
-from cerebro_db.dashboard.reading import engine
-from cerebro_db.dashboard.run_pages import RunPages
-from cerebro_db.dashboard.site import Site
-from cerebro_db.dashboard.train_pages import TrainPages
-from cerebro_db.errors import CerebroError, ObjectInUse
+from cerebro_db.dashboard.access import CODE, POLICY, Gate
+from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
+from cerebro_db.errors import ObjectInUse
 
 HOST = "127.0.0.1"
-STATIC = Path(__file__).parent / "static"
 GOODBYE_SECONDS = 1
-"""So long may open pages take to hear that this is the end."""
+"""Time that open pages get to hear of the end."""
+ADVICE = f"The address works once, within {CODE_SECONDS // 60} minutes; Enter prints another."
+OPENER = (
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>cerebro_db</title>'
+    '<meta http-equiv="refresh" content="0;url={0}"><a href="{0}">To the page</a>\n'
+)
 
 
-def serve(url: str, port: int, say: Callable[[str], None], browser: bool) -> None:
-    """Serves the pages, and says at which address: it has a token, without which nobody gets an answer.
+@dataclass(frozen=True)
+class Pages:
+    """An application to serve."""
 
-    With port 0 any that is free will do. Raises ObjectInUse where another program has the port.
+    app: ASGIApp
+    policy: str = POLICY  # Content-Security-Policy of its responses
+    read_only: bool = False  # it changes nothing
+    end: Callable[[], None] = lambda: None  # lets go of requests that would last as long as the server
+
+
+def serve(make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None], browser: bool) -> None:
+    """Serve pages on this machine until Ctrl-C.
+
+    Args:
+        make_pages: called once the port is taken.
+        port: port on 127.0.0.1; 0 takes any that is free.
+        echo: receives the address to open, whose code works once.
+        browser: open the browser, too.
+
+    Raises:
+        ObjectInUse: another program has the port.
     """
-    token = secrets.token_urlsafe(24)
-    with _listening(port) as place:
-        port = place.getsockname()[1]
-        address = f"http://{HOST}:{port}/?token={token}"
+    with _listen(port) as listener, TemporaryDirectory(prefix="cerebro-db-") as folder:
+        port = listener.getsockname()[1]
+        entrance = Entrance()
 
-        def ready() -> None:
-            say(address)
+        def print_address() -> None:
+            echo(_address(entrance, port))
+
+        def begin() -> None:
+            print_address()
             if browser:
-                webbrowser.open(address)
+                open_browser(_address(entrance, port), Path(folder))
+            if _has_keyboard():
+                echo(ADVICE)
+                _on_enter(print_address)
 
         with suppress(KeyboardInterrupt):  # which is how it ends
-            site = Site(engine(url))
-            Server(Gate(application(site), token, port), ready, site.hub.end).run([place])
+            pages = make_pages()
+            gate = Gate(pages.app, entrance, port, pages.policy, pages.read_only)
+            Server(gate, begin, pages.end).run([listener])
 
 
-def _listening(port: int) -> socket.socket:
+def open_browser(address: str, folder: Path) -> None:
+    """Open an address in the browser by a file that only this user may read.
+
+    All users of a machine see the arguments of programs, so the address with its code must not be one.
+    """
+    file = folder / "open.html"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as page:
+        page.write(OPENER.format(html.escape(address)))
+    webbrowser.open(file.as_uri())
+
+
+def _address(entrance: Entrance, port: int) -> str:
+    return f"http://{HOST}:{port}/?{CODE}={entrance.issue_code()}"
+
+
+def _listen(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
@@ -59,42 +100,49 @@ def _listening(port: int) -> socket.socket:
         ) from error
 
 
-class Server(uvicorn.Server):
-    """A server that says when it listens, which is when a browser may be opened, and when it ends."""
+def _has_keyboard() -> bool:
+    """Return True if somebody can press Enter: a terminal in whose foreground this process is."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return False
+    return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
 
-    def __init__(self, app: ASGIApp, ready: Callable[[], None], end: Callable[[], None]) -> None:
+
+def _on_enter(act: Callable[[], None]) -> None:
+    """Call `act` for each line that is typed."""
+    loop = asyncio.get_running_loop()
+    keyboard = sys.stdin.fileno()
+
+    def read_line() -> None:
+        # In the background, reading would stop the process.
+        if not _has_keyboard() or not os.read(keyboard, 1024):
+            loop.remove_reader(keyboard)
+            return
+        act()
+
+    loop.add_reader(keyboard, read_line)
+
+
+class Server(uvicorn.Server):
+    """A server that calls `begin` when it listens, and `end` before it waits for open requests."""
+
+    def __init__(self, app: ASGIApp, begin: Callable[[], None], end: Callable[[], None]) -> None:
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # else a header would decide who has sent a request
+            ws="none",
             timeout_graceful_shutdown=GOODBYE_SECONDS,
         )
         super().__init__(config)
-        self._ready = ready
+        self._begin = begin
         self._end = end
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._ready()
+        self._begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._end()
         await super().shutdown(sockets)
-
-
-def application(site: Site) -> ASGIApp:
-    """The pages of a site."""
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        site.close()
-
-    pages = (RunPages(site), TrainPages(site), ModelPages(site))
-    routes = [route for page in pages for route in page.routes()]
-    return Starlette(
-        routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
-        exception_handlers={CerebroError: site.refusal},
-        lifespan=lifespan,
-    )

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cerebro_db.errors import InvalidParameter
-from cerebro_db.export.networks import network, weight_names
+from cerebro_db.export.networks import network, rewrite, weight_names
 from cerebro_db.export.paths import check_free, written
+from cerebro_db.export.states import compact
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.libraries import library
 
@@ -36,7 +37,7 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     arrays = dict(zip(names, model.get_weights(), strict=True))
     with written(folder) as made:
         (made / RECIPE).write_text(readable(stored, model))
-        (made / ARCHITECTURE).write_text(stored.architecture)
+        (made / ARCHITECTURE).write_text(compact(rewrite(stored.architecture)))
         library("safetensors.numpy", "export").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
     return [folder / name for name in FOLDER]
 

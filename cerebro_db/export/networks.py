@@ -1,36 +1,122 @@
-"""A stored model as a Keras model: built of listed classes by Keras itself in its safe mode, and given its weights."""
+"""A stored model as a Keras model.
+
+Its architecture may be a stranger's. It is therefore rewritten as the trainer rewrites it, to listed classes alone, and
+its weights are counted, before Keras builds it in its safe mode.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cerebro_db.errors import DatatypeMismatch, FeatureNotSupported
+from cerebro_db.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, InvalidText, by_sqlstate
+from cerebro_db.export.architecture import allowlist, architectures
+from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.libraries import library
 
+T = TypeVar("T")
+Shape = tuple[int, ...]
+LAYERS = {"keras", "keras.layers", *allowlist.OPERATIONS, *allowlist.HUB}
+"""Modules of layers and models, as a rewritten architecture names them."""
+
 
 def network(stored: StoredModel) -> Any:
-    """The Keras model; FeatureNotSupported where this Keras cannot build it."""
-    model = built(stored.architecture)
-    model.set_weights(_shaped(stored, [tuple(weight.shape) for weight in model.weights]))
+    """Return the Keras model with its weights.
+
+    Raises:
+        InvalidText: the architecture is not JSON.
+        FeatureNotSupported: it has a class that is not listed, or this Keras cannot build it.
+        InvalidParameter: it is larger than an architecture may be.
+        DatatypeMismatch: the weights are not those of the architecture.
+    """
+    node = rewrite(stored.architecture)
+    weights = _cut(stored, measure_weights(node))
+    model = _build(lambda keras: _deserialize(keras, node))
+    model.set_weights(weights)
     return model
 
 
 def built(architecture: str) -> Any:
-    """The Keras model of an architecture, with weights as they come; FeatureNotSupported as above."""
+    """Return the Keras model of an architecture, with weights as they come; raises as `network` does."""
+    node = rewrite(architecture)
+    return _build(lambda keras: _deserialize(keras, node))
+
+
+def rewrite(architecture: str) -> dict[str, Any]:
+    """Return an architecture as Keras 3 JSON of listed classes alone."""
+    if len(architecture) > allowlist.MAX_CHARACTERS:
+        raise InvalidParameter(
+            f"the architecture has {len(architecture)} characters",
+            hint=f"At most {allowlist.MAX_CHARACTERS} are allowed.",
+        )
+    try:
+        value = json.loads(architecture)
+    except (ValueError, RecursionError) as error:
+        raise InvalidText(f"the architecture cannot be read: {error}") from error
+    try:
+        node = architectures.rewrite(value)
+    except ArchitectureError as error:
+        raise by_sqlstate(error.sqlstate)(error.message, hint=error.hint) from error
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise InvalidText(f"the architecture is not one of Keras: {type(error).__name__}: {error}") from error
+    layers = count_layers(node)
+    if layers > allowlist.MAX_LAYERS:
+        raise InvalidParameter(
+            f"the architecture has {layers} layers", hint=f"At most {allowlist.MAX_LAYERS} are allowed."
+        )
+    return node
+
+
+def count_layers(node: object) -> int:
+    """Return the number of layers and models in a rewritten architecture."""
+    unread = [node]
+    count = 0
+    while unread:
+        value = unread.pop()
+        if isinstance(value, dict):
+            count += value.get("module") in LAYERS
+            unread += value.values()
+        elif isinstance(value, list):
+            unread += value
+    return count
+
+
+def measure_weights(node: dict[str, Any]) -> list[Shape]:
+    """Return the shapes of the weights of a rewritten architecture, without taking memory for them."""
+
+    def outline(keras: Any) -> list[Shape]:
+        with keras.StatelessScope(initialize_variables=False):
+            return [tuple(weight.shape) for weight in _deserialize(keras, node).weights]
+
+    # In a thread of its own, because Keras remembers such weights per thread to give them values later.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_build, outline).result()
+
+
+def _build(make: Callable[[Any], T]) -> T:
+    """Call Keras with a stranger's architecture; whatever it raises is a refusal."""
     keras = library("keras", "export,tensorflow")
     try:
-        return keras.saving.deserialize_keras_object(json.loads(architecture), safe_mode=True)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise FeatureNotSupported(
-            f"Keras {keras.__version__} cannot build the model: {str(error).splitlines()[0]:.300}",
-            hint="An architecture of Keras 2 has to be loaded as Keras 3 writes it, with model.to_json().",
-        ) from error
+        return make(keras)
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise FeatureNotSupported(f"Keras {keras.__version__} cannot build the model: {reason:.300}") from error
+
+
+def _deserialize(keras: Any, node: dict[str, Any]) -> Any:
+    # A copy, because Keras takes configs apart while it reads them.
+    model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
+    if not model.built:
+        raise ValueError("the architecture does not say the shape of its input")
+    return model
 
 
 def weight_names(model: Any) -> list[str]:
@@ -48,15 +134,22 @@ def _named(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
             yield from ((weight, f"{prefix}{weight.path}") for weight in layer.weights)
 
 
-def _shaped(stored: StoredModel, shapes: list[tuple[int, ...]]) -> list[NDArray[Any]]:
-    """The weights in these shapes, cut out of all numbers where they come so."""
+def _cut(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
+    """Return the stored weights in these shapes; they may lie one behind another."""
     if not stored.flat:
+        stored_shapes = [weight.shape for weight in stored.weights]
+        if stored_shapes != shapes:
+            raise _misfit(f"{len(stored_shapes)} weights of other shapes than the {len(shapes)} of the architecture")
         return list(stored.weights)
     (numbers,) = stored.weights
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    if not len(ends) or ends[-1] != len(numbers):
-        raise DatatypeMismatch(
-            f"the weights have {len(numbers)} numbers, the architecture {ends[-1] if len(ends) else 0}",
-            hint="The table was changed since it was trained; train the model again.",
-        )
-    return [part.reshape(shape) for part, shape in zip(np.split(numbers, ends[:-1]), shapes, strict=True)]
+    sizes = [math.prod(shape) for shape in shapes]
+    if sum(sizes) != len(numbers) or not sizes:
+        raise _misfit(f"{len(numbers)} numbers, the architecture {sum(sizes)}")
+    parts = np.split(numbers, np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _misfit(what: str) -> DatatypeMismatch:
+    return DatatypeMismatch(
+        f"the weights have {what}", hint="The table was changed since it was trained; train the model again."
+    )

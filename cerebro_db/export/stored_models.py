@@ -22,6 +22,7 @@ FORMAT = "cerebro_db.model/1"
 DESCRIBED = ("model", "version", "run_id", "mst_key", "template", "task", "target", "target_type", "classes", "margin")
 KEYED = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
 """A model of a table with several is TABLE:MST_KEY."""
+WEIGHT_BYTES = 4
 VERSION = sa.table(
     "version_log",
     *map(sa.column, (*DESCRIBED, "owner", "group_by", "recipe", "architecture")),
@@ -142,8 +143,19 @@ def _of_table(connection: sa.Connection, relation: tuple[str, str], mst_key: int
             f"the model of table {name} has no weights there: they are too large for a field, or it failed in training",
             hint="cerebro.register gives it a name, by which it can be exported, where it has a state.",
         )
+    if architecture is None or len(weights) % WEIGHT_BYTES:
+        raise errors.DataCorrupted(
+            f"the model of table {name} has {len(weights)} bytes of weights"
+            f" and {'no' if architecture is None else 'an'} architecture",
+            hint="It is no table that a fit function has written; train the model again.",
+        )
     summary = sa.select(sa.text("*")).select_from(sa.table(f"{name}_summary", schema=schema))
-    told = dict(connection.execute(summary).mappings().one())
+    described = connection.execute(summary).mappings().all()
+    if len(described) != 1:
+        raise errors.DataCorrupted(
+            f"table {name}_summary has {len(described)} rows", hint="A fit function writes one; train the model again."
+        )
+    told = dict(described[0])
     names = ("independent_varname", "dependent_varname", "normalizing_const", "dependent_vartype")
     classes = {key: value for key, value in told.items() if key.endswith("class_values")}
     description = {

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
+from functools import cached_property
 from urllib.parse import urlencode
 
 import pytest
@@ -42,24 +43,24 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class Dashboard:
-    """One that listens; `entrance` is the address that it has printed."""
+    """A dashboard that listens.
+
+    Args:
+        entrance: the address that it printed; its code works once, for a browser or for `cookie`.
+    """
 
     entrance: str
 
     @property
     def root(self) -> str:
-        """Its address without the token."""
+        """Its address without the code."""
         return self.entrance.partition("/?")[0]
 
-    @property
-    def token(self) -> str:
-        """What lets one in."""
-        return self.entrance.partition("token=")[2]
-
-    @property
+    @cached_property
     def cookie(self) -> str:
-        """What a browser has that has come by the entrance."""
-        return f"cerebro_{self.root.rpartition(':')[2]}={self.token}"
+        """The cookie of a browser that has come by the entrance."""
+        answer = self.ask(self.entrance.removeprefix(self.root), cookie=None)
+        return str(answer.headers["set-cookie"]).partition(";")[0]
 
     def ask(self, path: str, form: Mapping[str, str] | None = None, **headers: str | None) -> Answer:
         """The answer to a browser that has come by the entrance, without following where it is sent.
@@ -67,7 +68,9 @@ class Dashboard:
         Names of headers have _ for -; None leaves one out.
         """
         content = None if form is None else urlencode(form).encode()
-        usual = {"cookie": self.cookie, **({} if form is None else {"hx_request": "true"})}
+        usual = {} if form is None else {"hx_request": "true"}
+        if "cookie" not in headers:
+            usual["cookie"] = self.cookie
         sent = {name.replace("_", "-"): text for name, text in {**usual, **headers}.items() if text is not None}
         request = urllib.request.Request(self.root + path, content, sent)
         try:
@@ -78,9 +81,10 @@ class Dashboard:
 
 
 @contextmanager
-def dashboard(url: str) -> Iterator[Dashboard]:
+def dashboard(url: str, *options: str) -> Iterator[Dashboard]:
     """The dashboard of a database URL, in a process of its own, until Ctrl-C."""
-    command = [sys.executable, "-I", "-m", "cerebro_db", "dashboard", "--no-browser", "--port", "0", "--url", url]
+    fixed = ["dashboard", "--no-browser", "--port", "0", "--url", url]
+    command = [sys.executable, "-I", "-m", "cerebro_db", *fixed, *options]
     with subprocess.Popen(command, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stderr
         address = process.stdout.readline().strip()

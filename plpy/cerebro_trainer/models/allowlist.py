@@ -1,7 +1,8 @@
-"""What an architecture may be made of, by name: one file, which is also cerebro_plpy/configs/allowlist.py, by a link.
+"""What an architecture may be made of, by name: one file, which the backend and the client have, too, by links.
 
-The trainer rewrites what it builds by these names, and that is what holds; the backend refuses what is not among them
-when an architecture is loaded, so that its user hears of it at once.
+The trainer rewrites what it builds by these names, and that is what holds; so does the client, where it exports models.
+The backend (`cerebro_plpy/configs/allowlist.py`) refuses what is not among them when an architecture is loaded, so that
+its user hears of it at once.
 
 A positive list: a layer that a later Keras adds is refused until someone has looked at it. Left out are
 layers that run code (Lambda, TFSMLayer, JaxLayer, FlaxLayer, TorchModuleWrapper), those that read files
@@ -20,6 +21,10 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+MAX_CHARACTERS = 10_000_000
+"""Of the JSON of an architecture; that of networks in use has a few MB."""
+MAX_LAYERS = 10_000
+"""Of a network, with those of models within it; networks in use have fewer than 5,000."""
 MODELS = ("Sequential", "Functional", "Model")
 LAYERS = names("""
     Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D

@@ -1,7 +1,8 @@
 """Architecture JSON of any Keras, rewritten as data into Keras 3 JSON that holds nothing but listed classes.
 
 The rewriting *is* the safety check: what it returns is built node by node from known names, so there is no
-way round it. It needs no framework; `keras_model` hands the result to Keras.
+way round it. It needs no framework; `keras_model` hands the result to Keras, and so does the client's export, which has
+this module by a link (`cerebro_db/export/architecture`): its imports are relative.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.models import allowlist, layer_arguments
-from cerebro_trainer.models.layer_arguments import Json, Node
+from . import allowlist, layer_arguments
+from .layer_arguments import ArchitectureError, Json, Node
 
 WRAPPED = frozenset({"layer", "backward_layer", "forward_layer", "cell", "cells"})
 """Arguments that are layers themselves."""
@@ -38,9 +38,9 @@ REMOVED_FROM = {
 
 
 def rewrite(architecture: Json) -> Node:
-    """The model as Keras 3 JSON; ConfigError names the first thing that is unknown or not allowed."""
+    """The model as Keras 3 JSON; ArchitectureError names the first thing that is unknown or not allowed."""
     if not isinstance(architecture, dict) or "class_name" not in architecture:
-        raise ConfigError(
+        raise ArchitectureError(
             'an architecture is a JSON object with "class_name" and "config", as '
             f"model.to_json() writes it; received {layer_arguments.short(architecture)}"
         )
@@ -50,7 +50,7 @@ def rewrite(architecture: Json) -> Node:
 def _model(node: Node, depth: int) -> Node:
     layer_arguments.check_depth(depth)
     if node.get("class_name") not in allowlist.MODELS:
-        raise ConfigError(
+        raise ArchitectureError(
             f"expected a Sequential or Functional model, received {layer_arguments.short(node.get('class_name'))}",
             sqlstate="0A000",
             hint="Models of own classes cannot be rebuilt from JSON without running code.",
@@ -59,7 +59,7 @@ def _model(node: Node, depth: int) -> Node:
     if isinstance(config, list):  # Keras before 2.2.3 wrote a Sequential's layers alone
         config = {"layers": config}
     if not isinstance(config, dict):
-        raise ConfigError(f"a model's config is an object, received {layer_arguments.short(config)}")
+        raise ArchitectureError(f"a model's config is an object, received {layer_arguments.short(config)}")
     return (_sequential if node["class_name"] == "Sequential" else _functional)(config, depth)
 
 
@@ -110,7 +110,7 @@ def _references(entry: Json) -> list[Json]:
         return [entry]
     parts = [entry[key] for key in sorted(entry)] if isinstance(entry, dict) else entry
     if not isinstance(parts, list):
-        raise ConfigError(f"expected references to layers, received {layer_arguments.short(entry)}")
+        raise ArchitectureError(f"expected references to layers, received {layer_arguments.short(entry)}")
     return [reference for part in parts for reference in _references(part)]
 
 
@@ -131,7 +131,7 @@ def _call(call: Json, depth: int) -> Json:
 def _layer(entry: Json, depth: int) -> Node:
     layer_arguments.check_depth(depth)
     if not isinstance(entry, dict) or not isinstance(entry.get("config"), (dict, list)):
-        raise ConfigError(
+        raise ArchitectureError(
             f'a layer is an object with "class_name" and "config"; received {layer_arguments.short(entry)}'
         )
     old, module = entry.get("class_name"), str(entry.get("module", "keras.layers"))
@@ -147,7 +147,7 @@ def _layer(entry: Json, depth: int) -> Node:
         old,
     )
     if name not in allowlist.LAYERS or not genuine or not isinstance(entry["config"], dict):
-        raise ConfigError(
+        raise ArchitectureError(
             f"layer class {layer_arguments.short(old)} of module {layer_arguments.short(module)} is not allowed",
             sqlstate="0A000",
             hint="Allowed are Keras' own layers and operations that run no code from the architecture and read "
@@ -159,7 +159,7 @@ def _layer(entry: Json, depth: int) -> Node:
 def _hub_layer(entry: Node, depth: int) -> Node:
     name, module = entry.get("class_name"), allowlist.hub_module(entry)
     if module is None or not isinstance(entry["config"], dict):
-        raise ConfigError(
+        raise ArchitectureError(
             f"class {layer_arguments.short(name)} of keras_hub is not allowed",
             sqlstate="0A000",
             hint=allowlist.hub_hint(),
@@ -172,7 +172,7 @@ def _arguments(name: str, old: Node, depth: int) -> Node:
     removed = REMOVED | REMOVED_FROM.get(name, frozenset())
     config = {key: _value(key, value, depth) for key, value in old.items() if key not in removed}
     if config.get("stateful"):
-        raise ConfigError(
+        raise ArchitectureError(
             "stateful=True is not supported: a table's rows have no order between batches", sqlstate="0A000"
         )
     if name == "InputLayer":
@@ -192,7 +192,7 @@ def _batch_shape(shape: Json) -> list[Json]:
     if isinstance(shape, dict):  # tf.keras writes {"class_name": "TensorShape", "items": [...]}
         shape = shape.get("items")
     if not isinstance(shape, list) or not all(size is None or type(size) is int for size in shape) or not shape:
-        raise ConfigError(
+        raise ArchitectureError(
             "the architecture does not say the shape of its input",
             hint="Give the first layer an input_shape, or start with keras.Input(shape).",
         )
@@ -210,11 +210,11 @@ def _value(key: str, old: Json, depth: int) -> Json:
 def _list(node: Node, key: str) -> list[Any]:
     value = node.get(key)
     if not isinstance(value, list):
-        raise ConfigError(f'the architecture lacks the list "{key}" in {layer_arguments.short(node)}')
+        raise ArchitectureError(f'the architecture lacks the list "{key}" in {layer_arguments.short(node)}')
     return value
 
 
 def _name(value: Json) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"a layer's name must be text, received {layer_arguments.short(value)}")
+        raise ArchitectureError(f"a layer's name must be text, received {layer_arguments.short(value)}")
     return value

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, hub, precision
-from cerebro_trainer.models.layer_arguments import Json, Node
+from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
 
 T = TypeVar("T")
 
@@ -31,7 +31,10 @@ def prepare(architecture: Json, policy: str | None) -> Node:
 
     `policy` is the dtype policy of its layers; None leaves them as they are.
     """
-    node = architectures.rewrite(architecture)
+    try:
+        node = architectures.rewrite(architecture)
+    except ArchitectureError as error:
+        raise ConfigError(error.message, sqlstate=error.sqlstate, hint=error.hint) from error
     return node if policy is None else precision.with_policy(node, policy)
 
 

@@ -1,11 +1,13 @@
-"""Arguments of layers, rewritten as data: plain values, and Keras objects that are but names and numbers."""
+"""Arguments of layers, rewritten as data: plain values, and Keras objects that are but names and numbers.
+
+The client has this module, too, by a link (`cerebro_db/export/architecture`), and so its imports are relative.
+"""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.models import allowlist
+from . import allowlist
 
 Json: TypeAlias = Any
 Node: TypeAlias = dict[str, Any]
@@ -22,6 +24,16 @@ DTYPES = allowlist.names("""
     uint16 uint32""")
 PLAIN_CALLS = (None, "__keras_tensor__", "__slice__", "__ellipsis__")
 """Keras' special forms in call arguments that stand for no value of their own."""
+
+
+class ArchitectureError(Exception):
+    """An architecture that must not be built, and why."""
+
+    def __init__(self, message: str, *, sqlstate: str = "22023", hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.sqlstate = sqlstate
+        self.hint = hint
 
 
 def value(key: str, old: Json, depth: int) -> Json:
@@ -48,7 +60,7 @@ def plain(old: Json, depth: int) -> Json:
         return {key: plain(item, depth - 1) for key, item in old.items()}
     if special in ("__tensor__", "__numpy__") and isinstance(config, dict) and config.get("dtype") in DTYPES:
         return {"class_name": special, "config": config}
-    raise ConfigError(f"an argument of class {short(special)} is not allowed", sqlstate="0A000")
+    raise ArchitectureError(f"an argument of class {short(special)} is not allowed", sqlstate="0A000")
 
 
 def node(module: str, class_name: str, config: Node) -> Node:
@@ -63,16 +75,16 @@ def short(value: object) -> str:
 
 
 def check_depth(depth: int) -> None:
-    """Raise ConfigError when no levels of nesting are left."""
+    """Raise ArchitectureError when no levels of nesting are left."""
     if depth <= 0:
-        raise ConfigError(f"the architecture is nested more than {MAX_DEPTH} levels deep")
+        raise ArchitectureError(f"the architecture is nested more than {MAX_DEPTH} levels deep")
 
 
 def _object(module: str, names: frozenset[str], value: Json, depth: int) -> Node:
     name, config = (value.get("class_name"), value.get("config")) if isinstance(value, dict) else (value, None)
     found = {known.lower(): known for known in names}.get(str(name).replace("_", "").lower())
     if found is None or not isinstance(config, (dict, type(None))):
-        raise ConfigError(f"{short(value)} is not in {module}; allowed are {', '.join(sorted(names))}")
+        raise ArchitectureError(f"{short(value)} is not in {module}; allowed are {', '.join(sorted(names))}")
     arguments = {key: plain(item, depth) for key, item in (config or {}).items() if key != "dtype"}
     return node(module, found, arguments)
 
@@ -82,7 +94,7 @@ def _activation(old: Json) -> str:
     name = allowlist.OLD_ACTIVATIONS.get(name, name)
     if name not in allowlist.ACTIVATIONS:
         known = ", ".join(sorted(allowlist.ACTIVATIONS))
-        raise ConfigError(f"activation {short(name)} is unknown; allowed are {known}")
+        raise ArchitectureError(f"activation {short(name)} is unknown; allowed are {known}")
     return name
 
 
@@ -90,5 +102,5 @@ def _dtype(value: Json) -> str:
     config = value.get("config") if isinstance(value, dict) else {"name": value}
     name = config.get("name") if isinstance(config, dict) else None
     if name not in DTYPES:
-        raise ConfigError(f"dtype {short(value)} is not supported; supported are {', '.join(sorted(DTYPES))}")
+        raise ArchitectureError(f"dtype {short(value)} is not supported; supported are {', '.join(sorted(DTYPES))}")
     return str(name)

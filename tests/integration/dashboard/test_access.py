@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from dashboards import Dashboard, dashboard
+from page_requests import Target, behind_gate, check_acts, check_any, check_each_value, paths_of
 from roles import another_role
 from workbench import Workbench, compile_text
+
+from cerebro_db.dashboard import optuna
+from cerebro_db.dashboard.application import application
+from cerebro_db.dashboard.reading import engine
+from cerebro_db.dashboard.serving import Pages
+from cerebro_db.dashboard.site import Site
 
 pytestmark = pytest.mark.postgresql("pages know nothing of the platform")
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J"
@@ -29,23 +39,41 @@ def page(bench: Workbench, run: int) -> Iterator[Dashboard]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_nobody_without_the_token(page: Dashboard, path: str) -> None:
-    for cookie in (None, "", page.cookie[:-1], page.cookie + "x", f"other={page.token}"):
+def test_nobody_without_a_session(page: Dashboard, path: str) -> None:
+    name, _, session = page.cookie.partition("=")
+    for cookie in (None, "", page.cookie[:-1], page.cookie + "x", f"other={session}", f"{name}="):
         answer = page.ask(path, cookie=cookie)
         assert answer.status == 403 and "cerebro-db dashboard" in answer.text
 
 
-def test_the_token_becomes_a_cookie_and_leaves_the_address(page: Dashboard) -> None:
-    answer = page.ask(f"/train?source=a%26b&token={page.token}", cookie=None)
-    assert (answer.status, answer.headers["location"]) == (303, "/train?source=a%26b")
-    cookie = answer.headers["set-cookie"]
-    assert cookie.startswith(page.cookie) and "HttpOnly" in cookie and "SameSite=strict" in cookie
+def test_the_code_of_the_address_works_once(page: Dashboard) -> None:
+    assert page.ask("/").status == 200
+    used = page.entrance.removeprefix(page.root)
+    assert page.ask(used, cookie=None).status == 403
+    assert used.partition("code=")[2] not in page.cookie
 
 
 def test_no_other_name_leads_here(page: Dashboard) -> None:
     for host in ("example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:" + page.root.rpartition(":")[2]):
         assert page.ask("/", host=host).status == 421
     assert page.ask("/", host="localhost:" + page.root.rpartition(":")[2]).status == 200
+
+
+def test_a_header_does_not_say_who_sends_a_request(page: Dashboard) -> None:
+    """The session belongs to the user of the socket, whatever a proxy's header claims."""
+    assert page.ask("/", x_forwarded_for="10.0.0.1").status == 200
+
+
+def test_optunas_pages_stand_behind_the_same_gate(bench: Workbench, run: int) -> None:
+    with dashboard(bench.url, "--optuna") as optunas:
+        for path in ("/", "/dashboard", "/api/studies", "/static/bundle.js"):
+            assert optunas.ask(path, cookie=None).status == 403
+            assert optunas.ask(path, host="example.org").status == 421
+        studies = optunas.ask("/api/studies")
+        assert studies.status == 200 and f"#{run}" in studies.text
+        page = optunas.ask("/dashboard")
+        assert page.status == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        assert optunas.ask("/api/studies", {"study_name": "mine"}).status == 405
 
 
 @pytest.mark.parametrize("path", ["/train", "/train/plan", "/model/predict", "/model/deploy", "/runs/{run}/acts"])
@@ -122,3 +150,40 @@ def test_who_may_not_use_the_extension_is_told_how(bench: Workbench, shared_supe
         dashboard(stranger.url) as page,
     ):
         assert "grant_usage(&#39;page_stranger&#39;)" in page.ask("/").text
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """The event loop of all requests, as a server has one."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def pages(bench: Workbench, run: int, loop: asyncio.Runner) -> Iterator[Target]:
+    """The routes of the page, in this process."""
+    site = Site(engine(bench.url))
+    app = application(site)
+    paths = paths_of(app.routes)
+    assert "/runs/{run}/configs/{key}" in paths and "/model/predict" in paths
+    yield behind_gate(Pages(app), paths, run, loop)
+    site.close()
+
+
+def test_no_request_makes_a_page_fail(pages: Target) -> None:
+    check_each_value(pages)
+    check_acts(pages)
+    check_any(pages)
+
+
+def test_no_request_makes_a_page_of_optuna_fail(bench: Workbench, run: int, loop: asyncio.Runner) -> None:
+    served = optuna.make_pages(bench.url)
+    adapter: Any = served.app
+    rules = {route.rule for route in adapter.app.app.routes}
+    paths = {re.sub(r"<(\w*)(?::[^<>]*)?>", r"{\1}", rule): {"GET"} for rule in rules}
+    assert "/api/studies/{study_id}" in paths
+    target = behind_gate(served, paths, run, loop)
+    for path in ("/dashboard?studies_order_by=desc", f"/api/studies/{run}?after=0", f"/csv/{run}?trial_ids=0,1"):
+        assert target.ask(path, "GET", b"").status == 200
+    check_each_value(target)
+    check_any(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from dashboards import Browser, Dashboard, browser, dashboard
@@ -76,6 +77,29 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
     page.click("[hx-post='/model/drift']")
     page.look("document.querySelector('#evaluated').textContent.includes('wave')")
     assert page.text("h1").startswith(HOSTILE)
+
+
+def test_the_browser_is_opened_by_a_file_of_its_users(
+    bench: Workbench, page: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its arguments, which everybody sees, have no code; the strict cookie is sent though a file leads to the page."""
+    arguments, program = tmp_path / "arguments", tmp_path / "browser"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {arguments}\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("BROWSER", str(program))
+    with dashboard(bench.url, "--browser") as opened:
+        address = eventually(lambda: arguments.exists() and arguments.read_text().strip())
+        assert re.fullmatch(r"file:///[\w./-]+/open\.html", str(address))
+        page.driver.get(str(address))
+        assert page.text("#runs")
+        assert page.look("location.href") == f"{opened.root}/"
+
+
+def test_optunas_dashboard_behind_the_gate(bench: Workbench, page: Browser) -> None:
+    """Its programs run under the policy that the gate gives them, and find the runs."""
+    with dashboard(bench.url, "--optuna") as optunas:
+        page.driver.get(optunas.entrance)
+        page.look("document.body?.innerText.includes('#')")
 
 
 @pytest.fixture(scope="module")

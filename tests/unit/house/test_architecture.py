@@ -39,6 +39,9 @@ PACKAGES = {
 }
 # What is copied out of its package as a folder.
 STANDALONE = PACKAGES["cerebro_db"] / "export" / "recipe"
+# Modules of the trainer that the client has, too, by links: what they import must have no package's name.
+LINKS = PACKAGES["cerebro_db"] / "export" / "architecture"
+SHARED = {path.resolve() for path in LINKS.iterdir() if path.is_symlink()}
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 
 # The rooms of each package, bottom to top: each imports only what is below it. Modules at the root are rooms, too; what
@@ -82,6 +85,7 @@ SOLE_IMPORTERS = {
     },
     "PIL": {"cerebro_trainer.data.images"},
     "optuna": {"cerebro_trainer.commands.suggestions", "cerebro_db.dashboard.optuna"},
+    "uvicorn": {"cerebro_db.dashboard.serving"},
     "plpy": set(),
 }
 
@@ -116,7 +120,8 @@ def _imported(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level or (node.level == 1 and path.parent == STANDALONE), f"{path} imports relatively"
+            may = node.level == 1 and (path.parent == STANDALONE or path.resolve() in SHARED)
+            assert not node.level or may, f"{path} imports relatively"
             module = node.module if not node.level else ".".join(filter(None, (name_of(path.parent), node.module)))
             assert module
             yield module
@@ -200,6 +205,13 @@ def test_files_that_a_change_touches_are_there() -> None:
     assert len(named) > 30
     missing = [name for name in named if not any((at / name).exists() for at in (ROOT, PACKAGES["cerebro_plpy"]))]
     assert not missing
+
+
+def test_modules_that_the_client_shares_are_the_trainers() -> None:
+    """By links in the clone; what is installed are two files."""
+    names = {path.name for path in LINKS.glob("*.py")} - {"__init__.py"}
+    assert {LINKS / name for name in names} == {path for path in LINKS.iterdir() if path.is_symlink()}
+    assert {PACKAGES["cerebro_trainer"] / "models" / name for name in names} == SHARED
 
 
 def test_what_is_copied_into_registered_models_needs_numpy_alone() -> None:

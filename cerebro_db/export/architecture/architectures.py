@@ -1,0 +1,1 @@
+../../../plpy/cerebro_trainer/models/architectures.py

@@ -1,0 +1,1 @@
+../../../plpy/cerebro_trainer/models/layer_arguments.py

@@ -1,0 +1,115 @@
+"""No cell of a CSV file that the client writes is a formula, and its numbers stay numbers."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import cerebro_db
+from cerebro_db.dashboard.optuna import Questions
+from cerebro_db.show.csv_files import MARK, NUMBER, rewrite_csv, write_csv
+
+CLIENT = Path(cerebro_db.__file__).parent
+# Rows for COPY, which a database reads; and the one for spreadsheets.
+WRITERS = {"driver.py", "show/csv_files.py"}
+STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+
+formulas = st.builds(str.__add__, st.sampled_from([*STARTS, " =", "\u00a0@"]), st.text(max_size=9))
+numbers = (
+    st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.decimals(allow_nan=False, allow_infinity=False)
+)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9) | formulas
+
+
+def written(header: str, values: list[object]) -> tuple[str, list[str]]:
+    """What a spreadsheet reads: the name of the column, and its cells."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        write_csv(path, ["id", header], [{"id": 1, header: value} for value in values])
+        with path.open(newline="", encoding="utf-8") as file:
+            (_, name), *cells = csv.reader(file)
+    return name, [cell for _, cell in cells]
+
+
+@given(header=texts, values=st.lists(texts | numbers))
+@example(header="=cmd|' /C calc'!A1", values=["@SUM(A1)", "-2+3", "+1 49", "\t=1", "-5", -5, Decimal("-0.5"), None])
+def test_no_cell_is_a_formula(header: str, values: list[object]) -> None:
+    name, cells = written(header, values)
+    for before, cell in zip([header, *values], [name, *cells], strict=True):
+        if isinstance(before, str) and not NUMBER.fullmatch(before):
+            assert not cell.lstrip().startswith(STARTS) and not cell.startswith(("\t", "\r", "\n"))
+            assert before in (cell, cell.removeprefix(MARK))
+        else:
+            assert cell == ("" if before is None else str(before))
+
+
+@given(rows=st.lists(st.lists(texts | numbers.map(str), min_size=2, max_size=2), min_size=1, max_size=4))
+def test_no_cell_of_a_file_of_others_is_a_formula(rows: list[list[str]]) -> None:
+    lines = io.StringIO()
+    csv.writer(lines).writerows(rows)
+    cells = [cell for row in csv.reader(io.StringIO(rewrite_csv(lines.getvalue()), newline="")) for cell in row]
+    for before, cell in zip((cell for row in rows for cell in row), cells, strict=True):
+        assert before in (cell, cell.removeprefix(MARK))
+        assert NUMBER.fullmatch(cell) or not cell.lstrip().startswith(STARTS)
+
+
+class Studies:
+    """A storage with one study."""
+
+    def get_study_name_from_id(self, study_id: int) -> str:
+        return {1: "study"}[study_id]
+
+
+def test_the_file_of_optunas_dashboard_has_no_formula() -> None:
+    def optunas(environ: Any, start_response: Any) -> list[bytes]:
+        content = b"Number,=x\r\n-1,@SUM(A1)\r\n"
+        start_response("200 OK", [("Content-Type", "text/csv"), ("Content-Length", str(len(content)))])
+        return [content]
+
+    def ask(path: str) -> tuple[str, bytes]:
+        answers = list[Any]()
+        app = Questions(optunas, cast(Any, Studies()))
+        body = b"".join(app({"PATH_INFO": path, "QUERY_STRING": ""}, lambda *answer: answers.append(answer)))  # type: ignore[arg-type,return-value,func-returns-value]
+        ((status, headers),) = answers
+        assert dict(headers).get("Content-Length", str(len(body))) == str(len(body))
+        return status, body
+
+    assert ask("/csv/1") == ("200 OK", b"Number,'=x\r\n-1,'@SUM(A1)\r\n")
+    assert ask("/csv/2")[0] == "404 Not Found"
+
+
+def modules_that_write_csv() -> set[str]:
+    """Modules of the client that use the library csv, or what pandas and polars write such files with."""
+    found = set[str]()
+    for path in CLIENT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            imports = isinstance(node, ast.Import) and any(alias.name == "csv" for alias in node.names)
+            imports |= isinstance(node, ast.ImportFrom) and node.module == "csv"
+            called = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+            if (
+                imports
+                or called in ("to_csv", "savetxt", "to_excel", "write_excel")
+                or (called == "write_csv" and "." in ast.unparse(node.func))
+            ):
+                found.add(str(path.relative_to(CLIENT)))
+    return found
+
+
+def test_one_module_writes_csv_files() -> None:
+    assert modules_that_write_csv() == WRITERS
+
+
+@pytest.mark.parametrize("text", ["-5", "+1.5", "-.5e3", "0"])
+def test_a_number_as_text_stays_one(text: str) -> None:
+    assert written("n", [text])[1] == [text]
