@@ -19,6 +19,7 @@ from cerebro_plpy.configs.templates.proposals import (
     Searched,
     check_space,
     draws_of,
+    identity,
     proposals,
     searched_for,
 )
@@ -29,6 +30,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.tables.template_configs import Filled, head_of, loaded_templates
 
 MODELS = "models"
@@ -41,6 +43,7 @@ class TemplateRun(NamedTuple):
     train: TrainSpec
     templates: Mapping[str, Template]
     configs: Sequence[Filled]
+    poll: Poll  # for who goes through many configurations
 
     def searched(self, space: Mapping[str, object]) -> Searched:
         """What configurations of it are for, where somebody says that of their fields."""
@@ -67,7 +70,7 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
     rows = db.glance(sql("act.configs"), run_id)
     named = {template.name: template for template in fitting(TEMPLATES, Recipe.from_json(train.recipe).table)}
     templates = {**named, **loaded_templates({row["template"]: row["architecture"] for row in rows})}
-    return TemplateRun(train, templates, [filled_of(templates, row) for row in rows])
+    return TemplateRun(train, templates, [filled_of(templates, row) for row in rows], db.check_interrupts)
 
 
 def filled_of(templates: Mapping[str, Template], row: Row) -> Filled:
@@ -135,9 +138,11 @@ def _drawn(
         raise InvalidParameter(f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}.")
     searched, there = run.searched(space), [(each.template.name, each.params) for each in run.configs]
     if n is None:
-        found = [each for each in _all(module, templates, searched) if (each.template.name, each.params) not in there]
+        held = {identity(*each) for each in there}
+        every = polled(_all(module, templates, searched), run.poll)
+        found = [each for each in every if identity(each.template.name, each.params) not in held]
     else:
-        proposed = proposals(templates, searched, secrets.randbits(31), existing=there)
+        proposed = polled(proposals(templates, searched, secrets.randbits(31), existing=there), run.poll)
         found = [Filled(each.template, each.params) for each in islice(proposed, n)]
     if not found:
         raise InvalidParameter(f"{module} error: the run has all configurations of the space.")

@@ -111,8 +111,9 @@ def _rule(arguments: AutomlArguments, method: Method) -> tuple[str, str]:
 def _check_space(catalog: Catalog, arguments: AutomlArguments, method: Method) -> None:
     """The search space must hold as many configurations as the method tries."""
     functions = object_table.functions(catalog, arguments.object_table)
-    space = read_space(arguments.compile_params_grid, arguments.fit_params_grid, _ids(arguments), functions)
     check_size(method.configs)
+    grids, poll = (arguments.compile_params_grid, arguments.fit_params_grid), catalog.db.check_interrupts
+    space = read_space(*grids, _ids(arguments), functions, poll)
     found = how_many(space, method.configs)
     if found < method.configs:
         raise InvalidParameter(

@@ -28,6 +28,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.hopping.rules import Trial
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.replay import Recorded, RunRecord
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.run.sampler import Sampler, beside, told
@@ -71,6 +72,7 @@ def with_draws(
     All are drawn before by a sampler that does not learn, else as many as keep the segments busy. The best of earlier
     runs come first.
     """
+    wish = wish._replace(space=replace(wish.space, poll=workplace.check))
     table, space, learns = models.table, wish.space, wish.sampling.learns
     assert table is not None
     runs = named_runs(catalog.module, workplace.control, wish.sampling.start_from)

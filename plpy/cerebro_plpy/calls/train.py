@@ -133,7 +133,7 @@ def build_request(
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
     before, evaluated = predecessors_of(aim, workplace.control, table), _evaluated(aim, planned, ranking)
-    tried = entries(list(islice(asked(aim, before, table), planned.configs)), table.groups, table.rows)
+    tried = entries(list(islice(asked(aim, before, table, workplace.check), planned.configs)), table.groups, table.rows)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,

@@ -194,8 +194,10 @@ class Spec:
 
     def evaluated_until(self, epochs: int) -> tuple[int, ...]:
         """The epochs after which metrics are computed, where somebody has let configurations train for so many."""
-        more = range(self.epochs + 1, epochs + 1) if self.evaluate_epochs else ()
-        return (*self.evaluate_epochs, *(each for each in more if each % self.frequency == 0 or each == epochs))
+        if not self.evaluate_epochs or epochs <= self.epochs:
+            return self.evaluate_epochs
+        more = metrics_iterations(epochs, self.frequency)
+        return (*self.evaluate_epochs, *(each for each in more if each > self.epochs))
 
     @property
     def is_automl(self) -> bool:
@@ -315,4 +317,5 @@ def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
     >>> metrics_iterations(7, 2)
     (2, 4, 6, 7)
     """
-    return tuple(e for e in range(1, epochs + 1) if e % frequency == 0 or e == epochs)
+    usual = range(frequency, epochs + 1, frequency)
+    return tuple(usual) if epochs in usual else (*usual, epochs)

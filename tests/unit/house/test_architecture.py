@@ -45,8 +45,8 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
-        "errors", "records", "hopping", "configs", "database", "trainer", "features", "packing", "platform", "tables",
-        "run", "calls", "api",
+        "errors", "records", "limits", "hopping", "configs", "database", "trainer", "features", "packing", "platform",
+        "tables", "run", "calls", "api",
     ),
     "cerebro_trainer": (
         "errors", "confinement", "wire", "data", "models", "state", "programs", "frameworks", "commands", "service",
@@ -59,7 +59,7 @@ ORDER = {
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
-PURE = {"errors", "records", "hopping", "configs"}
+PURE = {"errors", "records", "limits", "hopping", "configs"}
 # What is no part of a pure room: the ways to the world, and what is not the same in each run.
 IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 
