@@ -146,13 +146,14 @@ def proposals(
         yield from (proposal for _, proposal in found if proposal)
 
 
-def identity(template: str, params: Params) -> tuple[str, frozenset[tuple[str, object]]]:
-    """Return what two configurations have in common if they are equal, for a set of them.
+def identity(template: str, params: Params) -> tuple[object, ...]:
+    """Return what two configurations have in common if they are equal, for a set of many of them.
 
     >>> identity("linear", {"lr": 1.0, "depth": 2}) == identity("linear", {"depth": 2, "lr": 1})
     True
     """
-    return template, frozenset(params.items())
+    names = sorted(params)
+    return template, *names, *map(params.__getitem__, names)
 
 
 def _endless(template: Template, searched: Searched, random: Random) -> Iterator[Proposal]:
