@@ -132,6 +132,7 @@ NETWORK_LAYERS = Limit(10_000, "Networks that are in use have fewer than 5,000 l
 ENDS = Limit(1_600, "Each input and each output is a column, and a table of PostgreSQL has at most 1,600.")
 ARCHITECTURE_CHARACTERS = Limit(10_000_000, "The JSON of networks that are in use has a few MB. Weights go beside it.")
 ARCHITECTURE_VALUES = Limit(1_000_000, "The JSON of networks that are in use has fewer values. Weights go beside it.")
+HIDDEN_LAYERS = Limit(100, "A head that tells layers apart has one hidden layer or two.")
 HEAD_WEIGHTS = Limit(1 << 24, "The weights of a head are drawn in the backend. Put a layer with fewer units between.")
 
 

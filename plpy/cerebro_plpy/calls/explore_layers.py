@@ -69,6 +69,7 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
 def _checked(asked: Exploration) -> tuple[list[str], Head, int]:
     """The layers, the head, and the seed of its weights."""
     limits.check_record(MODULE, asked)
+    limits.check("the number of hidden layers", len(asked.hidden or ()), limits.HIDDEN_LAYERS)
     names = [name for name in asked.layers or () if name is not None]
     if not names or len(names) < len(asked.layers or ()):
         raise NullNotAllowed(

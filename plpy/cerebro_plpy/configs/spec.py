@@ -14,6 +14,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.hopping.placement import copies_of
 from cerebro_plpy.hopping.schedule import AVERAGING
+from cerebro_plpy.limits import EPOCHS
 from cerebro_plpy.records import Field, asdict, dataclass, field, fields
 
 MAX_ATTEMPTS = 3
@@ -267,8 +268,8 @@ class Spec:
         validation = values.get("validation")
         return cls(
             arguments=FitArguments.from_json(values),
-            epochs=int(values["num_iterations"]),
-            frequency=int(values["metrics_compute_frequency"]),
+            epochs=_epochs(values, "num_iterations"),
+            frequency=_epochs(values, "metrics_compute_frequency"),
             evaluate_epochs=tuple(values["evaluate_epochs"]),
             seed=int(values["seed"]),
             schedule=str(values["schedule"]),
@@ -303,6 +304,13 @@ def logged_copies(logged: float | None, segments: int) -> int | None:
     if logged is not None and not 1 <= logged <= segments:
         raise ValueError(f"configurations trained in {logged:g} copies, on {segments} segments")
     return None if logged is None else int(logged)
+
+
+def _epochs(values: Mapping[str, Any], name: str) -> int:
+    number = int(values[name])
+    if not 1 <= number <= EPOCHS.most:
+        raise ValueError(f"{name} is {number}; expected 1 to {EPOCHS.most}")
+    return number
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
