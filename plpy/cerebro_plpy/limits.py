@@ -39,6 +39,7 @@ SAMPLES = Limit(1 << 24, "A window is one array of real numbers, of at most 64 M
 ATTEMPTS = Limit(1_000, "A visit that fails so often will not succeed. The default is 3.")
 PICKS = Limit(1_000, "Each pick compares all candidates over the rows that are held back. The default is 5.")
 BATCH = Limit(INTEGER, "A batch of more rows than a segment has is the whole segment.")
+PASSES = Limit(INTEGER, "The passes of a visit are made by a trainer, which a cancel ends.")
 CHUNK = Limit(128 << 10, "Chunks are collected to frames of 128 KiB.")
 NUMBER = Limit(INTEGER, "PostgreSQL's integer. Compared with other numbers, and never counted up to.")
 LARGE = Limit(BIGINT, "PostgreSQL's bigint. Compared with other numbers, and never counted up to.")
@@ -47,6 +48,8 @@ ARGUMENTS: Mapping[str, Limit] = {
     "add_configs.n": CONFIGS,
     "drill_down.n": CONFIGS,
     "set_epochs.n": EPOCHS,
+    "enter_queue.configs": NUMBER,
+    "add_to_queue.configs": NUMBER,
     "configs": CONFIGS,
     "num_configs": CONFIGS,
     "num_iterations": EPOCHS,
@@ -102,9 +105,9 @@ PARAMETERS: Mapping[str, Limit] = {
     "patience": NUMBER,
     "start_from_epoch": NUMBER,
     "num_iterations": EPOCHS,
-    "epochs": EPOCHS,
-    "initial_epoch": EPOCHS,
-    "steps_per_epoch": NUMBER,
+    "epochs": PASSES,
+    "initial_epoch": PASSES,
+    "steps_per_epoch": PASSES,
     "batch_size": BATCH,
     "configs": CONFIGS,
     "num_configs": CONFIGS,

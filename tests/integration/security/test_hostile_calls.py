@@ -439,7 +439,7 @@ TOO_MANY = {
     "rounds": "SELECT madlib_automl('packed', 'made', 'models', 'made', ARRAY[1], $${'loss': ['mse']}$$,"
     " $${'batch_size': [8]}$$, 'hyperband', 'R=2147483647')",
     "epochs of a visit": "SELECT load_model_selection_table('models', 'made', ARRAY[1], ARRAY[$${c}$$],"
-    " ARRAY['epochs=2147483647'])".replace("{c}", compile_text()),
+    " ARRAY['epochs=2147483648'])".replace("{c}", compile_text()),
     "epochs before a decision": "SELECT madlib_fit_multiple_model('packed', 'made', 'mst', 5, search => 'asha',"
     """ search_params => '{"first_epochs": 2147483647}')""",
 }
