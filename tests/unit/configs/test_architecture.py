@@ -328,7 +328,7 @@ def functional(name: str, layers: list[Json], outputs: list[tuple[str, int]]) ->
 
 def dropouts(count: int) -> list[Json]:
     """A Dense layer of three units, and so many layers after it that keep its width."""
-    dense = {"class_name": "Dense", "name": "d0", "config": {"name": "d0", "units": 3}}
+    dense: Json = {"class_name": "Dense", "name": "d0", "config": {"name": "d0", "units": 3}}
     dense["inbound_nodes"] = [[["x", 0, 0, {}]]]
     after = (
         {

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,7 @@ def test_bounds_of_a_search_have_a_maximum(key: str) -> None:
 
 @pytest.mark.parametrize(("method", "key"), [(name, key) for name in METHODS for key in METHODS[name]])
 def test_counts_of_automl_have_a_maximum(method: str, key: str) -> None:
-    nothing = dict.fromkeys(each.name for each in fields(AutomlArguments))
+    nothing: dict[str, Any] = dict.fromkeys(each.name for each in fields(AutomlArguments))
     if key != "algorithm":
         given_params = {"automl_method": method, "automl_params": f"{key}={limits.INTEGER}"}
         with pytest.raises(InvalidParameter, match=f"{key} in automl_params is .* at most"):
