@@ -32,6 +32,7 @@ class Limit(NamedTuple):
 EPOCHS = Limit(999_999, "The log of a run has room for 999,999 epochs. Fewer are enough to train any model.")
 CONFIGS = Limit(100_000, "Each configuration is a row of the log and a state. Draw fewer, or shorten the lists.")
 SEGMENTS = Limit(65_536, "The key of each segment is held in memory, and 1,024 trainers work at a time at the most.")
+TRIED = Limit(5_000, "The network of each configuration is written down first. Leave it out: rows and budget decide.")
 CONNECTIONS = Limit(262_143, "A worker is a connection, and PostgreSQL allows at most so many (max_connections).")
 COLUMNS = Limit(1_600, "A table of PostgreSQL has at most 1,600 columns.")
 CLASSES = Limit(65_536, "Packing encodes at most 65,536 classes.")
@@ -50,7 +51,8 @@ ARGUMENTS: Mapping[str, Limit] = {
     "set_epochs.n": EPOCHS,
     "enter_queue.configs": NUMBER,
     "add_to_queue.configs": NUMBER,
-    "configs": CONFIGS,
+    "train.configs": TRIED,
+    "plan.configs": TRIED,
     "num_configs": CONFIGS,
     "num_iterations": EPOCHS,
     "metrics_compute_frequency": EPOCHS,

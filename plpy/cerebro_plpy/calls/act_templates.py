@@ -12,7 +12,6 @@ from itertools import islice, product
 from math import prod
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.grid import MAX_ROWS
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.choice import TEMPLATES, fitting
 from cerebro_plpy.configs.templates.proposals import (
@@ -30,7 +29,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.limits import Poll, polled
+from cerebro_plpy.limits import TRIED, Poll, polled
 from cerebro_plpy.tables.template_configs import Filled, head_of, loaded_templates
 
 MODELS = "models"
@@ -134,8 +133,10 @@ def _drawn(
     module: str, run: TemplateRun, templates: Sequence[Template], space: Mapping[str, Any], n: int | None
 ) -> list[dict[str, Any]]:
     check_space(module, templates, space)
-    if n is not None and not 1 <= n <= MAX_ROWS:
-        raise InvalidParameter(f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}.")
+    if n is not None and not 1 <= n <= TRIED.most:
+        raise InvalidParameter(
+            f"{module} error: n is {n}; expected a number of configurations, from 1 to {TRIED.most}."
+        )
     searched, there = run.searched(space), [(each.template.name, each.params) for each in run.configs]
     if n is None:
         held = {identity(*each) for each in there}
@@ -155,9 +156,9 @@ def _all(module: str, templates: Sequence[Template], searched: Searched) -> Iter
     """All configurations of a space without ranges."""
     draws = [draws_of(template, searched) for template in templates]
     counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
-    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= MAX_ROWS:
+    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED.most:
         raise InvalidParameter(
-            f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; expected n, how many of"
+            f"{module} error: the space has ranges, or more than {TRIED.most} configurations; expected n, how many of"
             " them are to be drawn.",
             hint="A field that it does not name is drawn from its own range: see the view cerebro.template.",
         )

@@ -89,7 +89,7 @@ class Wanted(NamedTuple):
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
     """Check what can be checked without the table."""
     db.platform.check_process(module)
-    limits.check_record("train", arguments)
+    limits.check_record(module, arguments)
     if not arguments.target:
         raise NullNotAllowed(f"{module} error: target is NULL or empty.", hint="Name the column to predict.")
     budget = seconds(db, module, "budget", arguments.budget or BUDGET)

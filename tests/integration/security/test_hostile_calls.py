@@ -445,7 +445,7 @@ TOO_MANY = {
 }
 """Counts beyond their maxima in statements that were seen to take a backend's time or memory without end."""
 MANY = {
-    "configurations": f"{PLAN}, configs => {limits.CONFIGS.most})",
+    "configurations": f"{PLAN}, configs => {limits.TRIED.most})",
     "epochs": f"{PLAN}, epochs => {limits.EPOCHS.most})",
     "iterations": f"SELECT cerebro.plan_fit('packed', 'mst', {limits.EPOCHS.most}, metrics_compute_frequency => 1)",
     "rows of a table": "SELECT generate_model_configs('models', 'made', ARRAY[1], $${'lr': [0.001, 0.1, 'log'],"
