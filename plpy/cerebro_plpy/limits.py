@@ -43,6 +43,7 @@ BATCH = Limit(INTEGER, "A batch of more rows than a segment has is the whole seg
 PASSES = Limit(INTEGER, "The passes of a visit are made by a trainer, which a cancel ends.")
 CHUNK = Limit(128 << 10, "Chunks are collected to frames of 128 KiB.")
 NUMBER = Limit(INTEGER, "PostgreSQL's integer. Compared with other numbers, and never counted up to.")
+SEED = Limit(BIGINT - 1_000, "Seeds that follow it divide rows where it leaves a class without any.")
 LARGE = Limit(BIGINT, "PostgreSQL's bigint. Compared with other numbers, and never counted up to.")
 
 ARGUMENTS: Mapping[str, Limit] = {
@@ -53,6 +54,8 @@ ARGUMENTS: Mapping[str, Limit] = {
     "add_to_queue.configs": NUMBER,
     "train.configs": TRIED,
     "plan.configs": TRIED,
+    "train.seed": SEED,
+    "plan.seed": SEED,
     "num_configs": CONFIGS,
     "num_iterations": EPOCHS,
     "metrics_compute_frequency": EPOCHS,

@@ -412,6 +412,7 @@ MOST_MB, RUNAWAY_MB, RUNAWAY_SECONDS = 300, 1000, 30
 COUNTING: dict[tuple[str, str], Any] = {
     ("plan", "source"): "points", ("plan", "target"): "label", ("plan", "budget"): "2 s",
     ("plan", "models"): "{linear}", ("plan_fit", "source_table"): "packed", ("plan_fit", "format"): "text",
+    **{(name, "test_table"): "points" for name in ("madlib_predict_byom", "madlib_keras_predict_byom")},
     ("explore_layers", "layers"): "{a}", ("explore_layers", "outputs"): 2, ("set_epochs", "n"): 2,
     ("window_series", "source"): "points", ("window_series", "output"): "made", ("window_series", "id"): "label",
     ("window_series", "ts"): "id", ("window_series", "columns"): "amount", ("window_series", "width"): 2,
@@ -495,7 +496,7 @@ def memory_mb(pid: int, kind: str) -> int:
     return int(line.split()[1]) >> 10
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def counting(bench: Workbench) -> Iterator[Workbench]:
     """A session in which no statement may take longer than five seconds, nor much memory."""
     session = bench.another()
