@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.calls import acts
 from cerebro_plpy.calls.acts import Asked
 
@@ -27,6 +27,7 @@ def clone_config(
     return call(plpy, gd, lambda db: acts.clone_config(db, asked, change, warm is not False))
 
 
+@bounded
 def add_configs(
     plpy: Any, gd: Globals, run_id: int | None, space: str | None, n: int | None, selection_table: str | None
 ) -> int:
@@ -34,6 +35,7 @@ def add_configs(
     return call(plpy, gd, lambda db: acts.add_configs(db, Asked("add_configs", run_id), space, n, selection_table))
 
 
+@bounded
 def drill_down(
     plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None, space: str | None, n: int | None
 ) -> int:
@@ -41,6 +43,7 @@ def drill_down(
     return call(plpy, gd, lambda db: acts.drill_down(db, Asked("drill_down", run_id, mst_key), space, n))
 
 
+@bounded
 def set_epochs(plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None) -> int:
     """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
     return call(plpy, gd, lambda db: acts.set_epochs(db, Asked("set_epochs", run_id, mst_key), n))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_training, package_version
+from cerebro_plpy.api.entry import Globals, bounded, call, call_training, package_version
 from cerebro_plpy.database.caller import Database
 
 
@@ -20,6 +20,7 @@ def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
     call_training(plpy, gd, work)
 
 
+@bounded
 def hyperband_schedule(
     plpy: Any, gd: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
 ) -> None:

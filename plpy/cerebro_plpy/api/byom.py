@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.calls.predict_byom import ByomArguments
 from cerebro_plpy.calls.predict_byom import predict_byom as predict_rows
 from cerebro_plpy.calls.prediction_table import PredType
 
 
+@bounded
 def predict_byom(
     plpy: Any,
     gd: Globals,

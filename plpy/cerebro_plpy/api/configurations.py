@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.configs import grid
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.limits import Poll
 from cerebro_plpy.tables import architectures, selection
 
 
@@ -59,6 +60,7 @@ def load_model_selection_table(
     )
 
 
+@bounded
 def generate_model_configs(
     plpy: Any,
     gd: Globals,
@@ -74,8 +76,8 @@ def generate_model_configs(
 ) -> None:
     """Make or extend a model selection table by grid or random search."""
 
-    def rows(ids: list[int], functions: Functions | None) -> tuple[grid.ConfigRow, ...]:
-        return grid.generate(compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions)
+    def rows(ids: list[int], functions: Functions | None, poll: Poll) -> tuple[grid.ConfigRow, ...]:
+        return grid.generate(compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions, poll)
 
     call(
         plpy,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.configs import function_source
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.tables import object_table
@@ -17,6 +17,7 @@ def load_custom_function(
     call(plpy, gd, lambda db: object_table.load(Catalog(db, "load_custom_function"), table, source, name, note))
 
 
+@bounded
 def load_top_k_accuracy_function(plpy: Any, gd: Globals, table: str | None, k: int | None) -> None:
     """Register a metric of the k most probable classes."""
     call(

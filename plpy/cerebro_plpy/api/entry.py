@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
+from cerebro_plpy import limits
 from cerebro_plpy.database.caller import Database, raise_to_sql
 from cerebro_plpy.database.checks import check_encoding
 from cerebro_plpy.database.courtesy import Beginning
@@ -33,12 +35,25 @@ def _installed(name: str) -> str:
 
 Globals = dict[str, Any]
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 VERSION_KEY, BEGUN_KEY = "cerebro_version", "cerebro_begun"
 
 
 def database(plpy: Any) -> Database:
     """The caller's session, on whatever platform this is."""
     return Database(plpy, choice.here())
+
+
+def bounded(function: F) -> F:
+    """Make a function refuse counts above their maxima before anything else; its parameters are named as in SQL."""
+    names = function.__code__.co_varnames[2 : function.__code__.co_argcount]
+
+    @wraps(function)
+    def checked(plpy: Any, gd: Globals, *arguments: Any) -> Any:
+        raise_to_sql(plpy, lambda: limits.check_arguments(function.__name__, dict(zip(names, arguments))))
+        return function(plpy, gd, *arguments)
+
+    return cast(F, checked)
 
 
 def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, database
+from cerebro_plpy.api.entry import Globals, bounded, call, database
 from cerebro_plpy.calls import pack
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.caller import Database, raise_to_sql
 from cerebro_plpy.trainer import fields
 
 
+@bounded
 def training_preprocessor(
     plpy: Any,
     gd: Globals,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import database, package_version
+from cerebro_plpy.api.entry import bounded, database, package_version
 from cerebro_plpy.database import progress, strict_json
 from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.database.queries import sql
@@ -112,6 +112,7 @@ def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     return len(chunk)
 
 
+@bounded
 def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part: str | None) -> Iterator[Buffer]:
     """The state of that name that a job left, or a part of it, in chunks."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.calls.window_series import WindowArguments, make_windows
 
 
+@bounded
 def window_series(
     plpy: Any,
     gd: Globals,

@@ -5,17 +5,18 @@ They are drawn in the session of whoever asks, so that the run gets them as they
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.configs.compile_params import COMPILE_KEYS, UNQUOTED
 from cerebro_plpy.configs.custom_functions import UNSEEN
 from cerebro_plpy.configs.grid import MAX_ROWS, ConfigRow, draw_rows, how_many
+from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.literals import call, keywords
 from cerebro_plpy.configs.sampling import GRIDS, MODELS, check_space, read_space
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.limits import Poll
 
 OPTIMIZER, FAMILIES = "optimizer", "optimizer_params_list"
 RATE = frozenset({"lr", "learning_rate"})
@@ -24,14 +25,19 @@ RATE = frozenset({"lr", "learning_rate"})
 
 def read(module: str, text: str) -> Mapping[str, Any]:
     """The space of a call."""
-    return check_space(module, json.loads(text))
+    return check_space(module, read_lists("space", text))
 
 
 def drawn(
-    module: str, space: Mapping[str, Any], n: int | None, models: Collection[int], existing: Sequence[ConfigRow]
+    module: str,
+    space: Mapping[str, Any],
+    n: int | None,
+    models: Collection[int],
+    existing: Sequence[ConfigRow],
+    poll: Poll,
 ) -> list[dict[str, object]]:
     """So many configurations of a space, or all that it holds, none of which the run has."""
-    found = read_space(space, models, UNSEEN)
+    found = read_space(space, models, UNSEEN, poll)
     if n is not None and not 1 <= n <= MAX_ROWS:
         raise InvalidParameter(f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}.")
     most = MAX_ROWS + 1

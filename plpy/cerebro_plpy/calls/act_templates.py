@@ -12,13 +12,13 @@ from itertools import islice, product
 from math import prod
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.grid import MAX_ROWS
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.choice import TEMPLATES, fitting
 from cerebro_plpy.configs.templates.proposals import (
     Searched,
     check_space,
     draws_of,
+    identity,
     proposals,
     searched_for,
 )
@@ -29,6 +29,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.limits import TRIED, Poll, polled
 from cerebro_plpy.tables.template_configs import Filled, head_of, loaded_templates
 
 MODELS = "models"
@@ -41,6 +42,7 @@ class TemplateRun(NamedTuple):
     train: TrainSpec
     templates: Mapping[str, Template]
     configs: Sequence[Filled]
+    poll: Poll  # for who goes through many configurations
 
     def searched(self, space: Mapping[str, object]) -> Searched:
         """What configurations of it are for, where somebody says that of their fields."""
@@ -67,7 +69,7 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
     rows = db.glance(sql("act.configs"), run_id)
     named = {template.name: template for template in fitting(TEMPLATES, Recipe.from_json(train.recipe).table)}
     templates = {**named, **loaded_templates({row["template"]: row["architecture"] for row in rows})}
-    return TemplateRun(train, templates, [filled_of(templates, row) for row in rows])
+    return TemplateRun(train, templates, [filled_of(templates, row) for row in rows], db.check_interrupts)
 
 
 def filled_of(templates: Mapping[str, Template], row: Row) -> Filled:
@@ -131,13 +133,17 @@ def _drawn(
     module: str, run: TemplateRun, templates: Sequence[Template], space: Mapping[str, Any], n: int | None
 ) -> list[dict[str, Any]]:
     check_space(module, templates, space)
-    if n is not None and not 1 <= n <= MAX_ROWS:
-        raise InvalidParameter(f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}.")
+    if n is not None and not 1 <= n <= TRIED.most:
+        raise InvalidParameter(
+            f"{module} error: n is {n}; expected a number of configurations, from 1 to {TRIED.most}."
+        )
     searched, there = run.searched(space), [(each.template.name, each.params) for each in run.configs]
     if n is None:
-        found = [each for each in _all(module, templates, searched) if (each.template.name, each.params) not in there]
+        held = {identity(*each) for each in there}
+        every = polled(_all(module, templates, searched), run.poll)
+        found = [each for each in every if identity(each.template.name, each.params) not in held]
     else:
-        proposed = proposals(templates, searched, secrets.randbits(31), existing=there)
+        proposed = polled(proposals(templates, searched, secrets.randbits(31), existing=there), run.poll)
         found = [Filled(each.template, each.params) for each in islice(proposed, n)]
     if not found:
         raise InvalidParameter(f"{module} error: the run has all configurations of the space.")
@@ -150,9 +156,9 @@ def _all(module: str, templates: Sequence[Template], searched: Searched) -> Iter
     """All configurations of a space without ranges."""
     draws = [draws_of(template, searched) for template in templates]
     counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
-    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= MAX_ROWS:
+    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED.most:
         raise InvalidParameter(
-            f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; expected n, how many of"
+            f"{module} error: the space has ranges, or more than {TRIED.most} configurations; expected n, how many of"
             " them are to be drawn.",
             hint="A field that it does not name is drawn from its own range: see the view cerebro.template.",
         )

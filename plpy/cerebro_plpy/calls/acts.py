@@ -18,6 +18,7 @@ from cerebro_plpy.configs.compile_params import COMPILE_KEYS, UNQUOTED, parse_co
 from cerebro_plpy.configs.custom_functions import UNSEEN
 from cerebro_plpy.configs.fit_params import FIT_KEYS, parse_fit_params
 from cerebro_plpy.configs.grid import ConfigRow
+from cerebro_plpy.configs.json_arguments import read_json
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.literals import CALLS, keywords
 from cerebro_plpy.database.caller import Database, Row
@@ -71,7 +72,7 @@ def set_epochs(db: Database, asked: Asked, epochs: int | None) -> int:
 def clone_config(db: Database, asked: Asked, change: str | None, warm: bool) -> int:
     """Ask for a configuration like another one, but for some parameters; the id of the act."""
     found = db.glance(sql("act.config"), asked.run_id, asked.mst_key)
-    fields = json.loads(change or "{}")
+    fields = read_json("change", change or "{}")
     if not isinstance(fields, dict):
         raise InvalidParameter(
             f"{asked.action} error: change is {change!r:.80}; expected a JSON object.",
@@ -126,14 +127,15 @@ def add_configs(db: Database, asked: Asked, space: str | None, n: int | None, ta
     if space is not None:
         existing = _existing(db, asked)
         models = {row.model_id for row in existing}
-        return to_run(db, asked, {"configs": drawn(asked.action, read(asked.action, space), n, models, existing)})
+        rows = drawn(asked.action, read(asked.action, space), n, models, existing, db.check_interrupts)
+        return to_run(db, asked, {"configs": rows})
     if n is not None:
         raise InvalidParameter(f"{asked.action} error: n is {n}, but all of a selection_table are added.")
     catalog = Catalog(db, asked.action)
     selection = catalog.relation(table, "model selection")
     found = selection_of(catalog, LocalSession(db), selection, UNSEEN)
-    rows = [{"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text} for c in found]
-    return to_run(db, asked, {"configs": rows})
+    listed = [{"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text} for c in found]
+    return to_run(db, asked, {"configs": listed})
 
 
 def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> int:
@@ -149,7 +151,7 @@ def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> 
     given = read(asked.action, space)
     if found:
         whole = around(asked.action, found[0], given)
-        rows = drawn(asked.action, whole, n, [found[0]["model_id"]], _existing(db, asked))
+        rows = drawn(asked.action, whole, n, [found[0]["model_id"]], _existing(db, asked), db.check_interrupts)
     return _of_known_config(db, asked, {"configs": rows})
 
 

@@ -44,6 +44,7 @@ from cerebro_plpy.features.groups import LEAST_ROWS, Asked, check_column, read_g
 from cerebro_plpy.features.split import Split, read_split
 from cerebro_plpy.features.table import RawTable, Wishes, drawn
 from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
@@ -287,9 +288,9 @@ def predecessors_of(aim: Aim, session: Session, table: RawTable) -> Predecessors
     return Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
 
 
-def asked(aim: Aim, known: Predecessors, table: RawTable) -> Iterator[Proposal]:
-    """The configurations that are tried, in their order."""
+def asked(aim: Aim, known: Predecessors, table: RawTable, poll: Poll) -> Iterator[Proposal]:
+    """The configurations that are tried, in their order; `poll` is called between them."""
     searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
     rule = aim.wanted.rule
     learning = bool(rule and rule.sampling and rule.sampling.learns)
-    return proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning)
+    return polled(proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning), poll)

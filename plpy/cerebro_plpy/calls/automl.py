@@ -22,6 +22,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DuplicateTable, InvalidParameter, NullNotAllowed
 from cerebro_plpy.hopping.hyperband import Hyperband
 from cerebro_plpy.hopping.policies import LONGEST
+from cerebro_plpy.limits import EPOCHS, check
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.records import fields
 from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, train
@@ -80,6 +81,7 @@ def load_schedule(db: Database, table: str | None, r: int | None, eta: int | Non
 
 def _course(db: Database, arguments: AutomlArguments, method: Method) -> Course:
     """How the run goes: all that decides is in the rule."""
+    check("the number of iterations of a configuration", method.epochs, EPOCHS)
     name, params = _rule(arguments, method)
     rule, frequency = read_rule(MODULE, name, params, method.epochs), arguments.metrics_compute_frequency
     if not isinstance(method, Hyperband):
@@ -111,8 +113,9 @@ def _rule(arguments: AutomlArguments, method: Method) -> tuple[str, str]:
 def _check_space(catalog: Catalog, arguments: AutomlArguments, method: Method) -> None:
     """The search space must hold as many configurations as the method tries."""
     functions = object_table.functions(catalog, arguments.object_table)
-    space = read_space(arguments.compile_params_grid, arguments.fit_params_grid, _ids(arguments), functions)
     check_size(method.configs)
+    grids, poll = (arguments.compile_params_grid, arguments.fit_params_grid), catalog.db.check_interrupts
+    space = read_space(*grids, _ids(arguments), functions, poll)
     found = how_many(space, method.configs)
     if found < method.configs:
         raise InvalidParameter(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Union
 
+from cerebro_plpy import limits
 from cerebro_plpy.configs.sampling import RANDOM, TPE
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.hopping.hyperband import Hyperband
@@ -87,6 +88,7 @@ Method = Union[Hyperband, Hyperopt]
 
 def read_method(arguments: AutomlArguments) -> tuple[str, str, Method]:
     """The name of the method, its parameters as they stand in the log, and the method itself, checked."""
+    limits.check_record("automl", arguments)
     name = _name(arguments.automl_method)
     defaults = METHODS[name]
     method = _method({**defaults, **_parameters(name, arguments.automl_params)})
@@ -156,4 +158,5 @@ def _parameters(name: str, text: str | None) -> Mapping[str, str]:
 def _number(key: str, text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or abs(int(text)) > LARGEST:
         raise InvalidText(f"{MODULE}: {key} in automl_params is {text!r}; expected a whole number of at most {LARGEST}")
+    limits.check(f"{key} in automl_params", int(text), limits.PARAMETERS[key])
     return int(text)

@@ -26,8 +26,10 @@ from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.hopping.rules import Trial
+from cerebro_plpy.limits import polled
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.replay import Recorded, RunRecord
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.run.sampler import Sampler, beside, told
@@ -71,13 +73,18 @@ def with_draws(
     All are drawn before by a sampler that does not learn, else as many as keep the segments busy. The best of earlier
     runs come first.
     """
+    wish = wish._replace(space=replace(wish.space, poll=workplace.check))
     table, space, learns = models.table, wish.space, wish.sampling.learns
     assert table is not None
     runs = named_runs(catalog.module, workplace.control, wish.sampling.start_from)
     architectures = _architectures(workplace, models, model_ids(space))
     numbered = enumerate(_probes(space), 1)
     probes = check_configs(
-        [_config(number, row, space.functions) for number, row in numbered], architectures, source, table
+        [_config(number, row, space.functions) for number, row in numbered],
+        architectures,
+        source,
+        table,
+        workplace.check,
     )
     check_callbacks(catalog.db, (probe.fit for probe in probes))
     points = ParameterSpace(space)
@@ -93,8 +100,9 @@ def with_draws(
     if not learns:
         rows += _random(catalog, models, wish, rows)
     first = 1 + max((config.mst_key for config in models.configs), default=0)
-    drawn = [_config(key, row, space.functions) for key, row in enumerate(rows, first)]
-    configs = check_configs([*models.configs, *drawn], architectures, source, table)
+    keyed = polled(enumerate(rows, first), workplace.check)
+    drawn = [_config(key, row, space.functions) for key, row in keyed]
+    configs = check_configs([*models.configs, *drawn], architectures, source, table, workplace.check)
     at = dict(zip((each.mst_key for each in drawn), [*found, *(None for _ in rows)]))
     drawing = drawing._replace(left=wish.size - len(rows) if learns else 0, points=at)
     return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
@@ -160,7 +168,7 @@ def with_joined(
     architectures = _architectures(workplace, models, (each.model_id for each in joined))
     rows = ((each.mst_key, ConfigRow(each.model_id, each.compile_params, each.fit_params)) for each in joined)
     configs = [*models.configs, *(_config(key, row, functions) for key, row in rows)]
-    checked = check_configs(configs, architectures, source, table)
+    checked = check_configs(configs, architectures, source, table, workplace.check)
     return models._replace(configs=checked, architectures=architectures)
 
 

@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 def assembled(workplace: Workplace, train: TrainSpec, ranking: Ranking, library: list[Candidate]) -> Candidate:
     """The best that can be made of these, the best first: one of them, or several together."""
     score = SCORES[train.metric]
-    counts = selected([each.told for each in library], score, ranking.descending, train.ensemble)
+    counts = selected([each.told for each in library], score, ranking.descending, train.ensemble, workplace.check)
     if len(counts) < 2:
         return library[next(iter(counts), 0)]
     members = [(library[place], count) for place, count in sorted(counts.items())]

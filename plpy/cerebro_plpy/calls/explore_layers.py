@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cerebro_plpy import limits
 from cerebro_plpy.calls.predict_byom import program_of, weighted_architecture, weights_of
 from cerebro_plpy.configs import explored, frameworks
 from cerebro_plpy.configs.architecture import check_architecture
@@ -57,8 +58,9 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
     for number, found in enumerate(fronts, 1):
         width = found["shape"][-1]
         name = f"until_{found['layer']}"
+        fresh = explored.weights(width, head, seed, db.check_interrupts)
         made = explored.text(explored.network(found["architecture"], name, found["shape"], head))
-        kept = explored.pick(flat, found["weights"]) + explored.weights(width, head, seed)
+        kept = explored.pick(flat, found["weights"]) + fresh
         architectures.load(catalog, output.quoted, made, kept, found["layer"], None)
         rows.append({"model_id": number, "layer": found["layer"], "features": width})
     return rows
@@ -66,6 +68,8 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
 
 def _checked(asked: Exploration) -> tuple[list[str], Head, int]:
     """The layers, the head, and the seed of its weights."""
+    limits.check_record(MODULE, asked)
+    limits.check("the number of hidden layers", len(asked.hidden or ()), limits.HIDDEN_LAYERS)
     names = [name for name in asked.layers or () if name is not None]
     if not names or len(names) < len(asked.layers or ()):
         raise NullNotAllowed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cerebro_plpy import limits
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.search_rules import SearchRule
@@ -98,6 +99,7 @@ def single_model(
 def check_arguments(arguments: FitArguments) -> Course:
     """What can be checked without a look at the database."""
     module = module_of(arguments)
+    limits.check_record("fit", arguments)
     if arguments.single:
         _check_single(arguments.single)
     if arguments.num_iterations is None:

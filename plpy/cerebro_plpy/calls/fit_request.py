@@ -158,7 +158,7 @@ def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: Pack
         configs = read_configs(catalog, workplace.reader, inputs.selection, functions)
     table = check_columns(catalog, inputs.architectures)
     architectures = read_architectures(workplace.reader, table, sorted({c.model_id for c in configs}))
-    configs = check_configs(configs, architectures, source, table)
+    configs = check_configs(configs, architectures, source, table, workplace.check)
     backends = frameworks.frameworks_of(call.arguments.backend, [config.mst_key for config in configs])
     return Models(configs, architectures, table, backends)
 

@@ -12,6 +12,7 @@ from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import batch_size
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.features.groups import GroupRows, Groups
+from cerebro_plpy.limits import CONFIGS, check
 from cerebro_plpy.packing.grouped import Grouped
 
 
@@ -25,6 +26,8 @@ class Entry(NamedTuple):
 
 def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list[Entry]:
     """All configurations of a run over so many rows, in the order of their keys, which count from 1."""
+    count = len(tried) * (1 + len(groups.found) if groups else 1)
+    check("the number of configurations with those of groups", count, CONFIGS)
     found = []
     for number, proposal in enumerate(tried, 1):
         found.append(Entry(number, None, proposal))

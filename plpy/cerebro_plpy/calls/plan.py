@@ -50,6 +50,7 @@ from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.hopping.allowance import Prices
 from cerebro_plpy.hopping.plans import RunPlan
+from cerebro_plpy.limits import polled
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict
 from cerebro_plpy.run import plan_tree
@@ -71,7 +72,8 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     metric = metric_name(MODULE, table.target.task, arguments.metric)
     load = workload(aim, db.platform, table, segments_of(db, table))
     effort = planned_effort(aim, table, load, wanted.budget)
-    tried = list(islice(asked(aim, predecessors_of(aim, session, table), table), effort.configs))
+    known = predecessors_of(aim, session, table)
+    tried = list(islice(asked(aim, known, table, db.check_interrupts), effort.configs))
     made = entries(tried, table.groups, table.rows)
     planned = guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])
     rows = (
@@ -82,7 +84,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
         *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
         *_execution(planned, prices_of(settings.read(db))),
     )
-    return [{**row, "data": json.dumps(row["data"])} for row in rows]
+    return [{**row, "data": json.dumps(row["data"])} for row in polled(rows, db.check_interrupts)]
 
 
 def _row(section: str, name: str, what: str, why: str | None = None, data: Mapping[str, Any] | None = None) -> Row:

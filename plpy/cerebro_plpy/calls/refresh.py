@@ -41,6 +41,7 @@ from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.feature import BYTES, JSON
 from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
+from cerebro_plpy.limits import never
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
@@ -205,7 +206,7 @@ def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
     texts = compiled, fitted, parse_compile_params(compiled, None), parsed
     architectures = {config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)}
     fields = made.template, made.params
-    named = with_metrics([Config(key, config["model_id"], *texts, (), *fields)], architectures, source)
+    named = with_metrics([Config(key, config["model_id"], *texts, (), *fields)], architectures, source, never)
     return Models(named, architectures, None, {key: config["backend"]})
 
 

@@ -138,7 +138,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
     request = replace(request, epochs=max(row["epochs"], spec.epochs))
-    request = replace(request, maker=maker_of(spec, log, data.source) if spec.train else None)
+    request = replace(request, maker=maker_of(workplace, spec, log, data.source) if spec.train else None)
     # A rule was asked about them, too.
     failed = [(each["mst_key"], each["group_value"]) for each in log if each["status"] == "failed"]
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
@@ -148,10 +148,10 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
 
 
-def maker_of(spec: Spec, log: Sequence[Row], source: PackedTable) -> Maker:
+def maker_of(workplace: Workplace, spec: Spec, log: Sequence[Row], source: PackedTable) -> Maker:
     """What makes the configurations that will join a run of templates; the log has those that were loaded."""
     known = {row["template"]: row["architecture"] for row in log if row["template"]}
-    return Maker(spec, source, loaded_templates(known))
+    return Maker(spec, source, loaded_templates(known), workplace.check)
 
 
 def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]) -> dict[int, WarmState]:
@@ -179,7 +179,8 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     architectures = {
         r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted) for r in log
     }
-    configs = with_metrics((config(row, rest.functions) for row in alive), architectures, source)
+    parsed = (config(row, rest.functions) for row in alive)
+    configs = with_metrics(parsed, architectures, source, workplace.check)
     check_callbacks(catalog.db, (each.fit for each in configs))
     backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
     models = Models(configs, architectures, table, backends)

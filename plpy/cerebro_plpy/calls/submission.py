@@ -14,6 +14,7 @@ from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.inputs import find_search_inputs
 from cerebro_plpy.calls.train_arguments import TrainArguments, read_arguments
+from cerebro_plpy.configs.json_arguments import read_json
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database, Row
@@ -86,12 +87,13 @@ def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[R
 
 
 def _search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int:
+    automl_arguments.read_method(arguments)
     refuse_held(db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).existing())
     return background.begin(db, gd, {"automl": asdict(arguments)})
 
 
 def _given(text: str) -> Mapping[str, Any]:
-    given = json.loads(text)
+    given = read_json("arguments", text)
     if not isinstance(given, dict):
         raise InvalidParameter(
             f"{MODULE} error: arguments is {text!r:.80}; expected a JSON object.",

@@ -45,6 +45,7 @@ from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.table import RawTable, read_table
 from cerebro_plpy.hopping.policies import FOREMOST
+from cerebro_plpy.limits import Poll
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import asdict, fields, replace
 from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, reserve_run
@@ -133,7 +134,7 @@ def build_request(
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
     before, evaluated = predecessors_of(aim, workplace.control, table), _evaluated(aim, planned, ranking)
-    tried = entries(list(islice(asked(aim, before, table), planned.configs)), table.groups, table.rows)
+    tried = entries(list(islice(asked(aim, before, table, workplace.check), planned.configs)), table.groups, table.rows)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
@@ -154,7 +155,7 @@ def build_request(
         train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs),
     )
     known = {each.name: each for each in templates_of(aim, table)}
-    models = models_of(spec, tried, prepared)
+    models = models_of(spec, tried, prepared, workplace.check)
     if (rule := aim.wanted.rule) and rule.sampling:
         others = drawing(spec, rule.sampling, [*known.values()], _rows(tried), [each.group for each in tried])
         runs = read_runs(workplace.control, before.runs)
@@ -162,7 +163,7 @@ def build_request(
         models = models._replace(drawing=others._replace(earlier=earlier))
         spec = replace(spec, earlier_trials=earlier)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    request = replace(request, maker=Maker(spec, source, known))
+    request = replace(request, maker=Maker(spec, source, known, workplace.check))
     ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
     return replace(request, deadline=ends)
 
@@ -175,13 +176,13 @@ def _rows(tried: list[Entry]) -> dict[int, Mapping[str, Any]]:
     }
 
 
-def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:
+def models_of(spec: Spec, tried: list[Entry], prepared: Prepared, poll: Poll) -> Models:
     """Configurations and their architectures; those of a round have one together."""
     wanted = {
         key: Filled(proposal.template, proposal.params, group, number)
         for key, (number, group, proposal) in enumerate(tried, 1)
     }
-    found = made(spec, wanted, prepared.data.source)
+    found = made(spec, wanted, prepared.data.source, poll)
     backends = frameworks.frameworks_of(spec.arguments.backend, wanted)
     return Models(found.configs, found.architectures, None, backends)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy import limits
 from cerebro_plpy.calls.allowance import allowance
 from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.search_rules import PBT, SearchRule
@@ -88,6 +89,7 @@ class Wanted(NamedTuple):
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
     """Check what can be checked without the table."""
     db.platform.check_process(module)
+    limits.check_record(module, arguments)
     if not arguments.target:
         raise NullNotAllowed(f"{module} error: target is NULL or empty.", hint="Name the column to predict.")
     budget = seconds(db, module, "budget", arguments.budget or BUDGET)
@@ -176,7 +178,7 @@ def _template(db: Database, module: str, name: str) -> Template:
 
 def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:
     """An argument that is a JSON object; NULL is an empty one."""
-    value = {} if text is None else json.loads(text)
+    value = {} if text is None else read_lists(name, text)
     if not isinstance(value, dict):
         raise InvalidParameter(
             f"{module} error: {name} is {text!r:.80}; expected a JSON object.", hint=f"For example {name} => '{{}}'."

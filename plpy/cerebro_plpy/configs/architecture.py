@@ -28,6 +28,7 @@ from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sizes import check_sizes
 from cerebro_plpy.configs.topology import Node, Shape, input_shapes, output_names, output_units, unreadable
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.limits import ARCHITECTURE_CHARACTERS, ARCHITECTURE_VALUES, NETWORK_LAYERS, check
 from cerebro_plpy.records import dataclass
 
 # Deeper JSON than any model in use has; bounds the recursion here and in every later reader.
@@ -50,7 +51,10 @@ class Architecture:
 
 
 def read_architecture(text: str) -> object:
-    """The JSON value of a text; raises InvalidText where it cannot be read."""
+    """The JSON value of a text; raises InvalidText where it cannot be read, InvalidParameter where it is too large."""
+    check("the number of characters of the architecture", len(text), ARCHITECTURE_CHARACTERS)
+    values = sum(map(text.count, ",[{"))  # or some more, where one of these is within a text
+    check("the number of values of the architecture", values, ARCHITECTURE_VALUES)
     try:
         value: object = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -68,6 +72,7 @@ def check_architecture(architecture: object) -> Architecture:
         raise unreadable(f"it is not an object with a class_name but {str(architecture)[:80]!r}")
     if architecture["class_name"] not in MODELS:
         raise _refused(architecture, "as the model")
+    check("the number of layers", _count_layers(architecture), NETWORK_LAYERS)
     found: set[str] = set()
     _walk(architecture, "layer", found, 0)
     canonical = json.dumps(architecture, sort_keys=True, separators=(",", ":"))
@@ -78,6 +83,20 @@ def check_architecture(architecture: object) -> Architecture:
         class_names=frozenset(found),
         sha256=hashlib.sha256(canonical.encode()).hexdigest(),
     )
+
+
+def _count_layers(architecture: Node) -> int:
+    """Return how many layers a model has, with those of models within it, wherever they stand."""
+    unread: list[object] = [architecture]
+    count = 0
+    while unread:
+        value = unread.pop()
+        if isinstance(value, dict):
+            count += sum(isinstance(value.get(key), list) and len(value[key]) for key in ("layers", "config"))
+            unread += value.values()
+        elif isinstance(value, list):
+            unread += value
+    return count
 
 
 # Where an object may stand, by the key under which it is found, and what may stand there.

@@ -10,6 +10,7 @@ from typing import Union
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.literals import finite_number
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.limits import BIGINT
 from cerebro_plpy.records import dataclass
 
 DISTRIBUTIONS = ("linear", "log", "log_near_one")
@@ -94,8 +95,8 @@ def _range(name: str, values: Sequence[object], whole: bool) -> Range:
         raise _bad_bounds(name, values, "bounds above 0 for 'log'")
     if distribution == "log_near_one" and high >= 1:
         raise _bad_bounds(name, values, "bounds below 1 for 'log_near_one'")
-    if whole and not (isinstance(low, int) and isinstance(high, int)):
-        raise _bad_bounds(name, values, "whole numbers as bounds")
+    if whole and not (isinstance(low, int) and isinstance(high, int) and max(-low, high) <= BIGINT):
+        raise _bad_bounds(name, values, f"whole numbers of at most {BIGINT} as bounds")
     return Range(low, high, distribution, whole)
 
 

@@ -9,6 +9,7 @@ from cerebro_plpy.configs.keras_names import find_metric, near_matches
 from cerebro_plpy.configs.literals import boolean, invalid_value, number, whole
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.patience import Patience
+from cerebro_plpy.limits import PARAMETERS
 from cerebro_plpy.records import asdict, dataclass
 
 NAME = "EarlyStopping"
@@ -17,7 +18,6 @@ KEYS = (
 )  # fmt: skip
 MODES = ("auto", "min", "max")
 VALIDATION = "val_"
-MOST_EPOCHS = 2**31 - 1
 
 
 class Watched(NamedTuple):
@@ -102,6 +102,7 @@ def _logged(name: str) -> str:
 
 def _count(key: str, arguments: Mapping[str, object]) -> int:
     value = whole(key, arguments.get(key, 0))
-    if value > MOST_EPOCHS:
-        raise invalid_value(key, repr(value), f"a whole number of at most {MOST_EPOCHS}")
+    most = PARAMETERS[key].most
+    if value > most:
+        raise invalid_value(key, repr(value), f"a whole number of at most {most}")
     return value

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.allowlist import MODELS
 from cerebro_plpy.configs.topology import input_shapes, layers
+from cerebro_plpy.limits import HEAD_WEIGHTS, Poll, check, never, polled
 
 RANDOM = {"Dropout": "rate", "GaussianNoise": "stddev"}
 """What the names of layers hold that do nothing but drop or add at random, and what these call how much."""
@@ -23,6 +24,8 @@ INNER = ("layer", "forward_layer", "backward_layer", "cell")
 POOLS = {2: "GlobalAveragePooling1D", 3: "GlobalAveragePooling2D", 4: "GlobalAveragePooling3D"}
 """By the dimensions of what a layer gives for a row: its mean over all but the last one is what a head sees."""
 Node = Mapping[str, Any]
+DRAWN = 1 << 16
+"""Weights between two looks for a cancel: some hundredths of a second."""
 
 
 class Head(NamedTuple):
@@ -76,12 +79,19 @@ def _layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:
     return {"module": "keras.layers", "class_name": class_name, "config": config, "registered_name": None}
 
 
-def weights(width: int, head: Head, seed: int) -> bytes:
-    """Fresh weights of a head on so many numbers, as flat float32: drawn as Keras does, by Glorot and Bengio."""
+def weights(width: int, head: Head, seed: int, poll: Poll = never) -> bytes:
+    """Fresh weights of a head on so many numbers, as flat float32: drawn as Keras does, by Glorot and Bengio.
+
+    Raises InvalidParameter if they are too many.
+    """
+    count = sum(before * after for before, after in zip((width, *head.hidden), (*head.hidden, head.outputs)))
+    check("the number of weights of the head", count, HEAD_WEIGHTS)
     draw, parts = random.Random(seed), []
     for units in (*head.hidden, head.outputs):
         limit = sqrt(6 / (width + units))
-        parts.append(array("f", (draw.uniform(-limit, limit) for _ in range(width * units))).tobytes())
+        parts.append(
+            array("f", (draw.uniform(-limit, limit) for _ in polled(range(width * units), poll, DRAWN))).tobytes()
+        )
         parts.append(bytes(4 * units))
         width = units
     return b"".join(parts)

@@ -6,14 +6,14 @@ from cerebro_plpy.configs.callbacks import NONE, Callbacks, parse_callbacks
 from cerebro_plpy.configs.compile_params import refuse_unknown
 from cerebro_plpy.configs.literals import boolean, finite_number, invalid_value, keywords
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.limits import CLASSES, PARAMETERS
 from cerebro_plpy.records import dataclass, field
 
 FIT_KEYS = (
     "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch", "steps_per_epoch", "callbacks",
 )  # fmt: skip
-LARGEST = 2**31 - 1  # what PostgreSQL's integer holds
 LARGEST_WEIGHT = 2.0**127  # as large a power of two as float32 holds
-MAX_CLASSES = 1 << 16  # as many as packing encodes
+MAX_CLASSES = CLASSES.most
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,9 @@ def _initial_epoch(value: object, epochs: int) -> int:
 
 
 def _positive(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
-        raise invalid_value(key, repr(value), f"a whole number from 1 to {LARGEST}")
+    most = PARAMETERS[key].most
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
+        raise invalid_value(key, repr(value), f"a whole number from 1 to {most}")
     return value
 
 

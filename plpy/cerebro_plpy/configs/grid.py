@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice, product
+from itertools import islice, product, repeat
 from math import prod
 from random import Random
 from typing import NamedTuple
@@ -20,9 +20,9 @@ from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.literals import quote_shortened
 from cerebro_plpy.configs.space import Draws, Space, compile_text, fit_text, read_models, read_space
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed
+from cerebro_plpy.limits import CONFIGS, Poll, never, polled
 
-# More configurations than this are a slip of the pen, and would strain a backend's memory.
-MAX_ROWS = 100_000
+MAX_ROWS = CONFIGS.most
 
 
 class ConfigRow(NamedTuple):
@@ -41,11 +41,12 @@ def generate(
     num_configs: int | None = None,
     random_state: int | None = None,
     functions: Functions | None = None,
+    poll: Poll = never,
 ) -> tuple[ConfigRow, ...]:
     """The rows of `generate_model_configs`; `search_type` is 'grid', 'random', or the beginning of one."""
     wanted = "grid" if search_type is None else search_type.strip().lower()
     if wanted and "random".startswith(wanted):
-        return random_search(compile_grid, fit_grid, model_ids, num_configs, random_state, functions)
+        return random_search(compile_grid, fit_grid, model_ids, num_configs, random_state, functions, poll)
     if not wanted or not "grid".startswith(wanted):
         raise InvalidParameter("DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}.")
     if num_configs is not None or random_state is not None:
@@ -53,18 +54,22 @@ def generate(
             "DL: 'num_configs' and 'random_state' must be NULL for grid search",
             hint="Use search_type 'random' to try only some configurations.",
         )
-    return expand_grid(compile_grid, fit_grid, model_ids, functions)
+    return expand_grid(compile_grid, fit_grid, model_ids, functions, poll)
 
 
 def expand_grid(
-    compile_grid: str | None, fit_grid: str | None, model_ids: Sequence[int], functions: Functions | None = None
+    compile_grid: str | None,
+    fit_grid: str | None,
+    model_ids: Sequence[int],
+    functions: Functions | None = None,
+    poll: Poll = never,
 ) -> tuple[ConfigRow, ...]:
     """Every combination, the model varying fastest, then the fit keys, then the compile keys.
 
     >>> expand_grid("{'loss': ['mse'], 'lr': [0.1]}", "{'epochs': [1, 2]}", [1])[1]
     ConfigRow(model_id=1, compile_params="optimizer='RMSprop(lr=0.1)',loss='mse'", fit_params='epochs=2')
     """
-    space = read_space(compile_grid, fit_grid, model_ids, functions)
+    space = read_space(compile_grid, fit_grid, model_ids, functions, poll)
     if any(isinstance(draw, Range) for draws in (*space.alternatives, space.fit) for draw in draws.values()):
         raise InvalidParameter(
             "DL: Cannot search from a distribution with grid search",
@@ -81,6 +86,7 @@ def random_search(
     num_configs: int | None,
     random_state: int | None = None,
     functions: Functions | None = None,
+    poll: Poll = never,
 ) -> tuple[ConfigRow, ...]:
     """`num_configs` different configurations, each value drawn independently.
 
@@ -92,7 +98,7 @@ def random_search(
             hint=f"Received {'NULL' if num_configs is None else num_configs}.",
         )
     check_size(num_configs)
-    space = read_space(compile_grid, fit_grid, model_ids, functions)
+    space = read_space(compile_grid, fit_grid, model_ids, functions, poll)
     found = how_many(space, num_configs)
     if found < num_configs:
         raise InvalidParameter(
@@ -119,6 +125,7 @@ def cross_product(
     compile_list: Sequence[str | None],
     fit_list: Sequence[str | None],
     functions: Functions | None = None,
+    poll: Poll = never,
 ) -> tuple[ConfigRow, ...]:
     """The rows of `load_model_selection_table`: every model with every compile and every fit text.
 
@@ -128,11 +135,11 @@ def cross_product(
         raise NullNotAllowed("compile_params_list cannot be NULL", hint="Give at least one text.")
     if not fit_list:
         raise NullNotAllowed("fit_params_list cannot be NULL", hint="Give at least one text, which may be empty.")
-    compile_texts = [_checked_compile((text or "").strip(), functions) for text in compile_list]
-    fit_texts = [_checked_fit((text or "").strip()) for text in fit_list]
     models = read_models(model_ids)
-    check_size(len(models) * len(compile_texts) * len(fit_texts))
-    return tuple(collapse(ConfigRow(*row) for row in product(models, compile_texts, fit_texts)))
+    check_size(len(models) * len(compile_list) * len(fit_list))
+    compile_texts = [_checked_compile((text or "").strip(), functions) for text in polled(compile_list, poll)]
+    fit_texts = [_checked_fit((text or "").strip()) for text in polled(fit_list, poll)]
+    return tuple(collapse(ConfigRow(*row) for row in polled(product(models, compile_texts, fit_texts), poll)))
 
 
 def collapse(rows: Iterable[ConfigRow], existing: Iterable[ConfigRow] = ()) -> Iterator[ConfigRow]:
@@ -148,14 +155,14 @@ def collapse(rows: Iterable[ConfigRow], existing: Iterable[ConfigRow] = ()) -> I
 def _combinations(space: Space) -> Iterator[ConfigRow]:
     for alternative in space.alternatives:
         draws = (*alternative.values(), *space.fit.values(), space.models)
-        for values in product(*(draw.values or () for draw in draws)):
+        for values in polled(product(*(draw.values or () for draw in draws)), space.poll):
             compiled = dict(zip(alternative, values))
             fitted = dict(zip(space.fit, values[len(alternative) :]))
             yield made_row(values[-1], compiled, fitted, space.functions)
 
 
 def _drawn(space: Space, random: Random) -> Iterator[ConfigRow]:
-    while True:
+    for _ in polled(repeat(None), space.poll):
         compiled = _draw(random.choice(space.alternatives), random)
         fitted = _draw(space.fit, random)
         yield made_row(space.models.draw(random), compiled, fitted, space.functions)

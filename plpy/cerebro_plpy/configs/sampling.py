@@ -11,6 +11,7 @@ from cerebro_plpy.configs.grid import MAX_ROWS
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.space import Space, space_of
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.limits import Poll, never
 from cerebro_plpy.records import dataclass
 
 RANDOM, TPE, CMAES = "random", "tpe", "cmaes"
@@ -85,7 +86,9 @@ def check_space(module: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-def read_space(value: Mapping[str, Any], models: Collection[int], functions: Functions | None) -> Space:
+def read_space(
+    value: Mapping[str, Any], models: Collection[int], functions: Functions | None, poll: Poll = never
+) -> Space:
     """The space that a JSON object stands for, over these models where it names none."""
     chosen: Sequence[int] = value.get(MODELS) or sorted(models)
-    return space_of(value.get(GRIDS[0], {}), value.get(GRIDS[1], {}), chosen, functions)
+    return space_of(value.get(GRIDS[0], {}), value.get(GRIDS[1], {}), chosen, functions, poll)

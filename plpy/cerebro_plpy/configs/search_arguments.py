@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from cerebro_plpy.configs import sampling
+from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sampling import CMAES, RANDOM, SAMPLERS, TPE, Sampling, read_sampling
 from cerebro_plpy.configs.search_rules import (
@@ -23,6 +23,8 @@ from cerebro_plpy.configs.search_rules import (
 )
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.hyperband import Hyperband
+from cerebro_plpy.limits import PARAMETERS as COUNTS
+from cerebro_plpy.limits import check
 
 TARGET = "target"
 """A parameter of all of them: the value of the metric that ranks at which all is over."""
@@ -66,7 +68,7 @@ def read_rule(
             f"{module} error: search is {name!r}; expected one of {', '.join((*others, *PARAMETERS))}.",
             hint=near_matches(name, (*others, *PARAMETERS)),
         )
-    given: Any = {} if text is None else json.loads(text)
+    given: Any = {} if text is None else read_lists("search_params", text)
     if not isinstance(given, dict):
         raise InvalidParameter(
             f"{module} error: search_params is {text!r:.80}; expected a JSON object.",
@@ -96,6 +98,8 @@ def _bounds(module: str, given: dict[str, Any]) -> dict[str, int | None]:
             raise InvalidParameter(
                 f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
             )
+        if bound is not None:
+            check(f"{key} in search_params", bound, COUNTS[key])
     return bounds
 
 
@@ -213,6 +217,7 @@ def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | 
                 f"{module} error: {key} in search_params is {value!r:.80}; expected a whole number, at least"
                 f" {LEAST[key]}."
             )
+        check(f"{key} in search_params", value, COUNTS[key])
     found = {**known, **given}
     if name == DIAGONALS:
         Hyperband(**found).check(module)

@@ -15,6 +15,7 @@ from cerebro_plpy.configs.keras_names import OPTIMIZERS, WHOLE_ARGUMENTS, find_o
 from cerebro_plpy.configs.literals import dictionary
 from cerebro_plpy.configs.optimizers import ARGUMENTS
 from cerebro_plpy.errors import InvalidParameter, InvalidText
+from cerebro_plpy.limits import Poll, never
 from cerebro_plpy.records import dataclass
 
 Draws = Mapping[str, Draw]
@@ -29,24 +30,30 @@ _NAMES = frozenset({"optimizer", "loss", "metrics", "weighted_metrics"})
 class Space:
     """All that a search may combine: alternatives of compile parameters, fit parameters, models.
 
-    `functions` are those that a loss or a metric may be beside Keras' own.
+    `functions` are those that a loss or a metric may be beside Keras' own. Who goes through many combinations calls
+    `poll` between them.
     """
 
     alternatives: tuple[Draws, ...]
     fit: Draws
     models: Choices
     functions: Functions | None = None
+    poll: Poll = never
 
 
 def read_space(
-    compile_grid: str | None, fit_grid: str | None, model_ids: Iterable[int], functions: Functions | None = None
+    compile_grid: str | None,
+    fit_grid: str | None,
+    model_ids: Iterable[int],
+    functions: Functions | None = None,
+    poll: Poll = never,
 ) -> Space:
     """The space that two dict literals and a list of models stand for.
 
     Values are lists. Raises InvalidText and InvalidParameter with MADlib's texts.
     """
     compile_lists = read_lists(compile_grid, "compile_params_dict")
-    return space_of(compile_lists, read_lists(fit_grid, "fit_params_dict"), model_ids, functions)
+    return space_of(compile_lists, read_lists(fit_grid, "fit_params_dict"), model_ids, functions, poll)
 
 
 def space_of(
@@ -54,10 +61,11 @@ def space_of(
     fit_lists: Mapping[str, object],
     model_ids: Iterable[int],
     functions: Functions | None,
+    poll: Poll = never,
 ) -> Space:
     """The space that lists of values stand for; see `read_space`."""
     models = Choices(read_models(model_ids))
-    return Space(_alternatives(compile_lists), _draws(fit_lists, "fit"), models, functions)
+    return Space(_alternatives(compile_lists), _draws(fit_lists, "fit"), models, functions, poll)
 
 
 def read_models(model_ids: Iterable[int]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.hopping.placement import copies_of
 from cerebro_plpy.hopping.schedule import AVERAGING
+from cerebro_plpy.limits import EPOCHS
 from cerebro_plpy.records import Field, asdict, dataclass, field, fields
 
 MAX_ATTEMPTS = 3
@@ -194,8 +195,10 @@ class Spec:
 
     def evaluated_until(self, epochs: int) -> tuple[int, ...]:
         """The epochs after which metrics are computed, where somebody has let configurations train for so many."""
-        more = range(self.epochs + 1, epochs + 1) if self.evaluate_epochs else ()
-        return (*self.evaluate_epochs, *(each for each in more if each % self.frequency == 0 or each == epochs))
+        if not self.evaluate_epochs or epochs <= self.epochs:
+            return self.evaluate_epochs
+        more = metrics_iterations(epochs, self.frequency)
+        return (*self.evaluate_epochs, *(each for each in more if each > self.epochs))
 
     @property
     def is_automl(self) -> bool:
@@ -265,8 +268,8 @@ class Spec:
         validation = values.get("validation")
         return cls(
             arguments=FitArguments.from_json(values),
-            epochs=int(values["num_iterations"]),
-            frequency=int(values["metrics_compute_frequency"]),
+            epochs=_epochs(values, "num_iterations"),
+            frequency=_epochs(values, "metrics_compute_frequency"),
             evaluate_epochs=tuple(values["evaluate_epochs"]),
             seed=int(values["seed"]),
             schedule=str(values["schedule"]),
@@ -303,6 +306,13 @@ def logged_copies(logged: float | None, segments: int) -> int | None:
     return None if logged is None else int(logged)
 
 
+def _epochs(values: Mapping[str, Any], name: str) -> int:
+    number = int(values[name])
+    if not 1 <= number <= EPOCHS.most:
+        raise ValueError(f"{name} is {number}; expected 1 to {EPOCHS.most}")
+    return number
+
+
 def _text(values: Mapping[str, Any], name: str) -> str:
     if not isinstance(values[name], str):
         raise ValueError(f"{name} is {values[name]!r}; expected a text")
@@ -315,4 +325,5 @@ def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
     >>> metrics_iterations(7, 2)
     (2, 4, 6, 7)
     """
-    return tuple(e for e in range(1, epochs + 1) if e % frequency == 0 or e == epochs)
+    usual = range(frequency, epochs + 1, frequency)
+    return tuple(usual) if epochs in usual else (*usual, epochs)

@@ -7,11 +7,12 @@ the answer is None or InvalidText, never a guess.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.configs.allowlist import MODELS
 from cerebro_plpy.configs.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter, InvalidText
+from cerebro_plpy.limits import ENDS, check
 
 BEGINNINGS = ("initializer", "regularizer", "constraint")
 """How the names of settings end that change no shape."""
@@ -66,10 +67,7 @@ def _undropped(value: object) -> object:
 
 def output_units(model: Node) -> tuple[int | None, ...]:
     """The width of each output: the units of the last layer like Dense, or of a Reshape to rows; None if not told."""
-    if model["class_name"] == "Sequential":
-        return (_last_units(model),)
-    by_name = _layers_by_name(model)
-    return tuple(_units_at(reference, by_name) for reference in _endpoints(model, "output_layers"))
+    return _Widths().of_outputs(model)
 
 
 def output_names(model: Node) -> tuple[str, ...]:
@@ -149,6 +147,7 @@ def _endpoints(model: Node, key: str) -> list[Reference]:
     found = list(_references(_settings(model).get(key)))
     if not found or any(name not in names for name, _, _ in found):
         raise unreadable(f"{key} does not name layers of the model")
+    check(f"the number of {key}", len(found), ENDS)
     return found
 
 
@@ -166,32 +165,70 @@ def _references(value: object) -> Iterator[Reference]:
                 yield from _references(part)
 
 
-def _last_units(model: Node) -> int | None:
-    for layer in reversed(layers(model)):
-        if layer.get("class_name") not in KEEPS_WIDTH:
-            return _own_units(layer, 0)
-    return None
+class _Graph(NamedTuple):
+    """The layers of a functional model by name, and its outputs."""
+
+    layers: Mapping[str, Node]
+    outputs: list[Reference]
 
 
-def _own_units(layer: Node, tensor: int) -> int | None:
-    if layer.get("class_name") in MODELS:
-        outputs = output_units(layer)
-        return outputs[tensor] if tensor < len(outputs) else None
-    settings = _settings(layer)
-    shape = settings.get("target_shape") if layer.get("class_name") == "Reshape" else None
-    units = shape[0] if isinstance(shape, list) and len(shape) == 1 else settings.get("units")
-    return units if type(units) is int and units > 0 else None
+class _Widths:
+    """The widths that tensors of models within one another have, each computed once however often it is referred to.
 
+    Models are told apart by their identity: they are parts of one architecture, which outlives this.
+    """
 
-def _units_at(reference: Reference, by_name: Mapping[str, Node]) -> int | None:
-    for _ in by_name:  # no longer than there are layers, so that a circle of references ends
-        name, call, tensor = reference
-        layer = by_name.get(name, {})
-        if layer.get("class_name") not in KEEPS_WIDTH:
-            return _own_units(layer, tensor)
-        calls = layer.get("inbound_nodes")
-        before = next(_references(calls[call]), None) if isinstance(calls, list) and call < len(calls) else None
-        if before is None:
-            return None
-        reference = before
-    return None
+    def __init__(self) -> None:
+        self._graphs: dict[int, _Graph] = {}
+        self._tensors: dict[tuple[int, Reference], int | None] = {}
+
+    def of_outputs(self, model: Node) -> tuple[int | None, ...]:
+        """Return the width of each output of a model; None if it is not told."""
+        if model["class_name"] == "Sequential":
+            return (self._of_output(model, 0),)
+        return tuple(self._at(model, reference) for reference in self._graph(model).outputs)
+
+    def _graph(self, model: Node) -> _Graph:
+        if id(model) not in self._graphs:
+            self._graphs[id(model)] = _Graph(_layers_by_name(model), _endpoints(model, "output_layers"))
+        return self._graphs[id(model)]
+
+    def _of_output(self, model: Node, tensor: int) -> int | None:
+        if model["class_name"] == "Sequential":
+            wide = (layer for layer in reversed(layers(model)) if layer.get("class_name") not in KEEPS_WIDTH)
+            last = next(wide, None)
+            return None if last is None or tensor else self._own(last, 0)
+        outputs = self._graph(model).outputs
+        return self._at(model, outputs[tensor]) if 0 <= tensor < len(outputs) else None
+
+    def _own(self, layer: Node, tensor: int) -> int | None:
+        if layer.get("class_name") in MODELS:
+            return self._of_output(layer, tensor)
+        settings = _settings(layer)
+        shape = settings.get("target_shape") if layer.get("class_name") == "Reshape" else None
+        units = shape[0] if isinstance(shape, list) and len(shape) == 1 else settings.get("units")
+        return units if type(units) is int and units > 0 else None
+
+    def _at(self, model: Node, reference: Reference) -> int | None:
+        """Follow a reference back through layers that keep the width; None if it leads nowhere, or in a circle."""
+        by_name, current, followed = self._graph(model).layers, reference, list[Reference]()
+        units: int | None = None
+        for _ in by_name:
+            key = (id(model), current)
+            if key in self._tensors:
+                units = self._tensors[key]
+                break
+            followed.append(current)
+            name, call, tensor = current
+            layer = by_name.get(name, {})
+            if layer.get("class_name") not in KEEPS_WIDTH:
+                units = self._own(layer, tensor)
+                break
+            calls = layer.get("inbound_nodes")
+            known = isinstance(calls, list) and 0 <= call < len(calls)
+            before = next(_references(calls[call]), None) if known else None  # type: ignore[index]
+            if before is None:
+                break
+            current = before
+        self._tensors.update(((id(model), each), units) for each in followed)
+        return units

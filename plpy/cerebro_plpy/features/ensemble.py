@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from cerebro_plpy.features.scores import Told
+from cerebro_plpy.limits import Poll, never, polled
 
 Score = Callable[[Sequence[Told]], float]
 
 
-def selected(library: Sequence[Sequence[Told]], score: Score, larger: bool, picks: int) -> Counter[int]:
+def selected(
+    library: Sequence[Sequence[Told]], score: Score, larger: bool, picks: int, poll: Poll = never
+) -> Counter[int]:
     """How often each model counts whose mean is best; `library` has what each says of the same rows.
 
     At most so many are picked, the best alone first, and none that makes nothing better.
@@ -28,8 +31,11 @@ def selected(library: Sequence[Sequence[Told]], score: Score, larger: bool, pick
     chosen: Counter[int] = Counter()
     best, together = math.nan, list[Told]()
     for count in range(1, picks + 1):
-        tried = [mean([(together, count - 1), (rows, 1)]) if together else list(rows) for rows in library]
-        scores = [score(rows) for rows in tried]
+        tried = [
+            mean([(together, count - 1), (rows, 1)]) if together else list(rows)
+            for rows in polled(library, poll, every=1)
+        ]
+        scores = [score(rows) for rows in polled(tried, poll, every=1)]
         place = best_place(scores, larger)
         if place is None or not is_better(scores[place], best, larger):
             break

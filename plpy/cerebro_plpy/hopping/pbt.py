@@ -46,7 +46,8 @@ class Pbt:
         ((2, 4, 6, 8), (2, 3, 4, 5, 7))
         """
         begun = (0, *self.ends[:-1])
-        return tuple(sorted({end - before for end in self.ends for before in begun if before < end}))
+        # Steps before the last are equally long: what lies between two of their ends is itself such an end.
+        return tuple(sorted({*self.ends, *(self.epochs - before for before in begun)}))
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""

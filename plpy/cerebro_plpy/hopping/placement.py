@@ -24,7 +24,7 @@ def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int,
     >>> share_segments((0, 1, 2), {4, 7})
     {0: 4, 1: 4, 2: 7}
     """
-    numbers = sorted(workers)
+    numbers: Sequence[int] = workers if isinstance(workers, range) else sorted(workers)
     return {segment: numbers[index * len(numbers) // len(segments)] for index, segment in enumerate(segments)}
 
 

@@ -177,6 +177,8 @@ class RunPlan:
         work = _record(Work, values["work"])
         rows = {int(key): int(count) for key, count in work.rows.items()}
         own = {int(key): tuple(segments) for key, segments in work.own.items()}
+        if work.copies > len(work.segments):
+            raise ValueError(f"{work.copies} copies of a configuration train on {len(work.segments)} segments")
         return cls(
             work=replace(work, rows=rows, own=own),
             programs=tuple(_record(Program, each) for each in values["programs"]),

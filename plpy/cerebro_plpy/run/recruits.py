@@ -224,7 +224,8 @@ class Recruits:
             raise InvalidParameter("TensorBoard cannot be begun in the midst of a run")
         models = {config.model_id: request.architectures[config.model_id] for config in configs}
         source, table = request.source, request.architecture_table
-        checked = check_configs(configs, models, source, table or Relation("", "", "", 0, ""))
+        table = table or Relation("", "", "", 0, "")
+        checked = check_configs(configs, models, source, table, self._around.check)
         sides = {"training": request.spec.training_metrics, "validation": request.validation}
         datasets = [name for name, there in sides.items() if there]
         for config in checked:

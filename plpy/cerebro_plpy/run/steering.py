@@ -20,13 +20,13 @@ from cerebro_plpy.errors import (
     UndefinedObject,
 )
 from cerebro_plpy.hopping.schedule import ConfigProgress, begun_with_epoch
+from cerebro_plpy.limits import EPOCHS
 from cerebro_plpy.run.budget import Budget
 from cerebro_plpy.run.endings import Endings
 from cerebro_plpy.run.log import Act
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
 
-MOST_EPOCHS = 100_000
 REFUSALS = (
     ConfigurationLimit,
     DatatypeMismatch,
@@ -154,8 +154,8 @@ class Steering:
 
     def _asked(self, act: Act) -> int:
         asked = act.change.get("epochs")
-        if type(asked) is not int or not 1 <= asked <= MOST_EPOCHS:
-            raise InvalidParameter(f"epochs is {asked!r}; expected 1 to {MOST_EPOCHS}")
+        if type(asked) is not int or not 1 <= asked <= EPOCHS.most:
+            raise InvalidParameter(f"epochs is {asked!r:.80}; expected 1 to {EPOCHS.most}")
         return asked
 
     def put_off(self, seconds: float) -> None:

@@ -14,6 +14,7 @@ from cerebro_plpy.configs.compile_params import CompileParams
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
+from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.packing.classes import FRACTIONS, show
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import replace
@@ -25,7 +26,11 @@ NEED_CLASSES = ("categorical_crossentropy", "categorical_focal_crossentropy")
 
 
 def check_configs(
-    configs: Sequence[Config], architectures: Mapping[int, StoredModel], source: PackedTable, table: Relation
+    configs: Sequence[Config],
+    architectures: Mapping[int, StoredModel],
+    source: PackedTable,
+    table: Relation,
+    poll: Poll,
 ) -> tuple[Config, ...]:
     """The configurations, which know what their metrics are called; the architecture of each is there and fits."""
     for config in configs:
@@ -35,25 +40,26 @@ def check_configs(
                 detail=f"mst_key {config.mst_key} names it.",
             )
     summaries = {}
-    for architecture in architectures.values():
+    for architecture in polled(architectures.values(), poll):
         summary = check_architecture(read_architecture(architecture.json))
         name = f"model_id {architecture.model_id}"
         check_inputs(name, summary, input_columns(source))
         summaries[architecture.model_id] = summary
-    for config in configs:
+    for config in polled(configs, poll):
         summary, name = summaries[config.model_id], f"model_id {config.model_id}"
         per_output.check_outputs(config.mst_key, config.compile, name, summary.output_names)
         check_targets(name, summary, source, config.compile)
         check_class_weight(config, summary, source)
-    return _measured(configs, summaries, source)
+    return _measured(polled(configs, poll), summaries, source)
 
 
 def with_metrics(
-    configs: Iterable[Config], architectures: Mapping[int, StoredModel], source: PackedTable
+    configs: Iterable[Config], architectures: Mapping[int, StoredModel], source: PackedTable, poll: Poll
 ) -> tuple[Config, ...]:
     """Configurations that know what their metrics are called."""
-    summaries = {key: check_architecture(read_architecture(model.json)) for key, model in architectures.items()}
-    return _measured(configs, summaries, source)
+    models = polled(architectures.items(), poll)
+    summaries = {key: check_architecture(read_architecture(model.json)) for key, model in models}
+    return _measured(polled(configs, poll), summaries, source)
 
 
 def _measured(

@@ -28,6 +28,7 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from cerebro_plpy.limits import CONFIGS, Poll, check, polled
 from cerebro_plpy.packing.packed_table import read_summary_row
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import existing
@@ -77,7 +78,8 @@ def _create_summary(db: Database, selection: Relation, architectures: Relation, 
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
     """Add rows in order."""
-    check_callbacks(db, (parse_fit_params(text) for text in {row.fit_params for row in rows}))
+    texts = {row.fit_params for row in rows}
+    check_callbacks(db, map(parse_fit_params, polled(texts, db.check_interrupts)))
     text = json.dumps([row._asdict() for row in rows])
     db.rows(sql("model.add_selection", table=table.quoted), text)
 
@@ -160,16 +162,18 @@ def read_configs(
             f"{catalog.module} error: Column '{missing[0]}' does not exist in table '{selection.spelling}'!",
             hint="Make the table with load_model_selection_table() or generate_model_configs().",
         )
-    rows = reader.run(sql("read.selection", table=selection.quoted))
+    rows = reader.run(sql("read.selection", table=selection.quoted), (CONFIGS.most + 1,))
     if not rows:
         raise InvalidParameter(f"{catalog.module} error: Input table '{selection.spelling}' is empty!")
+    check(f"the number of rows of table '{selection.spelling}'", len(rows), CONFIGS)
     keys = [row[0] for row in rows]
     if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
         raise InvalidParameter(
             f"{catalog.module} error: table '{selection.spelling}' has NULL or repeated keys; expected a different"
             " mst_key, and a model_id, in every row.",
         )
-    configs = tuple(_config(catalog, selection, functions, row) for row in rows)
+    polling = polled(rows, catalog.db.check_interrupts)
+    configs = tuple(_config(catalog, selection, functions, row) for row in polling)
     check_callbacks(catalog.db, (config.fit for config in configs))
     return configs
 
@@ -219,7 +223,7 @@ def load(
             raise NullNotAllowed(f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$].")
     functions = object_table.functions(catalog, objects)
     ids = [i for i in model_ids or () if i is not None]
-    rows = grid.cross_product(ids, params[0] or (), params[1] or (), functions)
+    rows = grid.cross_product(ids, params[0] or (), params[1] or (), functions, catalog.db.check_interrupts)
     add(catalog.db, create(catalog, table, relation, objects), rows)
 
 
@@ -228,18 +232,19 @@ def generate(
     architectures: str | None,
     table: str | None,
     model_ids: Sequence[int | None] | None,
-    make: Callable[[list[int], Functions | None], Sequence[grid.ConfigRow]],
+    make: Callable[[list[int], Functions | None, Poll], Sequence[grid.ConfigRow]],
     objects: str | None,
 ) -> None:
     """Make a model selection table of what `make` gives for the model ids, or extend an existing one."""
     relation = check_models(catalog, architectures, model_ids)
     ids = [i for i in model_ids or () if i is not None]
+    poll = catalog.db.check_interrupts
     if table is not None and table.strip() and catalog.find(table):
         before = read_existing(catalog, table, relation, objects)
-        rows = make(ids, object_table.functions(catalog, before.objects))
-        add(catalog.db, before.table, tuple(grid.collapse(rows, before.rows)))
+        rows = make(ids, object_table.functions(catalog, before.objects), poll)
+        add(catalog.db, before.table, tuple(grid.collapse(polled(rows, poll), polled(before.rows, poll))))
     else:
-        rows = make(ids, object_table.functions(catalog, objects))
+        rows = make(ids, object_table.functions(catalog, objects), poll)
         add(catalog.db, create(catalog, table, relation, objects), rows)
 
 

@@ -26,6 +26,7 @@ from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.hopping.rules import rungs
+from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.architectures import Made, StoredModel
@@ -46,11 +47,15 @@ class Filled(NamedTuple):
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes configurations of a run's templates that join it; those that were loaded are `known` by name."""
+    """Makes configurations of a run's templates that join it; those that were loaded are `known` by name.
+
+    `poll` is called between them.
+    """
 
     spec: Spec
     source: PackedTable
     known: Mapping[str, Template]
+    poll: Poll
 
     def __call__(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
         """Of each row the `template` and its `params`, by mst_key; InvalidParameter where they are not as they must."""
@@ -61,7 +66,7 @@ class Maker:
             template = self.known.get(row["template"]) or find_template(row["template"])
             count = train.training_rows if row.get("group") is None else train.groups[row["group"]].rows
             wanted[key] = Filled(template, template.params(head, count, row["params"]), row.get("group"))
-        return made(self.spec, wanted, self.source)
+        return made(self.spec, wanted, self.source, self.poll)
 
 
 def loaded_templates(architectures: Mapping[str, str]) -> dict[str, Template]:
@@ -79,7 +84,7 @@ def head_of(train: TrainSpec) -> Head:
     return Floats((Measure(**train.measure),))
 
 
-def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
+def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable, poll: Poll) -> Made:
     """What templates come to in a run that was asked this, by mst_key."""
     assert spec.train is not None
     inputs, head = Recipe.from_json(spec.train.recipe).table, head_of(spec.train)
@@ -88,7 +93,7 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     cycles = cycles_of(rule, spec.epochs)
     metrics, watched = [metric_of(spec.ranking.metric)], stopping(spec, rule).text
     architectures, configs = dict[int, StoredModel](), list[Config]()
-    for key, (template, params, group, shared) in wanted.items():
+    for key, (template, params, group, shared) in polled(wanted.items(), poll):
         size, model_id = int(params["batch_size"]), shared or key
         place = None if group is None else spec.train.groups[group]
         rates = Rates(place.steps(size) if place else steps_of(source, size), spec.epochs, cycles)
@@ -99,7 +104,7 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
             architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
         configs.append(Config(key, model_id, compiled, fitted, *parsed, (), template.name, params, group))
-    return Made(with_metrics(configs, architectures, source), architectures)
+    return Made(with_metrics(configs, architectures, source, poll), architectures)
 
 
 def metric_of(ranking: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
+from cerebro_plpy import limits
 from cerebro_plpy.database import effective_role
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer import cost, fields, ownership, packed_rows, prediction_rows, turns, wire
@@ -20,7 +21,7 @@ KEY = "cerebro_trainer"
 PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
-COLLECTED_BYTES, COLLECTED_CHUNKS = 128 << 10, 1024
+COLLECTED_BYTES, COLLECTED_CHUNKS = limits.CHUNK.most, 1024
 FRAME_BYTES = 1 << 20  # of a state: weights may come in one value, and a trainer has no room for two states
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
 ROLES = {"x": "input", "y": "target", "w": "weight"}
@@ -203,8 +204,6 @@ def state_chunks(link: Link, chunk_bytes: int, key: str, part: str) -> Iterator[
     """The state of that name, which a job has left, or a part of it, in chunks of that size, the last as small as it
     is."""
     size = fields.whole("chunk_bytes", chunk_bytes, 1)
-    if size > COLLECTED_BYTES:
-        raise InvalidParameter(f"chunk_bytes is {size}; expected at most {COLLECTED_BYTES}", hint=fields.HINT)
     asked = wire.request("state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size, part=part)
     for frame in link.chunks(asked):
         for begin in range(0, len(frame), chunk_bytes):

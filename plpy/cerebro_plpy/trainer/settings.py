@@ -10,11 +10,13 @@ from typing import Any
 from cerebro_plpy.database.platform import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
+from cerebro_plpy.limits import SETTINGS, check
 from cerebro_plpy.records import dataclass, field, fields
 from cerebro_plpy.trainer import code_folders, machine
 from cerebro_plpy.trainer.process import TrainerSpec, environment
 
 FRAMEWORKS = ("tensorflow", "jax", "torch", "none")
+MOST_DIGITS = 80
 MOST = 1024  # trainers, threads of each, and numbers of devices, whoever asks
 
 
@@ -66,8 +68,9 @@ def read(db: Caller) -> Settings:
 
 
 def _number(name: str, text: str, least: int) -> int:
-    if not text.strip().isdecimal() or int(text) < least:
-        raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
+    if not text.strip().isdecimal() or len(text) > MOST_DIGITS or int(text) < least:
+        raise InvalidParameter(f"setting {name} is {text!r:.80}; expected a whole number of at least {least}")
+    check(f"setting {name}", int(text), SETTINGS[name])
     return int(text)
 
 

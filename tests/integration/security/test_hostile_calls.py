@@ -7,10 +7,15 @@ known of a parameter is known by its name, so a new function is called too.
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import hostile
@@ -24,6 +29,7 @@ from processes import eventually, trainers
 from trials import trials
 from workbench import Workbench, compile_text
 
+from cerebro_plpy import limits
 from cerebro_plpy.database.names import quote_identifier
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
@@ -398,3 +404,155 @@ def test_they_say_so_where_no_trainer_was_started(bench: Workbench, functions: l
             session.rows(function.call(), *map(quoted, arguments))
         assert caught.value.diag.message_hint
     session.close()
+
+
+LARGEST = {"smallint": (1 << 15) - 1, "integer": limits.INTEGER, "bigint": limits.BIGINT}
+MOST_MB, RUNAWAY_MB, RUNAWAY_SECONDS = 300, 1000, 30
+"""What the memory of a backend may come to; at what memory, and after how long, a statement has run away."""
+COUNTING: dict[tuple[str, str], Any] = {
+    ("plan", "source"): "points", ("plan", "target"): "label", ("plan", "budget"): "2 s",
+    ("plan", "models"): "{linear}", ("plan_fit", "source_table"): "packed", ("plan_fit", "format"): "text",
+    **{(name, "test_table"): "points" for name in ("madlib_predict_byom", "madlib_keras_predict_byom")},
+    ("explore_layers", "layers"): "{a}", ("explore_layers", "outputs"): 2, ("set_epochs", "n"): 2,
+    ("window_series", "source"): "points", ("window_series", "output"): "made", ("window_series", "id"): "label",
+    ("window_series", "ts"): "id", ("window_series", "columns"): "amount", ("window_series", "width"): 2,
+    ("hyperband_schedule", "schedule_table"): "made", ("hyperband_schedule", "r"): 9,
+    **{(fit, "source_table"): "packed" for fit in ("madlib_fit", "madlib_keras_fit", "submit")},
+    **{(fit, "compile_params"): compile_text() for fit in ("madlib_fit", "madlib_keras_fit")},
+}  # fmt: skip
+"""More of what is right, where counts matter."""
+REFUSED_LATER = {"model_output_table": "model", "model": "model"}
+"""Output tables that are there already: a fit whose counts may be as they are ends before it trains."""
+SPACE = (
+    """('{"lr": [' || (SELECT string_agg((n * 1e-7)::text, ',') FROM generate_series(1, 300000) n) || ']}')::jsonb"""
+)
+NETWORK = """'{"class_name": "Sequential", "config": {"layers": [{"class_name": "ReLU", "config": {}}' """
+NETWORK += """|| repeat(', {"class_name": "ReLU", "config": {}}', 400000) || ']}}'"""
+PLAN = "SELECT cerebro.plan('points', 'label', models => '{linear}', budget => '2 s'"
+TOO_MANY = {
+    "configurations": f"{PLAN}, configs => 2000000000)",
+    "values of a space": f"{PLAN}, configs => 1000, space => {SPACE})",
+    "epochs": f"{PLAN}, epochs => 2000000000)",
+    "iterations of a plan": "SELECT cerebro.plan_fit('packed', 'mst', 2147483647)",
+    "evaluations": "SELECT madlib_fit_multiple_model('packed', 'made', 'mst', 2147483647, FALSE, NULL, 1)",
+    "layers": f"SELECT load_keras_model('models', {NETWORK})",
+    "layers of json": f"SELECT load_keras_model('models', ({NETWORK})::json)",
+    "rounds": "SELECT madlib_automl('packed', 'made', 'models', 'made', ARRAY[1], $${'loss': ['mse']}$$,"
+    " $${'batch_size': [8]}$$, 'hyperband', 'R=2147483647')",
+    "epochs of a visit": "SELECT load_model_selection_table('models', 'made', ARRAY[1], ARRAY[$${c}$$],"
+    " ARRAY['epochs=2147483648'])".replace("{c}", compile_text()),
+    "epochs before a decision": "SELECT madlib_fit_multiple_model('packed', 'made', 'mst', 5, search => 'asha',"
+    """ search_params => '{"first_epochs": 2147483647}')""",
+}
+"""Counts beyond their maxima in statements that were seen to take a backend's time or memory without end."""
+MANY = {
+    "configurations": f"{PLAN}, configs => {limits.TRIED.most})",
+    "epochs": f"{PLAN}, epochs => {limits.EPOCHS.most})",
+    "iterations": f"SELECT cerebro.plan_fit('packed', 'mst', {limits.EPOCHS.most}, metrics_compute_frequency => 1)",
+    "rows of a table": "SELECT generate_model_configs('models', 'made', ARRAY[1], $${'lr': [0.001, 0.1, 'log'],"
+    " 'optimizer': ['SGD'], 'loss': ['mse']}$$, $${'batch_size': [8]}$$, 'random', " + f"{limits.CONFIGS.most})",
+}
+"""The largest counts that are allowed: what takes long of these ends by a cancel."""
+
+
+def integers(functions: list[Function]) -> Iterator[tuple[Function, int, str, int]]:
+    """Each integer argument of each function: its place, its name, and the largest number of its type."""
+    for function in functions:
+        for place, (name, kind) in enumerate(zip(function.parameters, function.types, strict=True)):
+            if kind.removesuffix("[]") in LARGEST:
+                yield function, place, name, LARGEST[kind.removesuffix("[]")]
+
+
+def test_each_integer_argument_is_in_the_table_of_limits(functions: list[Function]) -> None:
+    named = {(function.name, name) for function, _, name, _ in integers(functions)}
+    unlisted = {each for each in named if limits.limit_of(*each) is None and each[1] not in limits.KEYS}
+    assert not unlisted, "say in cerebro_plpy/limits.py how large they may be, or that they count nothing"
+    assert not {*limits.ARGUMENTS} - {name for _, name in named} - {".".join(each) for each in named}
+
+
+@contextmanager
+def watched(session: Workbench) -> Iterator[None]:
+    """A session whose backend is killed if its memory grows without bound, or if a cancel does not end a statement."""
+    backend, over = session.pid(), Event()
+
+    def watch() -> None:
+        begun = monotonic()
+        while not over.wait(0.05):
+            if memory_mb(backend, "VmRSS") > RUNAWAY_MB or monotonic() > begun + RUNAWAY_SECONDS:
+                return os.kill(backend, signal.SIGKILL)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def memory_mb(pid: int, kind: str) -> int:
+    """The memory of a process now (VmRSS), or the most that it had (VmHWM)."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith(kind))
+    return int(line.split()[1]) >> 10
+
+
+@pytest.fixture
+def counting(bench: Workbench) -> Iterator[Workbench]:
+    """A session in which no statement may take longer than five seconds, nor much memory."""
+    session = bench.another()
+    session.rows("SET statement_timeout = '5s'")
+    backend = session.pid()
+    yield session
+    assert memory_mb(backend, "VmHWM") <= MOST_MB
+    session.close()
+    eventually(lambda: not trainers({backend}))
+
+
+@pytest.mark.parametrize("internal", [False, True], ids=["of users", "internal"])
+def test_the_largest_integers_end_soon(counting: Workbench, functions: list[Function], internal: bool) -> None:
+    """In each integer argument, the largest number of its type is refused by name, or takes neither time nor memory."""
+    counting.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
+    for function, place, name, largest in integers([each for each in functions if each.internal == internal]):
+        limit, names = limits.limit_of(function.name, name), zip(function.parameters, function.right(), strict=True)
+        right = [usual(function.name, parameter, value) for parameter, value in names]
+        for number in (largest, -largest - 1, 0):
+            right[place] = f"{{{number}}}" if function.types[place].endswith("[]") else str(number)
+            found = refusal(counting, function.call(), *right)
+            if limit is not None and number > limit.most:
+                assert found and found.sqlstate == "22023", (function.name, name, found)
+                assert f"expected at most {limit.most}" in (found.message_primary or ""), (function.name, name)
+
+
+def usual(function: str, parameter: str, value: Any) -> Any:
+    """A value that is right for a parameter, as far as one is known, and with which no model is trained."""
+    known = {**RIGHT_INTERNAL, **COUNTING}.get((function, parameter), value)
+    return REFUSED_LATER.get(parameter, known) if function != "plan" else known
+
+
+@pytest.mark.parametrize("statement", TOO_MANY.values(), ids=TOO_MANY)
+def test_counts_beyond_their_maxima_are_refused(counting: Workbench, statement: str) -> None:
+    found = refusal(counting, statement)
+    assert found and found.sqlstate == "22023", found and found.message_primary
+
+
+@pytest.mark.parametrize("statement", MANY.values(), ids=MANY)
+def test_the_largest_counts_that_are_allowed_end_by_a_cancel(counting: Workbench, statement: str) -> None:
+    counting.rows("SET statement_timeout = '1s'")
+    found = refusal(counting, statement)
+    counting.rows("SET statement_timeout = '5s'")
+    assert found is None or found.sqlstate == "57014", found.message_primary
+
+
+def refusal(session: Workbench, statement: str, *values: object) -> psycopg2.extensions.Diagnostics | None:
+    """What a statement is refused with; None if it succeeds. Nothing stays of it."""
+    session.rows("BEGIN")
+    try:
+        with watched(session):
+            session.rows(statement, *values)
+    except psycopg2.Error as error:
+        return error.diag
+    finally:
+        if not session.connection.closed:
+            session.rows("ROLLBACK")
+            session.messages()
+    return None

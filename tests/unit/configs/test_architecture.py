@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from keras import layers
 from models import model
 
+from cerebro_plpy import limits
 from cerebro_plpy.configs.architecture import MAX_DEPTH, Architecture, check_architecture, read_architecture
 from cerebro_plpy.configs.sizes import MAX_ELEMENTS
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
@@ -315,3 +316,61 @@ def test_damaged_architectures_are_read_or_refused_as_such(architecture: Json, d
         assert error.message
     else:
         assert "Lambda" not in summary.class_names
+
+
+def functional(name: str, layers: list[Json], outputs: list[tuple[str, int]]) -> Json:
+    """A functional model of one input, with outputs that are tensors of layers."""
+    first = {"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_input_shape": [None, 2]}}
+    ends = [[layer, 0, tensor] for layer, tensor in outputs]
+    config = {"name": name, "layers": [first, *layers], "input_layers": [["x", 0, 0]], "output_layers": ends}
+    return {"class_name": "Functional", "name": name, "config": config, "inbound_nodes": [[["x", 0, 0, {}]]]}
+
+
+def dropouts(count: int) -> list[Json]:
+    """A Dense layer of three units, and so many layers after it that keep its width."""
+    dense: Json = {"class_name": "Dense", "name": "d0", "config": {"name": "d0", "units": 3}}
+    dense["inbound_nodes"] = [[["x", 0, 0, {}]]]
+    after = (
+        {
+            "class_name": "Dropout", "name": f"d{n}", "config": {"name": f"d{n}", "rate": 0.1},
+            "inbound_nodes": [[[f"d{n - 1}", 0, 0, {}]]],
+        }
+        for n in range(1, count + 1)
+    )  # fmt: skip
+    return [dense, *after]
+
+
+def test_widths_are_followed_once_however_often_they_are_referred_to() -> None:
+    """Models within models whose two outputs are one tensor each: to follow each anew would double the work."""
+    inner = functional("m0", dropouts(1), [("d1", 0), ("d1", 0)])
+    for depth in range(1, 25):
+        inner = functional(f"m{depth}", [inner], [(f"m{depth - 1}", 0), (f"m{depth - 1}", 1)])
+    assert check_architecture(inner).output_units == (3, 3)
+    outputs = limits.ENDS.most
+    wide = functional("wide", dropouts(4000), [(f"d{4000 - n}", 0) for n in range(outputs)])
+    assert check_architecture(wide).output_units == (3,) * outputs
+
+
+@pytest.mark.parametrize("tensor", [-9, 9])
+def test_a_tensor_that_a_model_within_does_not_give_has_no_width(tensor: int) -> None:
+    outer = functional("outer", [functional("inner", dropouts(0), [("d0", 0)])], [("inner", tensor)])
+    assert check_architecture(outer).output_units == (None,)
+
+
+TOO_LARGE = {
+    "layers": functional("m", dropouts(limits.NETWORK_LAYERS.most), [("d0", 0)]),
+    "layers within a wrapper": functional(
+        "m",
+        [{"class_name": "TimeDistributed", "config": {"layer": {**KERAS_2_1, "config": [{}] * 10_001}}}],
+        [("x", 0)],
+    ),
+    "output_layers": functional("m", dropouts(0), [("d0", 0)] * (limits.ENDS.most + 1)),
+    "values": [[]] * limits.ARCHITECTURE_VALUES.most,
+    "characters": "x" * limits.ARCHITECTURE_CHARACTERS.most,
+}
+
+
+@pytest.mark.parametrize(("what", "architecture"), TOO_LARGE.items(), ids=TOO_LARGE)
+def test_an_architecture_has_a_largest_size(what: str, architecture: Json) -> None:
+    with pytest.raises(InvalidParameter, match=f"number of {what.split(' ')[0]}.* at most"):
+        check_architecture(read_architecture(json.dumps(architecture)))

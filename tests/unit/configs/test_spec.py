@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy import limits
 from cerebro_plpy.configs.earlier_trials import EarlierTrial
 from cerebro_plpy.configs.spec import DataSpec, FitArguments, Ranking, SearchSpec, SingleModel, Spec
 from cerebro_plpy.errors import DataCorrupted
@@ -18,6 +19,7 @@ from cerebro_plpy.tables.outputs import num_classes
 TEXT = st.text(max_size=8)
 NAMES = st.lists(TEXT, min_size=1, max_size=3).map(tuple)
 NUMBERS = st.integers(0, 2**31 - 1)
+EPOCHS = st.integers(1, limits.EPOCHS.most)
 OPTIONAL = st.none() | TEXT
 # The columns of one and two targets as version 0.2.0 logged them.
 DATA = DataSpec("packed", 96, ("y",), ("x",), ("text",), (("a", "b"),), ("text[]",), 1.0, (False,), ((2,),))
@@ -52,8 +54,8 @@ DATA_SPECS = st.builds(
 SPECS = st.builds(
     Spec,
     arguments=arguments(),
-    epochs=NUMBERS,
-    frequency=NUMBERS,
+    epochs=EPOCHS,
+    frequency=EPOCHS,
     evaluate_epochs=st.lists(NUMBERS, max_size=3).map(tuple),
     seed=NUMBERS,
     schedule=TEXT,
@@ -120,6 +122,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no names": {"tables": "text"},
     "no list": {"segments": 3},
     "no text": {"rank_metric": {}},
+    "more epochs than any run has": {"num_iterations": limits.EPOCHS.most + 1},
+    "metrics after no epoch": {"metrics_compute_frequency": 0},
     "no model": {"one": {"no_argument": 1}},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import json
 import re
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from cerebro_plpy import limits
 from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.calls.explore_layers import Exploration
 from cerebro_plpy.calls.fit_arguments import single_model
@@ -49,8 +51,8 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
-        "errors", "records", "hopping", "configs", "database", "trainer", "features", "packing", "platform", "tables",
-        "run", "calls", "api",
+        "errors", "records", "limits", "hopping", "configs", "database", "trainer", "features", "packing", "platform",
+        "tables", "run", "calls", "api",
     ),
     "cerebro_trainer": (
         "errors", "confinement", "wire", "data", "models", "state", "programs", "frameworks", "commands", "service",
@@ -63,7 +65,7 @@ ORDER = {
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
-PURE = {"errors", "records", "hopping", "configs"}
+PURE = {"errors", "records", "limits", "hopping", "configs"}
 # What is no part of a pure room: the ways to the world, and what is not the same in each run.
 IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 
@@ -408,6 +410,25 @@ def test_sql_calls_functions_that_exist() -> None:
             taken += [argument for argument in TAKEN.get(call[2], FIT) if argument != "single"]
             assert call[3].split(", ")[2:] == taken[2:], name
         assert len(taken) == len(call[3].split(", ")), name
+
+
+LARGEST = {"smallint": (1 << 15) - 1, "integer": limits.INTEGER, "bigint": limits.BIGINT}
+
+
+def test_counts_of_calls_are_checked_before_anything_else() -> None:
+    """By the name that they have in SQL; a function that hands all on has a record of arguments checked."""
+    bounded = set()
+    for name, arguments, body in sql_functions():
+        call = CALL_LINE.search(body)
+        assert call, name
+        function = getattr(importlib.import_module(f"cerebro_plpy.api.{call[1]}"), call[2])
+        taken = signature(function).parameters
+        for argument, kind in re.findall(r"(\w+)\s+(smallint|integer|bigint)\b", arguments):
+            limit = limits.limit_of(name.rpartition(".")[2], argument)
+            if limit and limit.most < LARGEST[kind] and "arguments" not in taken and call[2] != "plan_fit":
+                assert argument in taken and hasattr(function, "__wrapped__"), f"{name}: {argument}"
+                bounded.add(name)
+    assert len(bounded) > 8, "this test finds nothing any more"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -71,7 +71,7 @@ def test_no_call_imports_what_is_dear_or_of_another_server(module: str) -> None:
 def test_what_runs_on_segments_is_about_trainers() -> None:
     """Every session of a worker begins with it; a model that was granted is looked up by one of `tables`."""
     names = loaded("segment")
-    assert rooms(names) == {"api", "database", "errors", "platform", "records", "tables", "trainer"}
+    assert rooms(names) == {"api", "database", "errors", "limits", "platform", "records", "tables", "trainer"}
     assert {name for name in names if name.startswith(("cerebro_plpy.tables.", "cerebro_plpy.platform."))} == {
         "cerebro_plpy.tables.granted_function", "cerebro_plpy.platform.choice", "cerebro_plpy.platform.postgres",
     }  # fmt: skip

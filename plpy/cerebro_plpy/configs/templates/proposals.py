@@ -125,12 +125,13 @@ def proposals(
     Where the search is `learning` it draws others itself. Raises InvalidParameter as `check_space` does.
     """
     turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
-    seen = [*existing]
+    seen = {identity(*each) for each in existing}
 
     def different(found: Iterable[Proposal]) -> Iterator[Proposal]:
         for each in found:
-            if (each.template.name, each.params) not in seen:
-                seen.append((each.template.name, each.params))
+            key = identity(each.template.name, each.params)
+            if key not in seen:
+                seen.add(key)
                 yield each
 
     yield from different(_again(templates, searched, seed, known.first))
@@ -143,6 +144,16 @@ def proposals(
         found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]
         turns = [turn for turn, proposal in found if proposal]
         yield from (proposal for _, proposal in found if proposal)
+
+
+def identity(template: str, params: Params) -> tuple[object, ...]:
+    """Return what two configurations have in common if they are equal, for a set of many of them.
+
+    >>> identity("linear", {"lr": 1.0, "depth": 2}) == identity("linear", {"depth": 2, "lr": 1})
+    True
+    """
+    names = sorted(params)
+    return template, *names, *map(params.__getitem__, names)
 
 
 def _endless(template: Template, searched: Searched, random: Random) -> Iterator[Proposal]:

@@ -65,7 +65,7 @@ SELECT DISTINCT pg_catalog.json_build_array({shapes})::text AS shapes, pg_catalo
 SELECT coalesce(sum(t.{shape}[1]), 0)::bigint FROM {table} t
 
 -- name: selection
-SELECT t.mst_key::integer, t.model_id::integer, t.compile_params::text, t.fit_params::text FROM {table} t ORDER BY t.mst_key
+SELECT t.mst_key::integer, t.model_id::integer, t.compile_params::text, t.fit_params::text FROM {table} t ORDER BY t.mst_key LIMIT %s::bigint
 
 -- name: architectures
 SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL AS has_weights FROM {table} t WHERE t.model_id = ANY (%s::integer[]) ORDER BY t.model_id
