@@ -7,7 +7,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg2
-from faults import FAULTS, Scene, nothing
+from faults import FAULTS, OF_PREDICTIONS, Scene, nothing
 from premises import KEPT, LEFT, Observer, Premises, check_passing
 from processes import LONGEST_WAIT, PAUSE, eventually
 from rounds import CLONE, Misfortune, Round
@@ -34,6 +34,9 @@ LIMITS = """
                        WHERE (v.run_id, v.mst_key, v.status) = (d.run_id, d.mst_key, 'completed')), d.last_epoch
     FROM (SELECT DISTINCT ON (mst_key) * FROM cerebro.decision WHERE run_id = %s ORDER BY mst_key, decision_no DESC) d
     WHERE d.action <> 'hold'"""
+SOURCE = "CREATE TABLE {} AS SELECT id, x[1] AS first, x[2] AS second, label FROM points"
+VERSIONS = "SELECT count(*) FROM cerebro.model_version WHERE model = %s AND run_id = %s"
+PREDICTED = "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, 'id') ORDER BY id::integer"
 METRICS = """
     SELECT mst_key, training_loss, training_metrics, validation_loss, validation_metrics
     FROM {}_info ORDER BY mst_key"""
@@ -46,7 +49,7 @@ class Course:
         self.premises, self.plan = premises, plan
         self.output = "r" + plan.name.replace("/", "_").replace("-", "_")
         self.configs, self.again = f"{self.output}_configs", f"{self.output}_again"
-        self.source = f"packed_{plan.segments}"
+        self.source = f"{self.output}_source" if plan.named else f"packed_{plan.segments}"
         self.scene = Scene(premises, random.Random(plan.name), self.output, self.source)
         self.struck: list[Misfortune] = []
         self.errors: list[str] = []
@@ -57,7 +60,10 @@ class Course:
         self._observer, self._waiter = Observer(premises.superuser_url), Observer(premises.superuser_url)
         with opened(premises.url) as session:
             self._before = session.newest_run()
-            session.configure(self.configs, plan.compiles, [plan.fit], model=2)
+            if plan.named:
+                session.rows(SOURCE.format(self.source))
+            else:
+                session.configure(self.configs, plan.compiles, [plan.fit], model=2)
 
     def play(self) -> None:
         """Bring the run to its end whatever befalls it; then repeat it, compare, and see that nothing is left."""
@@ -71,7 +77,11 @@ class Course:
         self._nothing_left(LEFT)
         with opened(self.premises.url) as session:
             self._check_log(session)
-            self._compare(session)
+            if self.plan.named:
+                self._compare_named(session)
+                self._predict(session)
+            else:
+                self._compare(session)
             self._remove(session)
         self._nothing_left(LEFT | KEPT)
         self._observer.close()
@@ -174,6 +184,9 @@ class Course:
     def _begin(self, session: Workbench) -> None:
         if self.calls == 1:
             self._hurry(session)
+        if self.plan.named:
+            self._begin_named(session)
+            return
         call = "cerebro.submit" if self.plan.background else "madlib_fit_multiple_model"
         run = session.value(
             f"SELECT {call}(%s, %s, %s, %s, schedule => %s, workers => %s, backend => %s, max_attempts => %s,"
@@ -182,6 +195,16 @@ class Course:
             *(self.plan.framework, ATTEMPTS, *self._evaluation),
             "asha" if self.plan.search else None,
             self.plan.search_params,
+        )
+        if self.plan.background:
+            self._await(run)
+
+    def _begin_named(self, session: Workbench) -> None:
+        (run, *_), *_ = session.rows(
+            "SELECT run_id FROM cerebro.train(%s, 'label', %s, models => '{linear}', configs => %s, epochs => %s,"
+            " seed => 1, ensemble => 1, workers => %s, backend => %s, background => %s)",
+            *(self.source, self.output, len(self.plan.optimizers), self.plan.epochs, self.plan.workers),
+            *(self.plan.framework, self.plan.background),
         )
         if self.plan.background:
             self._await(run)
@@ -235,6 +258,9 @@ class Course:
         if not found or found[0][1] != "completed":
             return False
         with opened(self.premises.url) as session:
+            if self.plan.named:
+                assert session.value(VERSIONS, self.output, found[0][0]) == 1
+                return True
             made = [session.exists(self.output + suffix) for suffix in TABLES]
         assert all(made) or not any(made), made
         return all(made)
@@ -245,9 +271,13 @@ class Course:
         keys = len(self.plan.optimizers) + self.plan.drawn
         made, once = session.row(ONCE, run)
         clones = session.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND source = 'clone'", run)
-        assert made == once <= self.plan.visits + clones * self.plan.segments * self.plan.epochs
+        assert made == once
+        assert self.plan.named or made <= self.plan.visits + clones * self.plan.segments * self.plan.epochs
         assert not session.rows("SELECT FROM cerebro.act WHERE run_id = %s AND status = 'scheduled'", run)
         ends = {status for (status,) in session.rows("SELECT status FROM cerebro.config WHERE run_id = %s", run)}
+        if self.plan.named:
+            assert ends <= {"completed", "stopped"}
+            return
         assert ends == {"completed"} or (ends <= {"completed", "stopped"} and (self.plan.search or self.plan.acts))
         if not (self.plan.search or self.plan.acts):
             assert made == self.plan.visits
@@ -275,11 +305,37 @@ class Course:
         for key in session.weights(self.output):
             assert same(stored(session, self.output, key), stored(session, self.again, key)), key
 
+    def _compare_named(self, session: Workbench) -> None:
+        """Who makes the version again, gets the same bits."""
+        findings = session.rows("SELECT what, ok, detail FROM cerebro.verify(%s)", self.output)
+        assert all(ok for _, ok, _ in findings), findings
+
+    def _predict(self, session: Workbench) -> None:
+        """A prediction is right, whatever befalls it."""
+        assert self.plan.scored is not None
+        strike, rows = OF_PREDICTIONS[self.plan.scored].strike, (PREDICTED, self.output, self.source)
+        expected = session.rows(*rows)
+        self.premises.watch()
+        with opened(self.premises.url) as other:
+            self.scene.caller = other
+            struck = strike(self.scene)
+            with other.calling(lambda: other.rows(*rows)) as called:
+                while not (struck or called.done()):
+                    time.sleep(PAUSE)
+                    struck = strike(self.scene)
+                found = called.result()
+        self.scene.afterwards.close()
+        assert found == expected
+
     def _remove(self, session: Workbench) -> None:
         """What an owner removes, with the states of what had ended."""
-        for output in (self.output, self.again):
-            session.rows(f"DROP TABLE {', '.join(output + suffix for suffix in TABLES)}")
-        session.rows(f"DROP TABLE {self.configs}, {self.configs}_summary")
+        if self.plan.named:
+            session.rows("SELECT cerebro.drop_model(%s)", self.output)
+            session.rows(f"DROP TABLE {self.source}")
+        else:
+            for output in (self.output, self.again):
+                session.rows(f"DROP TABLE {', '.join(output + suffix for suffix in TABLES)}")
+            session.rows(f"DROP TABLE {self.configs}, {self.configs}_summary")
         for (run,) in session.rows("SELECT run_id FROM cerebro.run"):
             session.rows("SELECT cerebro.drop_run(%s)", run)
         session.rows("SELECT cerebro.vacuum_runs('0')")

@@ -143,6 +143,21 @@ def nursery_killed(scene: Scene) -> bool:
     return bool(pid)
 
 
+def nursery_stopped(scene: Scene) -> bool:
+    """Until the call has ended; whoever needs a trainer meanwhile executes it."""
+    pid = a_nursery(scene)
+    if pid:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+        scene.afterwards.callback(ended, pid)
+    return bool(pid)
+
+
+def ended(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def told(function: str, choose: Callable[[Scene], int], scene: Scene) -> bool:
     """pg_cancel_backend or pg_terminate_backend, by an administrator."""
     pid = choose(scene)
@@ -291,6 +306,23 @@ def renamed_table(scene: Scene) -> bool:
     return True
 
 
+def source_renamed(scene: Scene) -> bool:
+    """What is trained on has another name until the call has ended: also when what was trained is compared."""
+    with opened(scene.premises.superuser_url) as session:
+        session.rows("SET lock_timeout = '3s'")
+        try:
+            session.rows(f"ALTER TABLE {scene.packed} RENAME TO {AWAY}")
+        except psycopg2.errors.LockNotAvailable:
+            return True
+
+    def given_back() -> None:
+        with opened(scene.premises.superuser_url) as session:
+            session.rows(f"ALTER TABLE {AWAY} RENAME TO {scene.packed}")
+
+    scene.afterwards.callback(given_back)
+    return True
+
+
 def no_privilege(scene: Scene) -> bool:
     """The role may not use the log for a while."""
     there, back = f"REVOKE USAGE ON SCHEMA cerebro FROM {ROLE}", f"GRANT USAGE ON SCHEMA cerebro TO {ROLE}"
@@ -337,6 +369,7 @@ FAULTS = {
     "a trainer is stopped for a while": Fault(partial(paused, a_trainer)),
     "a nursery is killed": Fault(nursery_killed),
     "a nursery is stopped for a while": Fault(partial(paused, a_nursery)),
+    "a nursery is stopped for good": Fault(nursery_stopped),
     "a trainer's folder is removed": Fault(folder_removed),
     "a worker's session is ended": Fault(partial(told, "pg_terminate_backend", Scene.worker)),
     "a worker's statement is cancelled": Fault(partial(told, "pg_cancel_backend", Scene.worker)),
@@ -357,6 +390,7 @@ FAULTS = {
     "the log is rewritten": Fault(rewritten),
     "the packed table is locked": Fault(partial(locked, packed, "ACCESS EXCLUSIVE")),
     "the packed table is renamed": Fault(renamed_table),
+    "the source is renamed until the call has ended": Fault(source_renamed),
     "a table of states is locked": Fault(partial(locked, a_state, "ACCESS EXCLUSIVE")),
     "a backup is made": Fault(backup),
     "the output's name is taken": Fault(name_taken),
@@ -375,3 +409,19 @@ FAULTS = {
     "the server is restarted at once": Fault(partial(restarted, signal.SIGQUIT)),
     "the postmaster is killed": Fault(partial(restarted, signal.SIGKILL)),
 }
+
+
+def own_trainer_killed(scene: Scene) -> bool:
+    """The trainer of the caller's own session, which predicts, is killed."""
+    assert scene.caller is not None
+    pid = scene.one(trainers({scene.caller.pid()}))
+    if pid:
+        ended(pid)
+    return bool(pid)
+
+
+OF_PREDICTIONS = {
+    "its trainer is killed": Fault(own_trainer_killed),
+    "its nursery is stopped for good": Fault(nursery_stopped),
+}
+"""What befalls a prediction with a model by name, which has to be right all the same."""

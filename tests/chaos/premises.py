@@ -34,6 +34,8 @@ LEFT = {
         SELECT t.relname FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = 'cerebro_state'::regnamespace
         AND NOT EXISTS (SELECT FROM cerebro.config_log c
                         WHERE format('cerebro_state."%s"', t.relname) = ANY (c.state_tables))
+        AND NOT EXISTS (SELECT FROM cerebro.run_log r
+                        WHERE t.relname ~ format('^r%s_(training|validation|m-?[0-9])', r.run_id))
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid
                         AND d.deptype = 'n')""",
 }

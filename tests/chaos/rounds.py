@@ -9,12 +9,16 @@ from dataclasses import dataclass, replace
 from itertools import count, islice, product
 from typing import TypeVar
 
-from faults import FAULTS
+from faults import FAULTS, OF_PREDICTIONS
 from premises import SEGMENTS
 from workbench import compile_text
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
-FORMS = tuple(product(("rotation", "longest"), (False, True)))
+TRAIN = "train"
+"""In the place of a schedule: a model by name is trained."""
+FITS = tuple(product(("rotation", "longest"), (False, True)))
+FORMS = (*FITS, (TRAIN, False), (TRAIN, True))
+"""Schedules, and whether a call is submitted."""
 FRAMEWORKS = ("jax", "jax", "tensorflow")  # JAX starts faster
 KEEPING = "EarlyStopping(monitor='loss',mode='max',patience=9,restore_best_weights=True)"
 """The state with the largest loss is kept, and none is stopped."""
@@ -35,6 +39,8 @@ SPACE = {
 CRASH = "the postmaster is killed"
 SIZES = (1, 2, 3, 3)
 """How many faults befall a round: those that meet tell most."""
+MOST_OF_TRAIN = 2
+"""Of one that trains a model by name, which tries each visit three times."""
 
 T = TypeVar("T")
 
@@ -71,6 +77,13 @@ class Round:
     """How many configurations the search draws beside the others."""
     acts: Sequence[tuple[int, str]] = ()
     """What a person asks, each after so many visits."""
+    scored: str | None = None
+    """What befalls a prediction with the model by name, if there is one."""
+
+    @property
+    def named(self) -> bool:
+        """Whether a model by name is trained, and not a table of models."""
+        return self.schedule == TRAIN
 
     @property
     def compiles(self) -> list[str]:
@@ -101,6 +114,7 @@ class Round:
         how = f"{self.framework}, {self.schedule}, {call}, {self.workers} workers{', a search' * self.search}"
         how += f" that draws {self.drawn}" * bool(self.drawn)
         how += "".join(f", {act} after visit {visits}" for visits, act in self.acts)
+        how += f", predicts while {self.scored}" if self.scored else ""
         return f"{self.name}: {how}, {size}: {'; '.join(str(each) for each in self.misfortunes)}"
 
 
@@ -117,10 +131,16 @@ def rounds(seed: str) -> Iterator[Round]:
 def _rounds(seed: str) -> Iterator[Round]:
     order = random.Random(seed)
     faults, forms, frameworks = dealt(order, list(FAULTS)), dealt(order, FORMS), dealt(order, FRAMEWORKS)
+    scored = dealt(order, list(OF_PREDICTIONS))
     for number in count(1):
         name = f"{seed}/{number}"
-        hand = list(islice(faults, order.choice(SIZES)))
-        yield drawn(random.Random(name), name, next(frameworks), next(forms), hand)
+        form, size = next(forms), order.choice(SIZES)
+        if form[0] == TRAIN:
+            hand = list(islice(faults, min(size, MOST_OF_TRAIN)))
+            plan = drawn_train(random.Random(name), name, next(frameworks), form, hand)
+            yield replace(plan, scored=next(scored))
+        else:
+            yield drawn(random.Random(name), name, next(frameworks), form, list(islice(faults, size)))
 
 
 def dealt(order: random.Random, cards: Sequence[T]) -> Iterator[T]:
@@ -153,13 +173,31 @@ def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool]
     return replace(plan, search=search, acts=acts, drawn=draw.randint(0, 2) if search else 0)
 
 
+def drawn_train(draw: random.Random, name: str, framework: str, form: tuple[str, bool], hand: Sequence[str]) -> Round:
+    """A round that trains a model by name, with those faults."""
+    configs, epochs = draw.randint(1, 2), draw.randint(4, 8)
+    moments = sorted((draw.randint(-1, configs * epochs - 1), draw.uniform(0, 0.5), fault) for fault in hand)
+    return Round(
+        name=name,
+        framework=framework,
+        schedule=form[0],
+        background=form[1],
+        segments=1,
+        epochs=epochs,
+        workers=1,
+        evaluated=False,
+        optimizers=OPTIMIZERS[:configs],
+        misfortunes=[Misfortune(fault, visits, seconds) for visits, seconds, fault in moments],
+    )
+
+
 def crashes(seed: str) -> Iterator[Round]:
     """Searches with acts, without end, each of which loses the server at some moment; of `SEED/NUMBER` that one alone.
 
     By rotation nobody acts but to pause, so that an undisturbed run comes to the same.
     """
     whole, _, number = seed.partition("/")
-    every = (crash(f"{whole}/{found}", *FORMS[found % len(FORMS)]) for found in count(1))
+    every = (crash(f"{whole}/{found}", *FITS[found % len(FITS)]) for found in count(1))
     return islice(every, int(number) - 1, int(number)) if number else every
 
 

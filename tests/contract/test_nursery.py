@@ -18,7 +18,7 @@ from trainer_peer import PLPY
 
 from cerebro_plpy.errors import ObjectNotReady, QueryCanceled, TrainerFailure
 from cerebro_plpy.records import replace
-from cerebro_plpy.trainer import nursery
+from cerebro_plpy.trainer import nursery, standstill
 from cerebro_plpy.trainer.child import Executed, Forked
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
@@ -135,6 +135,48 @@ def test_a_nursery_that_is_stopped_delays_nobody_for_good(opened: Opened) -> Non
     eventually(lambda: not alive({stopped, link.pid}))
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nursery that does nothing is given up at once."""
+    monkeypatch.setattr(standstill, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(standstill, "STOPPED_SECONDS", 0.1)
+    monkeypatch.setattr(standstill, "ASLEEP_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_who_finds_a_nursery_stopped_has_a_trainer_of_its_own(opened: Opened) -> None:
+    """Those that the nursery has forked go on."""
+    link = opened()
+    os.kill(nursery_of(link), signal.SIGSTOP)
+    other = opened()
+    assert isinstance(other._child, Executed) and other.hello["framework"] == "none"
+    with pytest.raises(ObjectNotReady, match="'d' was not opened"):
+        link.ask({"do": "close", "dataset": "d"})
+    assert link.alive()
+    os.kill(nursery_of(link), signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "asleep"])
+def test_a_nursery_that_comes_to_no_end_of_its_import_is_given_up(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    """It has not accepted the connection yet, which tells all the same who listens."""
+    code = PATCHED.format(plpy=str(PLPY), fail="__import__('time').sleep(300)")
+    monkeypatch.setattr(subprocess, "Popen", nurseries_by(code))
+    link = opened(wait=False)
+    assert isinstance(link._child, Forked)
+    child = link._child
+    name = "cerebro_nursery"
+    eventually(lambda: child.begun(10) or (command_line(child._awaited()) or [""])[0].startswith(name))
+    found = child._awaited()
+    if stopped:
+        os.kill(found, signal.SIGSTOP)
+    link.greet()
+    assert isinstance(link._child, Executed) and link.hello["framework"] == "none"
+    os.kill(found, signal.SIGKILL)
+
+
 def test_who_goes_without_a_word_costs_nobody(opened: Opened) -> None:
     """Words that nobody has read, a request that is none, and one whose descriptors are missing."""
     link = opened()
@@ -191,27 +233,32 @@ def test_a_framework_that_cannot_be_imported_is_told_by_who_was_executed(
     assert nursery.fork(spec, "/", ()) is None
 
 
-BROKEN = """
+PATCHED = """
 import sys
 sys.path.insert(0, {plpy!r})
 from cerebro_trainer.nursery import __main__ as begin, forks
 def fail(*_):
-    raise SystemExit("no import")
+    {fail}
 forks._imported = fail
 begin.main()
 """
 
 
-def test_where_a_nursery_fails_the_trainer_is_executed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def nurseries_by(code: str) -> Callable[..., object]:
+    """What starts processes, but nurseries by another program."""
     popen = subprocess.Popen
 
-    def broken(command: list[str], **settings: object) -> object:
-        code = BROKEN.format(plpy=str(PLPY))
+    def start(command: list[str], **settings: object) -> object:
         if "cerebro_trainer.nursery" in command:
             command = [command[0], "-c", code, *command[4:]]
         return popen(command, **settings)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(subprocess, "Popen", broken)
+    return start
+
+
+def test_where_a_nursery_fails_the_trainer_is_executed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = PATCHED.format(plpy=str(PLPY), fail="raise SystemExit('no import')")
+    monkeypatch.setattr(subprocess, "Popen", nurseries_by(code))
     for _ in range(2):
         link = opened()
         assert isinstance(link._child, Executed)

@@ -25,7 +25,7 @@ from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.limits import EPOCHS, check
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.records import fields
-from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, train
+from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
 from cerebro_plpy.tables import object_table, outputs
 from cerebro_plpy.trainer import settings
 
@@ -51,7 +51,8 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
     with open_workplace(db, gd, inputs.existing(), None) as workplace:
         request = build_request(catalog, workplace, call)
         run_id = train(db, workplace, request, None, Audience(logged))
-    finish(db, gd, run_id, Outputs(output, None), keep_states=False)
+    with completing(db, gd, run_id):
+        finish(db, gd, run_id, Outputs(output, None), keep_states=False)
 
 
 def _check_apart(chosen: Relation, output: Relation) -> None:

@@ -17,7 +17,7 @@ from cerebro_plpy.platform.job import Dataset, Job, Sums
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.training import add_parts
-from cerebro_plpy.run.workers import Crew, crew_for, together
+from cerebro_plpy.run.workers import Crew, crew_for, score, together
 from cerebro_plpy.tables.compatibility import (
     check_classes,
     check_inputs,
@@ -36,7 +36,12 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
         model = measurable(catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
         test = read_packed(catalog, workplace.reader, packed_relation(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
-        found = _measure(workplace, model, test, bool(arguments.use_gpus))
+        found = score(
+            workplace,
+            lambda: crew_for(workplace, model.backend, bool(arguments.use_gpus), test.segments),
+            lambda crew: _measure(workplace, crew, model, test),
+            again=not model.state().sealed,
+        )
     db.rows(sql("score.evaluation", output=output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
@@ -44,9 +49,8 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
     db.rows(sql("score.add_evaluation", output=output.quoted), found["loss"], metric, names, model.compile.loss_given)
 
 
-def _measure(workplace: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
+def _measure(workplace: Workplace, crew: Crew, model: TrainedModel, test: PackedTable) -> dict[str, Any]:
     """Loss and metrics from those of the segments, added up in the order of these."""
-    crew = crew_for(workplace, model.backend, gpu, test.segments)
     program = model.program(test.targets())
     job = Job("evaluate", program, model.state().key)
     parts: dict[str, dict[str, Any]] = {}

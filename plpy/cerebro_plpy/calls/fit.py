@@ -14,7 +14,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.platform.workplace import open_workplace
-from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, train
+from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
 from cerebro_plpy.trainer import settings
 
 
@@ -33,4 +33,5 @@ def fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str,
             request = going_on(workplace.reader, outputs.existing, request)
         outputs = begun_early(db, workplace, request, outputs)
         run_id = train(db, workplace, request, None, Audience(logged, outputs.beside))
-    finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)
+    with completing(db, gd, run_id):
+        finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)

@@ -14,7 +14,6 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import columns_of
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, category, network_inputs
 from cerebro_plpy.features.matching import matched
@@ -25,7 +24,7 @@ from cerebro_plpy.features.split import read_split
 from cerebro_plpy.features.table import Held, held_back
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.workplace import Workplace
-from cerebro_plpy.run.workers import crew_for, together
+from cerebro_plpy.run.workers import Crew, crew_for, score, together
 
 MODULE = "train"
 COVERED = 0.9
@@ -68,25 +67,25 @@ def predictions(
         held = _of_group(held, spec.group_by, group)
     rows = _rows(held, network.recipe, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
-    crew = crew_for(workplace, network.backend, False, placed.segments)
     arrays = [{"column": each.name, **each.entry} for each in inputs]
     block = max(1, min(BLOCK_ROWS, BLOCK_ELEMENTS // network.recipe.room))
     asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
     program = network_program(json.loads(network.architecture), network.compile_params, network.classes)
     job, request = Job("predict", program, network.state.key), {"block": block, "request": asked}
-    steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
-    found: list[tuple[int, Told]] = []
     configured = Expression(sql("session.configure"), (json.dumps(TEXTS),)).inlined()
-    try:
+
+    def predict(crew: Crew) -> list[tuple[int, Told]]:
+        steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
+        found: list[tuple[int, Told]] = []
         for worker, declare in together(workplace, crew, steps):
             if declare is not None:
                 for ids, values in fetched(workplace, worker.session, f"{configured}; {declare}"):
                     found += _told(json.loads(ids), values, network.classes)
                 finish = crew.visits.predicted(worker)
                 worker.session.run(finish.sql, finish.values)
-    except CerebroError:  # who may go on after it has others
-        workplace.dismiss(crew.workers)
-        raise
+        return found
+
+    found = score(workplace, lambda: crew_for(workplace, network.backend, False, placed.segments), predict)
     return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
 
 

@@ -21,7 +21,7 @@ from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.statements import job_result
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.workers import crew_for, together
+from cerebro_plpy.run.workers import Crew, crew_for, score, together
 from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 
 PredType = Union[str, int, float, None]
@@ -147,15 +147,26 @@ def write(workplace: Workplace, output: Relation, predictor: Predictor, asked: Q
     elements = max(sum(map(prod, known)), given, sum(o.classes or 0 for o in predictor.outputs), 1)
     block = min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // elements))
     told = _told(predictor.outputs)
-    with db.configured(enable_nestloop="off"):  # whatever the planner expects of the arrays of a block
-        for found in _blocks(workplace, predictor, asked, block, gpu):
-            _insert(db, output, told, asked, found)
-
-
-def _blocks(workplace: Workplace, predictor: Predictor, asked: Question, block: int, gpu: bool) -> Iterator[Block]:
-    """Per block of so many rows: the identifiers as an array literal, and the predictions."""
     rows = workplace.platform.raw_rows(workplace.control, asked.table.oid, _rows(asked))
-    crew = crew_for(workplace, predictor.backend, gpu, rows.segments)
+
+    def predict(crew: Crew) -> None:
+        with db.together(enable_nestloop="off"):  # whatever the planner expects of the arrays of a block
+            for found in _blocks(workplace, crew, predictor, (asked, rows), block):
+                _insert(db, output, told, asked, found)
+
+    score(
+        workplace,
+        lambda: crew_for(workplace, predictor.backend, gpu, rows.segments),
+        predict,
+        again=not predictor.state.sealed,
+    )
+
+
+def _blocks(
+    workplace: Workplace, crew: Crew, predictor: Predictor, of: tuple[Question, RawRows], block: int
+) -> Iterator[Block]:
+    """Per block of so many rows: the identifiers as an array literal, and the predictions."""
+    asked, rows = of
     arrays = [{"kind": c.kind, "column": c.name, "divide": predictor.normalizing_const} for c in asked.inputs]
     request = {"arrays": arrays, "want": asked.want, "classes": [output.classes for output in predictor.outputs]}
     job = Job("predict", predictor.program, predictor.state.key)

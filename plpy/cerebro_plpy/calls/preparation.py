@@ -60,12 +60,12 @@ class Prepared(NamedTuple):
 
 @contextmanager
 def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> Iterator[Prepared]:
-    """What work has packed for the run; where nothing of the run stays in the log, nothing of it stays at all."""
+    """Yield what `work` has packed for a run; after an error drop it if the run is not in the log."""
     try:
         yield work()
     except BaseException:
         with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
-            if not workplace.control.run(sql("run.own"), (run_id,)):
+            if not workplace.control.run(sql("run.logged"), (run_id,)):
                 drop_data(workplace.control, run_id)
         raise
 

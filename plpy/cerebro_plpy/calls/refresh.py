@@ -44,7 +44,7 @@ from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.limits import never
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
+from cerebro_plpy.run.lifecycle import Audience, completing, reserve_run, train
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import outputs
 from cerebro_plpy.tables.architectures import StoredModel
@@ -82,7 +82,8 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
                 return []
             request = build_request(catalog, workplace, made, prepared, version)
             train(db, workplace, request, None, Audience(), run_id)
-    register(db, gd, run_id, began + made.asked.budget)
+    with completing(db, gd, run_id):
+        register(db, gd, run_id, began + made.asked.budget)
     return db.glance(sql("refresh.version"), run_id)
 
 

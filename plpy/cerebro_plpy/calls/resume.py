@@ -37,7 +37,7 @@ from cerebro_plpy.platform.state_tables import start_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import history
-from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, nobody, train
+from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, completing, nobody, train
 from cerebro_plpy.run.replay import check_functions, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat, WarmState
 from cerebro_plpy.run.warm_states import clone_source
@@ -89,12 +89,14 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             outputs = begun_early(db, workplace, request, outputs)
             audience = Audience(logged, outputs.beside)
         train(db, workplace, request, InterruptedRun(row["run_id"], known), audience)
-    if outputs is None:
-        began += workplace.queued_seconds
-        return register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
-    # The outputs tell of the tables by the names that the call used.
-    named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
-    finish(db, gd, row["run_id"], named, keep_states=arguments.keep_states)
+    with completing(db, gd, row["run_id"]):
+        if outputs is None:
+            began += workplace.queued_seconds
+            register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
+        else:
+            # The outputs tell of the tables by the names that the call used.
+            named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
+            finish(db, gd, row["run_id"], named, keep_states=arguments.keep_states)
 
 
 def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Relation]:

@@ -48,7 +48,7 @@ from cerebro_plpy.hopping.policies import FOREMOST
 from cerebro_plpy.limits import Poll
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import asdict, fields, replace
-from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, reserve_run
+from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables.template_configs import Filled, Maker, made
@@ -82,7 +82,8 @@ def train(
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
             run_to_end(db, workplace, request, None, Audience(logged), run_id)
-    register(db, gd, run_id, began + workplace.queued_seconds + wanted.budget)
+    with completing(db, gd, run_id):
+        register(db, gd, run_id, began + workplace.queued_seconds + wanted.budget)
     return db.glance(sql("version.leaderboard"), run_id)
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from cerebro_plpy.database import client
 from cerebro_plpy.database.courtesy import Pauses, give_way
+from cerebro_plpy.database.literals import parameter_type
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.platform import Row as Row
 from cerebro_plpy.database.queries import around_placeholders, sql
@@ -37,22 +38,6 @@ PATIENCE_SECONDS = 60  # with who has locked a table of schema cerebro, where th
 PLANS: dict[tuple[str, tuple[str, ...]], Any] = {}
 DATA_EXCEPTION = "22"  # the class of SQLSTATEs that tell of a value
 T = TypeVar("T")
-
-
-def parameter_type(value: object) -> str:
-    """The PostgreSQL type that a Python value is sent as; text where PostgreSQL is to convert it.
-
-    >>> parameter_type(3), parameter_type("a"), parameter_type([1.5]), parameter_type(None)
-    ('bigint', 'pg_catalog.text', 'double precision[]', 'pg_catalog.text')
-
-    Names that are no words of SQL are qualified: the caller's path may have types of its own.
-    """
-    if isinstance(value, (list, tuple)):
-        return parameter_type(next((v for v in value if v is not None), None)) + "[]"
-    for kind, name in ((bool, "boolean"), (int, "bigint"), (float, "double precision"), (bytes, "pg_catalog.bytea")):
-        if isinstance(value, kind):
-            return name
-    return "pg_catalog.text"
 
 
 def number_placeholders(sql: str) -> str:

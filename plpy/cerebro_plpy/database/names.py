@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from cerebro_plpy.errors import InvalidName
 
@@ -111,34 +111,3 @@ def _unquoted(match: re.Match[str]) -> str:
         return quoted.replace('""', '"')
     # PostgreSQL folds ASCII letters only where the encoding has several bytes.
     return re.sub("[A-Z]", lambda letter: letter[0].lower(), match["plain"])
-
-
-def literal(value: object) -> str:
-    """A value as it stands in a statement that takes no parameters.
-
-    >>> [literal(value) for value in (1.5, 7, None)]
-    ["'1.5'::double precision", '7', 'NULL']
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, (list, tuple)):
-        return f"{text_array(value)}::text[]"
-    if isinstance(value, float):
-        return f"'{value!r}'::double precision"
-    return str(value) if isinstance(value, int) else _escaped(str(value))
-
-
-def _escaped(text: str) -> str:
-    """A text in quotes that are read alike whatever standard_conforming_strings is."""
-    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def text_array(values: Sequence[str | None]) -> str:
-    """An array literal as a quoted SQL string.
-
-    >>> text_array(["a'b", None, 'c"d'])
-    'E\\'{"a\\'\\'b",NULL,"c\\\\\\\\"d"}\\''
-    """
-    items = ("NULL" if v is None else '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' for v in values)
-    body = "{" + ",".join(items) + "}"
-    return _escaped(body)

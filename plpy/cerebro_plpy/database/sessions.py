@@ -158,7 +158,7 @@ class WorkerSession:
         self._busy = True
         try:
             self._cursor = self._connection.cursor()
-            self._cursor.execute(escape_percent(statement), [_adapted(v) for v in values])
+            self._cursor.execute(escape_percent(statement), [adapted(v) for v in values])
         except psycopg2.Error as error:
             self._busy = False
             raise self._translated(error) from error
@@ -253,10 +253,13 @@ class WorkerSession:
         self._connection.close()
 
 
-def _adapted(value: object) -> object:
+def adapted(value: object) -> object:
+    """Return a value as the driver takes it; tuples are arrays, too."""
+    if isinstance(value, (list, tuple)):
+        return [adapted(each) for each in value]
     if isinstance(value, int) and value < 0:
         return extensions.AsIs(f"({value})")  # a cast binds stronger than a minus sign, and -2147483648 has one
-    return psycopg2.Binary(value) if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
+    return psycopg2.Binary(value) if isinstance(value, bytes) else value
 
 
 def connection_refusal(who: Identity, reason: str) -> CerebroError:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.table import wide_name
-from cerebro_plpy.database.names import literal, quote_identifier
+from cerebro_plpy.database.literals import literal
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features import layout, scalars, thumbnails, words
 from cerebro_plpy.features.feature import (
@@ -251,10 +252,8 @@ def number(column: str, family: str, row: str = "t") -> Expression:
 
 
 def element(column: str, family: str, place: int, row: str = "t") -> Expression:
-    """An element of arrays of one dimension as double precision, NULL where there is none, or it is NULL or NaN.
-
-    A slice begins at 1, wherever the array does.
-    """
+    """An element of arrays of one dimension as double precision, NULL where there is none, or it is NULL or NaN."""
+    # A slice begins at 1, wherever the array does.
     return number_of(f"(({elements(column, family, row)})[:])[{place}]", ARRAYS[family])
 
 

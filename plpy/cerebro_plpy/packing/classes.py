@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_flat
-from cerebro_plpy.database.names import quote_identifier, text_array
+from cerebro_plpy.database.literals import array_literal
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.packing import columns
@@ -45,7 +46,9 @@ def class_numbers(db: Database, column: Column) -> str:
         found = db.value(sql("pack.class_numbers", type=column.type), list(classes), others)
         numbers.update(zip(others, found))
     placed = ", ".join(str(numbers[form]) for form in known)
-    return f"ROWS FROM (pg_catalog.unnest({text_array(known)}::text[]), pg_catalog.unnest('{{{placed}}}'::integer[]))"
+    return (
+        f"ROWS FROM (pg_catalog.unnest({array_literal(known)}::text[]), pg_catalog.unnest('{{{placed}}}'::integer[]))"
+    )
 
 
 def with_found_classes(

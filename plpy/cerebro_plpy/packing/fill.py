@@ -14,7 +14,8 @@ from math import prod
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
+from cerebro_plpy.database.literals import array_literal
+from cerebro_plpy.database.names import quote_identifier, quote_qualified
 from cerebro_plpy.database.platform import ALL, Distribution, Packers
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
@@ -273,7 +274,7 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     weight = [c.name for c in packing.weight]
     made = sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules, **db.platform.clauses)
     db.rows("; ".join([made, *(sql("pack.summary_weight", summary=summary) for _ in weight)]))
-    values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
+    values = ", ".join(f"{array_literal(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
     classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
     db.rows(

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
-from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.platform.cost import Cost
+from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import foresight, messages, strategies, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
@@ -29,6 +30,7 @@ from cerebro_plpy.run.spending import Spending
 from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
 from cerebro_plpy.run.training import Past
 from cerebro_plpy.run.workers import Crew, choose_frameworks, start
+from cerebro_plpy.trainer import settings
 
 Logged = Callable[[int], None]
 
@@ -183,6 +185,35 @@ def refuse_lost_role(workplace: Workplace, log: RunLog, error: BaseException) ->
         ) from error
 
 
+@contextmanager
+def completing(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
+    """Complete a run whose training is over; an error in this last step ends the run, and the log has the reason.
+
+    A session of its own logs the reason: the error may have come from the others.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if db.in_procedure:
+            db.rollback()  # its transaction may have changed the row of the run
+        with suppress(*NOT_OPENED):
+            workplace = Workplace(db, gd, settings.read(db), local=False)
+            try:
+                _end_early(workplace, run_id, error)
+            finally:
+                workplace.close(keep=False)
+        raise
+
+
+def _end_early(workplace: Workplace, run_id: int, error: BaseException) -> None:
+    """Log how a run ended, unless the log has its end already."""
+    log = RunLog(workplace.control, run_id)
+    workplace.control.unguarded()
+    with suppress(CerebroError):  # such as where the log is locked: the caller hears of the first error
+        log.stop(*_ending(error), Cost())
+    refuse_lost_role(workplace, log, error)
+
+
 def refuse_lost(workplace: Workplace, log: RunLog, request: FitRequest) -> None:
     """End the call of a completed run where its transaction is lost: a statement in it could end the whole server."""
     if workplace.segment_lost:
@@ -206,8 +237,12 @@ def stop_run(spending: Spending, log: RunLog, error: BaseException) -> None:
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         spending.abandon()
         spending.workplace.stop_workers()
-        status, reason = "cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled"
-        log.stop(status, reason, spending.rest())
+        log.stop(*_ending(error), spending.rest())
+
+
+def _ending(error: BaseException) -> tuple[str, str]:
+    """Return the status of a run that an error ends, and the reason."""
+    return "cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled"
 
 
 def _cancels(error: BaseException) -> bool:

@@ -6,12 +6,12 @@ Their trainers are started at once, before any configuration is trained.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.database.dispatch import Dispatcher, Steps
-from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.errors import CerebroError, ObjectNotReady, TrainerFailure
 from cerebro_plpy.hopping.policies import FOREMOST, LONGEST
 from cerebro_plpy.hopping.residence import Residence, of_schedule
 from cerebro_plpy.platform.protocol import Visits, Worker
@@ -127,6 +127,23 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
         for trainer in trainers_of(workplace, numbered, settings.devices(workplace.settings, gpu))
     ]
     return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))
+
+
+def score(workplace: Workplace, find_crew: Callable[[], Crew], work: Callable[[Crew], T], *, again: bool = True) -> T:
+    """Let workers score rows; if one of their trainers dies, let new ones score all rows once more.
+
+    `work` leaves nothing behind if it fails. It is not done `again` where rows may not pass twice.
+    """
+    crew = find_crew()
+    try:
+        return work(crew)
+    except CerebroError as error:
+        workplace.dismiss(crew.workers)
+        for worker in crew.workers:
+            worker.memory.forget()  # the caller's own session has no other worker
+        if not (again and isinstance(error, TrainerFailure)):
+            raise
+    return score(workplace, find_crew, work, again=False)
 
 
 def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]) -> Residence | None:

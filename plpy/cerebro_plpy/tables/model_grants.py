@@ -13,7 +13,7 @@ from contextlib import suppress
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.dispatch import Session
-from cerebro_plpy.database.names import literal
+from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported, UndefinedObject
 from cerebro_plpy.platform.state_tables import gate_table, version_table

@@ -17,7 +17,8 @@ from cerebro_plpy.configs.custom_functions import UNSEEN
 from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
+from cerebro_plpy.database.literals import array_literal
+from cerebro_plpy.database.names import quote_identifier, quote_qualified
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
@@ -316,10 +317,8 @@ def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -
 
 
 def num_classes(source: DataSpec) -> list[int | None] | None:
-    """How many classes each target has, NULL for floats; where the only target came encoded, none.
-
-    Predict tells by it targets that came encoded from floats.
-    """
+    """How many classes each target has, NULL for floats; where the only target came encoded, none."""
+    # Predict tells by it targets that came encoded from floats.
     targets = zip(source.float_targets, source.class_values)
     if len(source.class_values) == 1:
         return None if source.float_targets[0] else [len(values) for _, values in targets if values]
@@ -344,7 +343,7 @@ def class_columns(source: DataSpec) -> tuple[str, str]:
     definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
     widths = [shape[-1] for shape in source.target_shapes or ()] or [0] * len(types)
     constants = [
-        f"{text_array([*names, *[None] * (width - len(names))])}::text[]::{kind}" if names else f"NULL::{kind}"
+        f"{array_literal([*names, *[None] * (width - len(names))])}::text[]::{kind}" if names else f"NULL::{kind}"
         for names, width, (_, kind) in zip(source.class_values, widths, types)
     ]
     return ", ".join(definitions), ", ".join(constants)

@@ -7,17 +7,34 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer.standstill import Standstill
 
+CREDENTIALS = struct.Struct("3i")
+"""Process id, user and group of a peer."""
 TOLD_BYTES = 4096
 END_SECONDS = 2.0
 LOST = -1
 """The exit status of a trainer whose nursery is gone, so that nobody can say how it ended; like that of a signal."""
+
+
+class Peer(NamedTuple):
+    """The process that listens at the other end of a connection, and its user."""
+
+    pid: int
+    user: int
+
+
+def peer(connection: socket.socket) -> Peer:
+    """Return who listened when a connection was made."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return Peer(*CREDENTIALS.unpack(found)[:2])
 
 
 class Request(NamedTuple):
@@ -105,6 +122,7 @@ class Forked:
         self._status: int | None = None
         self._words = request.words
         self._passed = [os.dup(each) for each in request.descriptors]
+        self._standstill = Standstill()
 
     def begun(self, milliseconds: int) -> bool:
         if self._starting is not None:
@@ -113,7 +131,15 @@ class Forked:
             self._listen(milliseconds)
         if not self.pid and self._status is not None:
             raise ConnectionResetError("the nursery has forked no trainer")
+        if not self.pid and self._standstill.look(self._awaited()):
+            raise TimeoutError("the nursery stands still")
         return bool(self.pid)
+
+    def _awaited(self) -> int:
+        """Return the process that is to act next."""
+        if self._starting is not None:
+            return self._starting.process.pid
+        return self._nursery or (peer(self._connection).pid if self._connection else 0)
 
     def wait(self, seconds: float) -> int | None:
         while self._connection and self._status is None and self._listen(int(seconds * 1000)):

@@ -1,7 +1,8 @@
 """Asks a nursery for trainers, and starts one where there is none: `cerebro_trainer.nursery` is the other end.
 
 A nursery belongs to one start of one server, and to one framework of one environment as it is now: whatever changes
-leads to another address. Wherever anything is doubtful, a trainer is executed instead, which takes seconds longer.
+leads to another address. Wherever anything is doubtful, a trainer is executed instead, which takes seconds longer: also
+where the nursery was stopped, and so does not answer.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import hashlib
 import json
 import os
 import socket
-import struct
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,11 +18,9 @@ from functools import partial
 from glob import escape, glob
 
 from cerebro_plpy.records import asdict
-from cerebro_plpy.trainer.child import Forked, Request, Starting
+from cerebro_plpy.trainer.child import Forked, Request, Starting, peer
 from cerebro_plpy.trainer.process import TrainerSpec
 
-CREDENTIALS = struct.Struct("3i")
-"""Process id, user and group of a peer."""
 CONNECT_SECONDS = 1.0
 _barren: set[str] = set()
 """Addresses whose nurseries failed a trainer of this backend: none is started there again."""
@@ -85,8 +83,7 @@ def _connected(where: str) -> socket.socket | None:
         if isinstance(error, ConnectionRefusedError):
             return None
         raise
-    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    if CREDENTIALS.unpack(peer)[1] != os.getuid():
+    if peer(connection).user != os.getuid():
         connection.close()
         return None
     connection.setblocking(False)

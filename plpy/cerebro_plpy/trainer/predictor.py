@@ -1,7 +1,8 @@
 """A model in the trainer of this session, which tells of block after block of rows; others may use the trainer between.
 
 While the trainer computes one block the next one is read. A query can be left in the middle, where nothing can be said
-to the trainer any more; so each request says how long it may wait for the next one.
+to the trainer any more; so each request says how long it may wait for the next one. A trainer that dies is replaced,
+once in a call. The caller has no answer of that block yet, so no row comes twice.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from cerebro_plpy.errors import CerebroError, ConfigFailure, DatatypeMismatch
+from cerebro_plpy.errors import CerebroError, ConfigFailure, DatatypeMismatch, TrainerFailure
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.trainer import ownership, segment, turns
 from cerebro_plpy.trainer.link import Link
@@ -41,9 +42,21 @@ class Predictor:
         self._link: Link | None = None
         self._awaited: Link | None = None
         self._answer: list[bytes] | CerebroError | None = None
+        self._block: tuple[int, Sequence[bytes]] | None = None
+        self._replaced = False
 
     def ask(self, rows: int, columns: Sequence[bytes]) -> None:
         """Send a block of so many rows, by the bytes of each column; `answer` must have been called before another."""
+        try:
+            self._send(rows, columns)
+        except TrainerFailure:
+            if self._replaced:
+                raise
+            self._replaced = True
+            self._send(rows, columns)
+        self._block = rows, columns
+
+    def _send(self, rows: int, columns: Sequence[bytes]) -> None:
         link = self._ready()
         lengths = [len(column) for column in columns]
         own = {"idle_seconds": self._told.idle_seconds or None, "rows": rows, "lengths": lengths}
@@ -53,6 +66,11 @@ class Predictor:
     def answer(self) -> list[bytes]:
         """What is told of the block that was sent: the columns, as texts of arrays."""
         self.settle()
+        block, self._block = self._block, None
+        if isinstance(self._answer, TrainerFailure) and not self._replaced and block is not None:
+            self._replaced, self._answer = True, None
+            self._send(*block)
+            self.settle()
         answer, self._answer = self._answer, None
         if isinstance(answer, CerebroError):
             raise answer
@@ -76,6 +94,7 @@ class Predictor:
 
     def end(self) -> None:
         """No further block comes, and the trainer waits for the next call; nothing is asked of the database here."""
+        self._replaced = False
         if not turns.held(self._session, self):
             return
         if not self._told.idle_seconds:

@@ -11,6 +11,7 @@ import os
 import time
 
 from cerebro_plpy.errors import TrainerFailure
+from cerebro_plpy.trainer.standstill import is_stopped
 
 PAUSE_SECONDS = 0.5  # between two looks
 SILENT_SECONDS = 60.0
@@ -37,7 +38,7 @@ class Pulse:
             return
         self._looked, before, self._beat = now, self._beat, self._page[0]
         self._silent = 0 if self._beat != before else self._silent + 1
-        limit = STARTING_SECONDS if starting else SILENT_SECONDS
+        limit = STARTING_SECONDS if starting and not is_stopped(pid) else SILENT_SECONDS
         if self._silent * PAUSE_SECONDS >= limit:
             raise TrainerFailure(
                 f"the trainer (process {pid}) gave no sign of life for {limit:.0f} seconds and was ended",

@@ -29,6 +29,7 @@ def main() -> None:
     confinement.keep_to(arguments.cores)
 
     def nursery() -> None:
+        listener.listen(WAITING)  # anew: who connects is told the number of this process, and looks whether it works
         # Loaded there, because the keeper is to hold no library that could fail it.
         serve: Callable[[socket.socket, str, float], None] = import_module("cerebro_trainer.nursery.forks").serve
         serve(listener, arguments.framework, arguments.seconds)

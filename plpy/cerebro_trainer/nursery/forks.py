@@ -35,7 +35,7 @@ CREDENTIALS = struct.Struct("3i")
 BUSY = select.POLLIN | select.POLLRDHUP
 LOOK_SECONDS = 1.0
 """Between two looks at the memory, while trainers are kept."""
-TAKE_SECONDS = 10.0
+TAKE_SECONDS = 5.0
 """How long a trainer that is kept may take to overwrite what it has left, and to take another backend's descriptors."""
 
 

@@ -67,6 +67,7 @@ def test_these_are_all_tables_and_views(bench: Workbench) -> None:
         "processor_time",
         "newest_value",
         "orchestrator",
+        "logged_run",
         "parameter",
         *more,
     }

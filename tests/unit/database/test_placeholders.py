@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.database.caller import number_placeholders
-from cerebro_plpy.database.names import quote_identifier, text_array
+from cerebro_plpy.database.literals import array_literal
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import around_placeholders, escape_percent
 
 # Short names of few letters, so that %, s and quotes often meet.
 TEXTS = st.text("%s'\"\\\\(){} $1", min_size=1, max_size=12)
-QUOTED = TEXTS.map(quote_identifier) | st.lists(TEXTS | st.none(), max_size=3).map(text_array)
+QUOTED = TEXTS.map(quote_identifier) | st.lists(TEXTS | st.none(), max_size=3).map(array_literal)
 PLAIN = st.sampled_from(["SELECT ", " % 7 ", " = ", ", ", " %", "::text[] "])
 STATEMENTS = st.lists(QUOTED | PLAIN | st.just(None), max_size=10)
 

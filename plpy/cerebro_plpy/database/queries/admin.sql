@@ -33,7 +33,7 @@ GRANT UPDATE (status, ended_at, rows, error, trainer_seconds, backend_seconds, g
 GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};
 GRANT INSERT (run_id, action, mst_key, change), UPDATE (status, reason, visits, done_at) ON cerebro.act_log TO {role};
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq, cerebro.act_log_act_id_seq TO {role};
-GRANT SELECT ON cerebro.setting, cerebro.quota, cerebro.queue, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision, cerebro.cost,
+GRANT SELECT ON cerebro.setting, cerebro.quota, cerebro.queue, cerebro.orchestrator, cerebro.logged_run, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision, cerebro.cost,
                 cerebro.act, cerebro.act_log,
                 cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.feature, cerebro.template, cerebro.parameter TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA cerebro_optuna TO {role}

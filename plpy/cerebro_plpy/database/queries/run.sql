@@ -247,9 +247,10 @@ FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value
 ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
 
 -- name: end
--- The time of the statement: Greenplum makes the change on every segment, and it must be the same there.
+-- A run ends once: what fails afterwards does not change how it ended. The time of the statement: Greenplum makes the
+-- change on every segment, and it must be the same there.
 UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.statement_timestamp()
-WHERE r.run_id = %s::bigint
+WHERE r.run_id = %s::bigint AND r.status IN ('running', 'queued', 'paused')
 
 -- name: moment
 SELECT pg_catalog.clock_timestamp()::text
@@ -306,6 +307,10 @@ WHERE e.run_id = %s::bigint AND e.status = 'running'
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.epochs, r.segments
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
+-- name: logged
+-- Whether the run is in the log, whoever owns it now.
+SELECT n.run_id FROM cerebro.logged_run n WHERE n.run_id = %s::bigint
+
 -- name: drop_table
 DROP TABLE IF EXISTS {table}
 
@@ -318,9 +323,10 @@ SELECT f.run_id
 FROM (SELECT DISTINCT pg_catalog.substring(t.relname::text, '^r([0-9]{1,18})_(?:c|z_|training|validation)')::bigint AS run_id FROM pg_catalog.pg_class t
       WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
         AND t.relowner = (SELECT u.oid FROM pg_catalog.pg_roles u WHERE u.rolname = current_user)) f
+LEFT JOIN cerebro.logged_run n USING (run_id)
 LEFT JOIN cerebro.run_log r USING (run_id)
 WHERE f.run_id IS NOT NULL
-  AND (r.run_id IS NULL OR r.owner = current_user
+  AND (n.run_id IS NULL OR r.owner = current_user
        AND coalesce(r.ended_at, (SELECT max(v.ended_at) FROM cerebro.visit v WHERE v.run_id = r.run_id), r.started_at)
            <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => %s::double precision))
 ORDER BY f.run_id
