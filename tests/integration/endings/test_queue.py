@@ -61,7 +61,7 @@ def quota(administrator: Workbench, **rows: object) -> Iterator[None]:
     try:
         yield
     finally:
-        administrator.rows("DELETE FROM cerebro.quota WHERE of = %s", rows.get("role") or "")
+        administrator.rows("DELETE FROM cerebro.quota WHERE role IS NOT DISTINCT FROM %s", rows.get("role"))
 
 
 def submit(session: Workbench, output: str, epochs: int = 1, configs: str = "two") -> int:
@@ -174,9 +174,11 @@ def test_only_administrators_write_quotas(shared_superuser: Workbench, users: li
         for statement in (
             "UPDATE cerebro.quota SET trainers = 9",
             "DELETE FROM cerebro.quota",
-            "SELECT FROM cerebro.queue_log",
+            "DELETE FROM cerebro.queue_log",
         ):
             refused(ann, statement)
+        assert shared_superuser.value("SELECT count(*) FROM cerebro.queue_log") > 0
+        assert ann.rows("SELECT FROM cerebro.queue_log") == []
     with quota(shared_superuser, trainers=3):
         assert ann.rows("SELECT role, trainers FROM cerebro.quota") == [(None, 3)]
         refused(shared_superuser, "INSERT INTO cerebro.quota (trainers) VALUES (4)", code="23505")
