@@ -36,7 +36,6 @@ BEGIN
     EXECUTE 'ALTER TABLE cerebro.setting SET DISTRIBUTED REPLICATED';
     EXECUTE 'ALTER TABLE cerebro.run_log SET DISTRIBUTED REPLICATED';
     EXECUTE 'ALTER TABLE cerebro.quota SET DISTRIBUTED REPLICATED';
-    EXECUTE 'ALTER TABLE cerebro.queue_log SET DISTRIBUTED BY (run_id)';
     -- A segment cannot ask which number its session took last.
     DROP POLICY IF EXISTS own_numbers ON cerebro.run_log;
     -- As a join, a policy makes further segments take part in each change of the log. Each has all rows of run_log itself.

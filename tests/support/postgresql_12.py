@@ -18,11 +18,11 @@ from product_sql import Statement, walk
 FILE = Path(__file__).with_suffix(".txt")
 # A line for each: numbers of arguments ("2+": or more), and whether one of the name is volatile; columns of relations.
 CATALOG = """
-SELECT concat_ws(E'\\t', 'function', f.name, string_agg(f.taken, ',' ORDER BY f.taken), max(f.volatile))
-FROM (SELECT DISTINCT p.proname::text COLLATE "C" AS name, p.provolatile = 'v' AS is_volatile,
-             CASE WHEN p.provariadic <> 0 THEN (p.pronargs - 1) || '+' ELSE n::text END AS taken,
-             max(CASE p.provolatile WHEN 'v' THEN 'volatile' ELSE '' END) OVER (PARTITION BY p.proname) AS volatile
-      FROM pg_catalog.pg_proc p, generate_series(p.pronargs - p.pronargdefaults, p.pronargs) n
+SELECT line FROM (
+SELECT concat_ws(E'\\t', 'function', f.name, string_agg(DISTINCT f.taken, ','), max(f.volatile)) AS line
+FROM (SELECT p.proname AS name, CASE p.provolatile WHEN 'v' THEN 'volatile' ELSE '' END AS volatile,
+             CASE WHEN p.provariadic <> 0 THEN (p.pronargs - 1) || '+' ELSE n::text END AS taken
+      FROM pg_catalog.pg_proc p, generate_series(p.pronargs::integer - p.pronargdefaults, p.pronargs) n
       WHERE p.pronamespace = 'pg_catalog'::regnamespace) f
 GROUP BY f.name
 UNION ALL
@@ -34,7 +34,7 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
 WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v') AND NOT a.attisdropped GROUP BY c.relname
 UNION ALL
 SELECT 'setting' || E'\\t' || s.name FROM pg_catalog.pg_settings s WHERE s.name !~ '[.]'
-ORDER BY 1 COLLATE "C"
+) listed ORDER BY line COLLATE "C"
 """
 # What the parser makes of syntax that PostgreSQL 12 reads as a call of another function.
 RENAMED = {"extract": "date_part"}
@@ -166,7 +166,8 @@ def _is_setting(name: str | None) -> bool:
     )
 
 
-SPECIAL_SETTINGS = {"timezone", "session_authorization", "transaction", "role"}
+# Those that pg_settings does not list.
+SPECIAL_SETTINGS = {"allow_system_table_mods", "is_superuser", "session_authorization", "transaction", "role"}
 
 
 def _takes(taken: str, count: int) -> bool:
