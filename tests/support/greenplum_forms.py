@@ -24,8 +24,10 @@ def refused_forms(statement: Statement, product: Product) -> list[str]:
 def _of_node(node: ast.Node, product: Product) -> Iterator[str]:
     if isinstance(node, (ast.CreateStmt, ast.AlterTableStmt, ast.IndexStmt)):
         yield from _generated_in_key(node, product)
-    if isinstance(node, ast.InsertStmt) and node.onConflictClause:
-        yield from _volatile_on_conflict(node, product)
+    if isinstance(node, (ast.UpdateStmt, ast.DeleteStmt)) or (
+        isinstance(node, ast.InsertStmt) and node.onConflictClause
+    ):
+        yield from _volatile_on_replicated(node, product)
     if isinstance(node, (ast.UpdateStmt, ast.DeleteStmt)):
         yield from _lateral_over_view(node, product)
     if isinstance(node, (*WRITES, ast.SelectStmt)) and node.withClause:
@@ -56,13 +58,20 @@ def _generated_in_key(node: ast.CreateStmt | ast.AlterTableStmt | ast.IndexStmt,
         yield f"the generated column {table}.{column} in a key"
 
 
-def _volatile_on_conflict(insert: ast.InsertStmt, product: Product) -> Iterator[str]:
-    table = insert.relation.relname
-    if table in product.replicated:
-        clause = (insert.onConflictClause.targetList, insert.onConflictClause.whereClause)
-        for call in walk(clause):
-            if isinstance(call, ast.FuncCall) and _is_volatile(call, product):
-                yield f"ON CONFLICT of the replicated table {table} with the volatile function {call.funcname[-1].sval}"
+def _volatile_on_replicated(statement: ast.Node, product: Product) -> Iterator[str]:
+    """Yield the volatile functions by which rows are changed that must be the same on every segment."""
+    table = statement.relation.relname
+    if table not in product.replicated:
+        return
+    if isinstance(statement, ast.InsertStmt):
+        parts = [statement.onConflictClause]
+    elif isinstance(statement, ast.UpdateStmt):
+        parts = [statement.targetList, statement.whereClause]
+    else:
+        parts = [statement.whereClause]
+    for call in walk(parts):
+        if isinstance(call, ast.FuncCall) and _is_volatile(call, product):
+            yield f"the replicated table {table} changed by the volatile function {call.funcname[-1].sval}"
 
 
 def _is_volatile(call: ast.FuncCall, product: Product) -> bool:

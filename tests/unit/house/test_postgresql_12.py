@@ -95,8 +95,16 @@ REFUSED = [
     ("CREATE TABLE t (a text GENERATED ALWAYS AS ('x') STORED, UNIQUE (a))", "the generated column t.a in a key"),
     ("ALTER TABLE cerebro.all_over ADD PRIMARY KEY (b)", "the generated column all_over.b in a key"),
     ("CREATE UNIQUE INDEX ON cerebro.all_over (b)", "the generated column all_over.b in a key"),
-    (CONFLICT + "random()::integer", "ON CONFLICT of the replicated table all_over with the volatile function random"),
-    (CONFLICT + "cerebro.wanders()", "ON CONFLICT of the replicated table all_over with the volatile function wanders"),
+    (CONFLICT + "random()::integer", "the replicated table all_over changed by the volatile function random"),
+    (CONFLICT + "cerebro.wanders()", "the replicated table all_over changed by the volatile function wanders"),
+    (
+        "UPDATE cerebro.all_over SET a = random()::int",
+        "the replicated table all_over changed by the volatile function random",
+    ),
+    (
+        "DELETE FROM cerebro.all_over WHERE a < random()",
+        "the replicated table all_over changed by the volatile function random",
+    ),
     (
         "UPDATE t SET a = 1 FROM u CROSS JOIN LATERAL (SELECT FROM cerebro.seen s WHERE s.a = u.a) x",
         "LATERAL over the view seen for rows that are changed",
