@@ -131,9 +131,9 @@ def statements_of(text: str, place: str) -> Iterator[Statement]:
 
 def _parts(text: str) -> tuple[str, ...]:
     try:
-        return pglast.split(text)
+        return tuple(pglast.split(text))
     except ParseError:  # clauses of Greenplum
-        return pglast.split(text, with_parser=False)
+        return tuple(pglast.split(text, with_parser=False))
 
 
 def _parsed(text: str) -> ast.Node | None:
