@@ -6,6 +6,8 @@ import pytest
 from postgresql_12 import CATALOG, FILE
 from workbench import Workbench
 
+pytestmark = pytest.mark.parametrize("platform", ["greenplum"], indirect=True)
+
 
 def test_the_list_of_its_objects_is_that_of_this_server(
     shared_superuser: Workbench, request: pytest.FixtureRequest
