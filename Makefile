@@ -90,14 +90,15 @@ test-long: bootstrap ## run the slow tests that rarely tell more, try each prope
 	$(PYTEST) -m "long or hypothesis" $(UNTIL:%=--until %)
 	@$(READY) floors
 
-# What of each room works otherwise on a cluster. As a superuser who may write into the server's folders; TESTS="..." runs others.
+# What of each room works otherwise on a cluster, in a quarter of an hour. The user may write into the server's folders;
+# TESTS="..." runs others.
 ON_SEGMENTS := tests/integration/greenplum tests/contract/test_platform.py tests/upgrade \
-    $(addprefix tests/integration/,endings/test_background.py endings/test_endings.py endings/test_kills.py \
-        endings/test_locks.py endings/test_queue.py endings/test_resume.py endings/test_transactions.py \
-        training/test_outputs.py training/test_replay.py training/test_runs.py training/test_states.py \
-        training/test_strategies.py training/test_warm_start.py training/test_features.py \
-        tables packing scoring search/test_acts.py search/test_automl.py madlib/test_tour.py models export dashboard \
-        client/test_check.py client/test_optuna.py security/test_privileges.py)
+    $(addprefix tests/integration/,endings/test_background.py endings/test_kills.py endings/test_locks.py \
+        endings/test_queue.py endings/test_resume.py endings/test_transactions.py training/test_replay.py \
+        training/test_runs.py training/test_strategies.py search/test_acts.py models/test_train.py \
+        models/test_evaluate.py models/test_importance.py models/test_attribution.py models/test_drift.py \
+        models/test_register.py export dashboard/test_pages.py madlib/test_tour.py tables/test_custom_functions.py \
+        client/test_check.py client/test_optuna.py security/test_privileges.py training/test_features.py)
 greenplum: bootstrap ## install into the Greenplum that URL names, and run on it what works otherwise there
 	@$(READY) .venv/dev .venv/package
 	@.ci/greenplum "$(URL)" $(PLPYTHON)
