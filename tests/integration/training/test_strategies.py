@@ -143,7 +143,8 @@ def test_copies_hop_among_their_segments(bench: Workbench, tables: int) -> None:
     """Two of a configuration, of which one has two segments, whichever worker is first."""
     bench.configure("late", [ADAM], ["batch_size=8"], tables)
     bench.messages()
-    run = bench.fit("thirds", "late_means", "late", 2, seed=4, strategy="late_average", validation_table="thirds")
+    named = {"seed": 4, "strategy": "late_average", "workers": 2}
+    run = bench.fit("thirds", "late_means", "late", 2, validation_table="thirds", **named)
     assert any("the mean of 2, one for each part of the segments" in message for message in bench.messages())
     first, second, third = sorted(bench.value("SELECT segments FROM cerebro.run_log WHERE run_id = %s", run))
     turns = """
@@ -154,7 +155,7 @@ def test_copies_hop_among_their_segments(bench: Workbench, tables: int) -> None:
         WHERE v.run_id = %s AND v.kind = 'train' GROUP BY v.epoch ORDER BY 1"""
     hops = bench.rows(turns, third, second, first, run)
     assert hops == [(epoch, [second, first], True) for epoch in (1, 2)]
-    (ahead,), *_ = bench.rows("SELECT cerebro.plan_fit('thirds', 'late', 2, strategy => 'late_average')")
+    (ahead,), *_ = bench.rows("SELECT cerebro.plan_fit('thirds', 'late', 2, strategy => 'late_average', workers => 2)")
     (behind,), *_ = bench.rows("SELECT cerebro.plan_of(%s)", run)
     assert "strategy=late_average" in ahead and "strategy=late_average" in behind
     again = bench.fit("thirds", "late_again", "late", 2, schedule="replay", replay_run=run, workers=1)
