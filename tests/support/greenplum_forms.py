@@ -1,7 +1,6 @@
-"""Statements that PostgreSQL executes and Greenplum 7 refuses, told by their form.
+"""Forms of statements that PostgreSQL executes and Greenplum 7 refuses.
 
-Each rule stands for something that was refused: by checks of Greenplum's own (in its `parser/analyze.c` and
-`cdb/cdbcat.c`), or by its planner.
+Each rule has a cause in Greenplum: a check of its own (in its `parser/analyze.c` and `cdb/cdbcat.c`), or its planner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What PostgreSQL 12 has, the server that Greenplum 7 is made of, and what statements ask for beyond it.
+"""The catalog of PostgreSQL 12, on which Greenplum 7 is based, and a check of statements against it.
 
 `postgresql_12.txt` lists its functions, types, relations, and settings: read from the catalog of a Greenplum 7 with
 `CATALOG`, so it also has those of Greenplum. `tests/integration/greenplum/test_catalog.py` compares the two.
@@ -46,7 +46,7 @@ Catalog = dict[str, dict[str, list[str]]]
 
 @cache
 def catalog() -> Catalog:
-    """Return the file: kind, to name, to what stands behind it."""
+    """Read the file: the fields of each line by kind and name."""
     kinds: Catalog = {}
     for line in FILE.read_text(encoding="utf-8").splitlines():
         kind, name, *rest = line.split("\t")
@@ -74,7 +74,7 @@ class Product:
 
     @classmethod
     def of(cls, statements: tuple[Statement, ...]) -> Product:
-        """Collect what statements make."""
+        """Collect the objects that statements make."""
         product = cls()
         for statement in statements:
             product._add(statement)
@@ -109,12 +109,12 @@ class Product:
 
 
 def faults(statement: Statement, product: Product) -> list[str]:
-    """Return what of a statement a Greenplum 7 would refuse."""
+    """Return the reasons for which a Greenplum 7 would not know the names or the syntax of a statement."""
     if statement.node is None:
         return []
     nodes = list(walk(statement.node))
-    found = [fault for node in nodes for fault in _of_node(node, product)]
-    return list(dict.fromkeys([*found, *_columns(nodes)]))
+    reasons = [fault for node in nodes for fault in _of_node(node, product)]
+    return list(dict.fromkeys([*reasons, *_columns(nodes)]))
 
 
 def _of_node(node: ast.Node, product: Product) -> Iterator[str]:

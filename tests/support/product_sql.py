@@ -1,6 +1,6 @@
-"""All SQL of the product, parsed: what tests hold to the rules of a server need not be run on one.
+"""All SQL of the product, parsed, so that tests can compare it with the rules of a server that is not there.
 
-The parser is that of a newer PostgreSQL (pglast), so clauses of Greenplum are taken out of the text before. Statements
+The parser is that of a newer PostgreSQL (pglast); clauses of Greenplum are removed before. The statements
 come from the scripts of the extension and its migrations, from the bodies of their functions, from texts that these
 execute, from the queries of the backend, and from literals in Python.
 """
@@ -62,7 +62,7 @@ SQL_VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|SET|WI
 
 
 class CannotFollow(Exception):
-    """A statement is put together in a way that is unknown here, so nobody can tell what it is."""
+    """A statement is put together in a way that is unknown here, so it cannot be checked."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _of_plpgsql(text: str, place: str) -> Iterator[Statement]:
 
 
 def dynamic_text(node: ast.Node, place: str) -> str:
-    """Return what an EXECUTE executes: a constant, or one with names put in by `format` or `replace`.
+    """Return the text that an EXECUTE executes: a constant, with names for the arguments of `format`.
 
     >>> from pglast import parse_sql
     >>> dynamic_text(parse_sql("SELECT format('DROP TABLE %I', t)")[0].stmt.targetList[0].val, "here")

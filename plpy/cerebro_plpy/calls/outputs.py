@@ -62,8 +62,8 @@ def begun_early(db: Database, workplace: Workplace, request: FitRequest, output:
 def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
     """Make the output tables of a run; states that are not to be kept go in the same transaction.
 
-    A run in the background is completed with its tables, where the server lets their transaction log it, or right after
-    they are committed.
+    A background run is completed in the log by the transaction of its tables or, on a server that does not allow this,
+    right after it.
     """
     if not db.in_procedure:
         _make(db, run_id, output, keep_states)
@@ -74,7 +74,7 @@ def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, ke
             db.rows(sql("run.complete"), None, ended, run_id)
         _make(db, run_id, output, keep_states)
         db.commit()
-    except BaseException as error:  # which nobody hears of
+    except BaseException as error:  # no client waits for it
         db.rollback()
         _complete(db, gd, run_id, f"the output tables were not made: {error}", ended)
         raise

@@ -1,7 +1,7 @@
 """All SQL of the product is valid on PostgreSQL 12, and in forms that Greenplum 7 takes.
 
-No Greenplum is needed: statements are parsed and compared with the catalog of one. What it would refuse otherwise, only
-`make greenplum` tells.
+No Greenplum is needed: statements are parsed and compared with the catalog of one. Refusals for other reasons show only
+in `make greenplum`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from greenplum_forms import refused_forms
 from postgresql_12 import Product, catalog, faults
 from product_sql import MODULES, ROOT, Statement, part_statements, product_statements, statements_of
 
-# What never comes to a Greenplum, and why: the place, the fault, the reason.
+# Statements that are never sent to a Greenplum: the place, the fault, the reason.
 ELSEWHERE = {
     ("queries/grant.sql found", "there is no column p.prosqlbody"): "grant_predict refuses first",
     ("queries/grant.sql function", "a body that is no text is of PostgreSQL 14"): "grant_predict refuses first",
@@ -35,25 +35,25 @@ def product() -> Product:
 
 
 def test_every_statement_is_valid_on_greenplum(product: Product) -> None:
-    found = {
+    results = {
         (statement.place, fault)
         for statement in product_statements()
         for fault in (*faults(statement, product), *refused_forms(statement, product))
     }
-    refused = sorted(found - set(ELSEWHERE))
+    refused = sorted(results - set(ELSEWHERE))
     assert not refused, "\n".join(f"{place}: {fault}" for place, fault in refused)
-    assert set(ELSEWHERE) <= found, "an exception that nothing needs any more"
+    assert set(ELSEWHERE) <= results, "an exception that nothing needs any more"
 
 
 def test_functions_in_texts_of_python_are_those_of_postgresql_12() -> None:
     """Statements that are put together of parts in Python name functions with their schema."""
-    found = {
+    names = {
         (path.relative_to(ROOT).as_posix(), name)
         for path in MODULES
         for name in CALLED.findall(path.read_text(encoding="utf-8"))
     }
-    assert len(found) > 20
-    assert {each for each in found if each[1] not in catalog()["function"]} == set()
+    assert len(names) > 20
+    assert {name for name in names if name[1] not in catalog()["function"]} == set()
 
 
 def test_all_sources_are_read() -> None:
@@ -117,7 +117,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "fault"), REFUSED)
-def test_what_a_greenplum_refuses_is_found(text: str, fault: str) -> None:
+def test_refused_statements_are_found(text: str, fault: str) -> None:
     statements = tuple(statements_of(SCHEMA + text, "here"))
     product = Product.of(statements)
     assert [f for s in statements for f in (*faults(s, product), *refused_forms(s, product))] == [fault]
@@ -137,7 +137,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_what_a_greenplum_takes_is_left_alone(text: str) -> None:
+def test_accepted_statements_are_left_alone(text: str) -> None:
     statements = tuple(statements_of(SCHEMA + text, "here"))
     product = Product.of(statements)
     assert [f for s in statements for f in (*faults(s, product), *refused_forms(s, product))] == []
