@@ -19,8 +19,8 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall installcheck demo test test-long test-bench chaos floors matrix bench objects
-.PHONY: lint clean bootstrap
+.PHONY: help all server install uninstall installcheck demo test test-long test-bench greenplum chaos floors matrix bench
+.PHONY: objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -88,6 +88,20 @@ test-long: bootstrap ## run the slow tests that rarely tell more, try each prope
 	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
 
+# What of each room works otherwise on a cluster, in a quarter of an hour. The user may write into the server's folders;
+# TESTS="..." runs others.
+ON_SEGMENTS := tests/integration/greenplum tests/contract/test_platform.py tests/upgrade \
+    $(addprefix tests/integration/,endings/test_background.py endings/test_kills.py endings/test_locks.py \
+        endings/test_queue.py endings/test_resume.py endings/test_transactions.py training/test_replay.py \
+        training/test_runs.py training/test_strategies.py search/test_acts.py models/test_train.py \
+        models/test_evaluate.py models/test_importance.py models/test_attribution.py models/test_drift.py \
+        models/test_register.py export dashboard/test_pages.py madlib/test_tour.py tables/test_custom_functions.py \
+        client/test_check.py client/test_optuna.py security/test_privileges.py training/test_features.py)
+greenplum: bootstrap ## install into the Greenplum that URL names, and run on it what works otherwise there
+	@$(READY) .venv/dev .venv/package
+	@.ci/greenplum "$(URL)" $(PLPYTHON)
+	CEREBRO_TEST_GREENPLUM_URL="$(URL)" $(PYTEST) -m "not long" --hypothesis-profile few -k greenplum $(or $(TESTS),$(ON_SEGMENTS))
+
 # A round that failed is repeated alone by the seed that it printed, such as SEED=16/3.
 chaos: MINUTES ?= 15
 chaos: SEED ?= $(shell date +%s)
@@ -115,7 +129,7 @@ test-bench: bootstrap ## run the tests of what `make bench` computes with
 
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package
-	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
+	.venv/bin/pytest -q tests/upgrade tests/integration/greenplum -k objects --write-objects
 
 lint: bootstrap ## ruff (rules and format), and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

@@ -119,8 +119,7 @@ CREATE TABLE cerebro.quota (
     trainers     integer CHECK (trainers > 0),
     configs      integer CHECK (configs > 0),
     runs_waiting integer CHECK (runs_waiting >= 0),
-    cpu_a_day    interval CHECK (cpu_a_day > '0'),
-    of           text GENERATED ALWAYS AS (coalesce(role::text, '')) STORED PRIMARY KEY
+    cpu_a_day    interval CHECK (cpu_a_day > '0')
 );
 COMMENT ON TABLE cerebro.quota IS 'How much of this database''s server the runs of a role may use, which only an administrator may change; a missing row or NULL means no limit';
 COMMENT ON COLUMN cerebro.quota.role IS 'whose runs; NULL for those of all roles together';
@@ -128,7 +127,6 @@ COMMENT ON COLUMN cerebro.quota.trainers IS 'how many trainers may work for runs
 COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers; acts add no more';
 COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
 COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time, as cerebro.cost counts it, runs may have used within 24 hours; they are queued until it is less';
-COMMENT ON COLUMN cerebro.quota.of IS 'Internal: the same as role, where there is always a value';
 ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
 SELECT pg_catalog.pg_extension_config_dump('cerebro.quota', '');
 
@@ -159,6 +157,7 @@ CREATE TABLE cerebro.dropped_time (
 );
 COMMENT ON TABLE cerebro.dropped_time IS 'Internal: processor seconds that runs had used within 24 hours when they were removed; it counts for 24 hours more';
 ALTER TABLE cerebro.dropped_time ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.queue_log ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE cerebro.decision_log (
     run_id      bigint NOT NULL,

@@ -16,8 +16,7 @@ CREATE TABLE cerebro.quota (
     trainers     integer CHECK (trainers > 0),
     configs      integer CHECK (configs > 0),
     runs_waiting integer CHECK (runs_waiting >= 0),
-    cpu_a_day    interval CHECK (cpu_a_day > '0'),
-    of           text GENERATED ALWAYS AS (coalesce(role::text, '')) STORED PRIMARY KEY
+    cpu_a_day    interval CHECK (cpu_a_day > '0')
 );
 COMMENT ON TABLE cerebro.quota IS 'How much of this database''s server the runs of a role may use, which only an administrator may change; a missing row or NULL means no limit';
 COMMENT ON COLUMN cerebro.quota.role IS 'whose runs; NULL for those of all roles together';
@@ -25,7 +24,6 @@ COMMENT ON COLUMN cerebro.quota.trainers IS 'how many trainers may work for runs
 COMMENT ON COLUMN cerebro.quota.configs IS 'how many configurations runs may have together that have trainers; acts add no more';
 COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
 COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time, as cerebro.cost counts it, runs may have used within 24 hours; they are queued until it is less';
-COMMENT ON COLUMN cerebro.quota.of IS 'Internal: the same as role, where there is always a value';
 
 CREATE TABLE cerebro.run_log (
     run_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -392,6 +390,7 @@ COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those 
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.dropped_time ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.queue_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.config_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;

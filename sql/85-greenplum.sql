@@ -36,7 +36,6 @@ BEGIN
     EXECUTE 'ALTER TABLE cerebro.setting SET DISTRIBUTED REPLICATED';
     EXECUTE 'ALTER TABLE cerebro.run_log SET DISTRIBUTED REPLICATED';
     EXECUTE 'ALTER TABLE cerebro.quota SET DISTRIBUTED REPLICATED';
-    EXECUTE 'ALTER TABLE cerebro.queue_log SET DISTRIBUTED REPLICATED';
     -- A segment cannot ask which number its session took last.
     DROP POLICY IF EXISTS own_numbers ON cerebro.run_log;
     -- As a join, a policy makes further segments take part in each change of the log. Each has all rows of run_log itself.
@@ -56,13 +55,13 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM cerebro.segment_key);
     COMMENT ON TABLE cerebro.segment_key IS 'Values of __dist_key__: rows that have one lie on the segment where its row here lies';
     GRANT SELECT ON cerebro.segment_key TO PUBLIC;
-    -- The lock of an orchestrator cannot be looked up beside a table, but the session by which it writes the log lives as
-    -- long as it does.
+    -- The lock of an orchestrator cannot be looked up beside a table. But the session by which it writes the log lives as long
+    -- as it does; and so does its own session, where it is in the background.
     EXECUTE $view$
         CREATE OR REPLACE VIEW cerebro.orchestrator AS
         SELECT DISTINCT r.run_id, r.pid
         FROM pg_catalog.pg_stat_activity a JOIN cerebro.run_log r
-             ON r.owner = a.usename AND r.run_id = pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) control$')::bigint
+             ON r.owner = a.usename AND r.run_id = pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) (?:control|background)$')::bigint
         WHERE a.datname = current_database() $view$;
     -- What asks the database anything must have done so before segments begin to work for the statement, and a function of
     -- FROM that is to do so (EXECUTE ON INITPLAN) does not where it stands beside them, nor are its rows right where some are

@@ -99,8 +99,8 @@ def _fronts(workplace: Workplace, table: Relation, model_id: int | None, names: 
         )
     network: Node = loaded  # type: ignore[assignment]
     program = program_of(explored.frozen(network), summary)
-    crew, state = crew_for(workplace, frameworks.BACKENDS[0], False, ()), weights_of(table, model_id)
-    worker = crew.workers[0]
+    crew = crew_for(workplace, frameworks.BACKENDS[0], False, (0,))
+    state, worker = weights_of(table, model_id), crew.workers[0]
     told = drive(worker.session, crew.visits.told(worker, state, Job("cuts", program, state.key)))
     known = [cut["layer"] for cut in told["cuts"]]
     if missing := [name for name in names if name not in known]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.run_tables import drop_states
@@ -62,17 +60,47 @@ def begun_early(db: Database, workplace: Workplace, request: FitRequest, output:
 
 
 def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
-    """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
-    with _completed(db, run_id) if db.in_procedure else nullcontext():
-        run = outputs.read_run(db, run_id)
-        write_outputs(db, run, output)
-        if run.spec.is_automl:
-            automl_output.write_best(db, run)
-        if keep_states is False:
-            drop_states(db, run_id)
-    if db.in_procedure and keep_states is not False:
+    """Make the output tables of a run; states that are not to be kept go in the same transaction.
+
+    A background run is completed in the log by the transaction of its tables or, on a server that does not allow this,
+    right after it.
+    """
+    if not db.in_procedure:
+        _make(db, run_id, output, keep_states)
+        return
+    ended = str(db.value(sql("run.moment")))
+    try:
+        if db.platform.logs_with_tables:
+            db.rows(sql("run.complete"), None, ended, run_id)
+        _make(db, run_id, output, keep_states)
         db.commit()
+    except BaseException as error:  # no client waits for it
+        db.rollback()
+        _complete(db, gd, run_id, f"the output tables were not made: {error}", ended)
+        raise
+    if not db.platform.logs_with_tables:
+        _complete(db, gd, run_id, None, ended)
+    if keep_states is not False:
         _drop_spare(db, gd, run_id)
+
+
+def _make(db: Database, run_id: int, output: Outputs, keep_states: bool | None) -> None:
+    run = outputs.read_run(db, run_id)
+    write_outputs(db, run, output)
+    if run.spec.is_automl:
+        automl_output.write_best(db, run)
+    if keep_states is False:
+        drop_states(db, run_id)
+
+
+def _complete(db: Database, gd: dict[str, Any], run_id: int, error: str | None, ended: str) -> None:
+    """Log that a run is completed, outside the transaction of its tables."""
+    if db.platform.logs_with_tables:
+        db.rows(sql("run.complete"), error, ended, run_id)
+        db.commit()
+        return
+    with open_workplace(db, gd, (), None) as workplace:
+        workplace.control.run(sql("run.complete"), (error, ended, run_id))
 
 
 def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
@@ -81,20 +109,6 @@ def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
     needed = [table for state in states if state for table in state.tables]
     with open_workplace(db, gd, (), None) as workplace:
         RunLog(workplace.control, run_id).drop_states(keep=needed)
-
-
-@contextmanager
-def _completed(db: Database, run_id: int) -> Iterator[None]:
-    """Complete a run in the background by the transaction that makes its tables; without them where they cannot be."""
-    ended = db.value(sql("run.moment"))
-    db.rows(sql("run.complete"), None, ended, run_id)
-    try:
-        yield
-    except BaseException as error:  # which nobody hears of
-        db.rollback()
-        db.rows(sql("run.complete"), f"the output tables were not made: {error}", ended, run_id)
-        db.commit()
-        raise
 
 
 def write_again(db: Database, run_id: int | None, name: str | None) -> None:

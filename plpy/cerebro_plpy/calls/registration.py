@@ -37,6 +37,7 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
     """Make a version of the best configuration of a run, whose budget ends then, by time.monotonic()."""
     run = outputs.read_run(db, run_id)
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
+        workplace.show(run_id)
         version, backend = _add(db, workplace, run, ends)
         train = _train(run)
         dropped = RunLog(workplace.control, run.run_id).dropped_states(keep=[])  # the version has its own

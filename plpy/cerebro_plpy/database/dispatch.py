@@ -121,10 +121,16 @@ class Dispatcher(Generic[T]):
             self._tasks[worker][0].cancel()
 
     def wait(self, until: float = math.inf) -> list[Outcome[T]]:
-        """Outcomes of steps that ended, at least one when any are under way and it is not `until` before."""
+        """Return outcomes of steps that ended, at least one if any are under way and it is not `until` before.
+
+        Answers that have arrived are taken in any case: a moment that is past would stop all work.
+        """
         pause = QUICK_SECONDS
-        while self._tasks and not self._ended and time.monotonic() < until:
-            if any([self._move(worker) for worker in list(self._tasks)]):
+        while self._tasks and not self._ended:
+            moved = any([self._move(worker) for worker in list(self._tasks)])
+            if time.monotonic() >= until:
+                break
+            if moved:
                 pause = QUICK_SECONDS
             else:
                 self._sleep(pause)

@@ -148,6 +148,11 @@ class Platform(Protocol):
         ...
 
     @property
+    def logs_with_tables(self) -> bool:
+        """Whether the transaction that makes the output tables of a run may also change its row in the log."""
+        ...
+
+    @property
     def stores_features(self) -> bool:
         """Whether a statement that writes a table can ask a worker's trainer for what it writes."""
         ...

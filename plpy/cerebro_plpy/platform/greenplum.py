@@ -78,6 +78,9 @@ class Greenplum:
     # A transaction that has written on a segment is lost with it, and must not be asked anything any more: see
     # `check_interrupts`.
     works_beside = False
+    # A session that reads the log while such a transaction ends may leave the old version of the row visible beside the
+    # new one, for good, on some segments or all.
+    logs_with_tables = False
     alive_by_lock = False
     stores_features = False
 

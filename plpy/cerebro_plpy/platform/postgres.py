@@ -37,6 +37,7 @@ class Postgres:
     name = "PostgreSQL"
     clauses: Mapping[str, str] = CLAUSES
     works_beside = True
+    logs_with_tables = True
     alive_by_lock = True
     stores_features = True
 

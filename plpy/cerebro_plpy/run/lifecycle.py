@@ -111,7 +111,7 @@ def staffed(
     request = with_features(Site(workplace, crew, log), request, interrupted.past if interrupted else {})
     trainers = foresight.trainers_of(workplace, request, workers)
     request = replace(request, plan=foresight.foresee(workplace.control, request, trainers, seconds))
-    if note := strategies.unfollowed(request):
+    if note := strategies.unfollowed(request, trainers):
         workplace.db.notice(note)
     log.software({"cerebro_db": request.spec.version, **software}, request.plan)
     return request, crew

@@ -38,8 +38,9 @@ class Rota:
 
     @property
     def next_look(self) -> float:
-        """When the run may hear that it is to have other places."""
-        return self._places.next_look if self._places and self._places.limited else math.inf
+        """When the run may hear that it is to have other places; never, if it keeps those that it has."""
+        places = self._places
+        return places.next_look if places and places.limited and not places.steady else math.inf
 
     def keep(self, *, paused: bool) -> float:
         """Have as many workers as the run is to have places; for how many seconds it had none."""

@@ -161,8 +161,11 @@ def may_stay(request: FitRequest, trainers: Trainers, width: Width) -> bool:
     return not trainers.apart and has_room(request, width.room)
 
 
-def unfollowed(request: FitRequest) -> str | None:
-    """Why a strategy that was asked for is not followed, if it is not."""
+def unfollowed(request: FitRequest, trainers: Trainers) -> str | None:
+    """Return why a strategy that was asked for is not followed, or None if it is."""
     if request.strategy != TASK or request.plan is None or request.plan.chosen.stays:
         return None
-    return f"strategy {TASK!r} is not followed: configurations hop, for not every trainer has room for all rows"
+    why = (
+        "each trainer has the rows of its own segment" if trainers.apart else "not every trainer has room for all rows"
+    )
+    return f"strategy {TASK!r} is not followed: configurations hop, for {why}"

@@ -70,6 +70,24 @@ def test_a_run_lives_without_its_session(bench: Workbench) -> None:
     assert bench.value("SELECT run_id FROM alone_summary") == run
 
 
+def test_it_is_one_run_for_whoever_reads_the_log_while_it_ends(bench: Workbench, shared_superuser: Workbench) -> None:
+    """It goes on until it is completed, and then has its tables; on Greenplum every segment has its row once."""
+    watcher, query = bench.another(), "SELECT status FROM cerebro.run WHERE run_id = %s"
+    rows_of_segments = "SELECT gp_execution_segment() FROM gp_dist_random('cerebro.run_log') WHERE run_id = %s"
+    for number in range(3 if bench.greenplum else 1):
+        run, seen = submit(bench, f"watched_{number}", 1), set()
+        while not {("completed",)} & set(rows := watcher.rows(query, run)):
+            assert len(rows) == 1
+            seen.update(rows)
+        assert seen <= {("queued",), ("running",)}
+        assert rows == watcher.rows(query, run) == [("completed",)]
+        assert watcher.value(f"SELECT run_id FROM watched_{number}_summary") == run
+        assert wait(bench, run) == "completed"
+        if bench.greenplum:
+            segments = shared_superuser.rows(rows_of_segments, run)
+            assert len(segments) == len(set(segments)) > 1
+
+
 def test_its_sessions_give_way_to_others(bench: Workbench, endless: int) -> None:
     """To each by itself, and by the groups that the kernel makes of them; the session of a user is as it was."""
     eventually(lambda: completed(bench, endless, 1))

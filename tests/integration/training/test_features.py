@@ -259,6 +259,7 @@ def test_a_budget_is_not_negative(bench: Workbench) -> None:
     assert caught.value.diag.message_hint
 
 
+@pytest.mark.postgresql(None)
 def test_layers_are_explored_as_one_run(bench: Workbench) -> None:
     """Each has the network's weights, under the same head; nothing in front of that is trained."""
     rows = bench.rows(
@@ -277,11 +278,13 @@ def test_layers_are_explored_as_one_run(bench: Workbench) -> None:
         several(1),
     )
     run = bench.fit("packed", "best_layer", "heads", ITERATIONS, feature_budget=BUDGET)
-    assert cuts(bench, run) == [None, "until_second", "until_hidden"], "the first gives more than it takes to compute"
+    stored = [None, "until_second", "until_hidden"]  # the first layer gives more than it takes to compute
+    assert cuts(bench, run) == ([None] * 3 if bench.greenplum else stored)
     for key, value in weights(bench, "best_layer").items():
         assert value[: fronts[key]].tobytes() == whole[: fronts[key]].tobytes()
 
 
+@pytest.mark.postgresql(None)
 @pytest.mark.parametrize(
     ("arguments", "sqlstate", "words"),
     [

@@ -96,6 +96,12 @@ def test_it_waits_no_longer_than_it_is_told() -> None:
     assert [outcome.value for outcome in dispatcher.wait()] == ["done"]
 
 
+def test_a_moment_that_is_past_keeps_no_answer_waiting() -> None:
+    dispatcher: Dispatcher[str] = Dispatcher(lambda: None)
+    dispatcher.begin(1, Session(2, hears=True), work(2, []))
+    assert [outcome.value for _ in range(9) for outcome in dispatcher.wait(until=0.0)] == ["done"]
+
+
 @pytest.mark.parametrize("pieces", [0, 3])
 def test_while_nobody_answers_pieces_of_other_work_are_done_one_between_two_looks(pieces: int) -> None:
     told: list[str] = []

@@ -2,7 +2,7 @@
 -- What frozen layers gave in earlier runs of the caller's, what was kept last first: of what, as its comment says, which only
 -- the owner of a table can write. Numbers of transactions come again; long before that nothing counts that one has marked.
 SELECT k.relname, k.bytes, k.told[1] AS fingerprint,
-       s.oid IS NOT NULL AND pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::numeric - k.told[3]::numeric BETWEEN 0 AND 1000000000 AS valid,
+       s.oid IS NOT NULL AND pg_catalog.txid_snapshot_xmax(pg_catalog.txid_current_snapshot())::text::numeric - k.told[3]::numeric BETWEEN 0 AND 1000000000 AS valid,
        k.told[2]::bigint AS source
 FROM (SELECT c.relname, pg_catalog.pg_total_relation_size(c.oid) AS bytes,
              pg_catalog.regexp_match(d.description, '^features ([0-9a-f]{64}) of ([0-9]{1,10}) at ([0-9]{1,20})$') AS told
@@ -23,7 +23,7 @@ SELECT a.attname, a.attnum::integer FROM pg_catalog.pg_attribute a WHERE a.attre
 -- name: rows
 -- Which versions of which rows there are for the caller: a version is never changed, and its place and its transaction tell
 -- it from all others. What is told with them comes first: whoever changes a row later has a greater number.
-SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text, count(*),
+SELECT pg_catalog.txid_snapshot_xmax(pg_catalog.txid_current_snapshot())::text, count(*),
        pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.string_agg(
            pg_catalog.concat_ws(',', t.ctid, t.xmin, {key}, t.buffer_id), ';' ORDER BY t.ctid), 'UTF8')), 'hex')
 FROM {table} t
