@@ -27,20 +27,12 @@ COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orches
 DROP POLICY IF EXISTS concerned ON cerebro.quota;
 CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cerebro.may_see(role));
 
--- What limits the processor time of a day: to count it otherwise, change this view.
+-- What limits the processor time of a day: to count it otherwise, change this view. It reads nothing that roles write, and no role
+-- counts for more than all processors could do since its oldest call began.
 CREATE OR REPLACE VIEW cerebro.processor_time AS
-SELECT r.owner, u.run_id, u.seconds
-FROM (SELECT t.run_id, sum(t.seconds) AS seconds
-      FROM (SELECT v.run_id, v.trainer_seconds + v.backend_seconds AS seconds FROM cerebro.visit v WHERE v.ended_at > clock_timestamp() - interval '24 hours'
-            UNION ALL
-            SELECT e.run_id, e.trainer_seconds + e.backend_seconds FROM cerebro.evaluation e WHERE e.ended_at > clock_timestamp() - interval '24 hours'
-            UNION ALL
-            SELECT l.run_id, l.trainer_seconds + l.backend_seconds FROM cerebro.run_log l WHERE l.ended_at > clock_timestamp() - interval '24 hours') t
-      GROUP BY t.run_id) u
-JOIN cerebro.run_log r USING (run_id)
-UNION ALL
-SELECT d.owner, NULL, d.seconds FROM cerebro.dropped_time d WHERE d.time > clock_timestamp() - interval '24 hours';
-COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, of what ended within 24 hours, by run; those of runs that were removed count until 24 hours after that';
+SELECT u.owner, least(sum(u.seconds), max(u.cores) * extract(epoch FROM clock_timestamp() - min(u.began_at))::double precision) AS seconds
+FROM cerebro.used_time u WHERE u.counted_at > clock_timestamp() - interval '24 hours' GROUP BY u.owner;
+COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, that the runs of each role have used within 24 hours, to the hour; also of runs that were removed';
 
 CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
 LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
@@ -137,7 +129,7 @@ FULL JOIN (
            max(e.training_time) AS training_time
     FROM (SELECT n.run_id, n.mst_key, n.value, n.validation, n.training, NULL::interval AS training_time FROM cerebro.newest_value n
           UNION ALL
-          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, sum(v.ended_at - v.started_at) FROM cerebro.visit v
+          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, sum(least(v.ended_at - v.started_at, interval '1000 days')) FROM cerebro.visit v
           WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) e
     GROUP BY e.run_id, e.mst_key) l USING (run_id, mst_key)
 JOIN cerebro.run_log b USING (run_id)
@@ -147,7 +139,7 @@ COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (
     SELECT run_id, mst_key, c.status, cardinality(coalesce(c.segments, r.segments)) AS segments,
-           coalesce(f.decision[2]::integer, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
+           coalesce(f.decision[2]::bigint, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
            c.status = 'failed' OR c.status = 'stopped' AND c.reason IS NOT NULL AS ended,
            coalesce(f.done, 0) AS done, f.epoch, f.first_start, f.last_end
     FROM cerebro.config_log c
@@ -188,7 +180,8 @@ SELECT r.run_id, r.name, r.owner, r.status,
        b.value AS best_value,
        coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'queued', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
-            THEN (clock_timestamp() - c.first_start) * greatest(c.total - c.done, 0) / c.done END AS eta,
+            THEN pg_catalog.make_interval(secs => least(extract(epoch FROM clock_timestamp() - c.first_start)::double precision
+                                                        * greatest(c.total - c.done, 0) / c.done, 1e10)) END AS eta,
        q.position AS queue_position
 FROM cerebro.run r LEFT JOIN configs c USING (run_id)
 -- Not in WITH: what asks who holds locks would be computed there for all runs.
@@ -239,7 +232,7 @@ FROM (
                max(e.gpu_seconds) AS gpu_seconds, max(e.read_bytes) AS read_bytes, max(e.peak_memory_bytes) AS peak_memory_bytes,
                max(e.unmeasured) AS unmeasured, max(e.bytes) AS bytes, max(e.byte_seconds) AS byte_seconds
         FROM (SELECT u.run_id, u.mst_key, true AS begun, sum(u.trainer_seconds) AS trainer_seconds, sum(u.backend_seconds) AS backend_seconds,
-                     sum(u.gpu_seconds) AS gpu_seconds, sum(u.read_bytes)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
+                     sum(u.gpu_seconds) AS gpu_seconds, least(sum(u.read_bytes), 1e18)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
                      count(*) FILTER (WHERE u.trainer_seconds IS NULL AND u.status <> 'running') AS unmeasured,
                      NULL::bigint AS bytes, NULL::double precision AS byte_seconds
               FROM (SELECT t.run_id, t.mst_key, t.status, t.trainer_seconds, t.backend_seconds, t.gpu_seconds, t.read_bytes, t.peak_memory_bytes
@@ -249,7 +242,7 @@ FROM (
                     FROM cerebro.evaluation a) u
               GROUP BY u.run_id, u.mst_key
               UNION ALL
-              SELECT l.run_id, l.mst_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, sum(l.bytes)::bigint,
+              SELECT l.run_id, l.mst_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, least(sum(l.bytes), 1e18)::bigint,
                      sum(l.bytes * greatest(0, extract(epoch FROM l.until - l.since)))::double precision
               FROM (SELECT run_id, mst_key, n.state_bytes AS bytes, coalesce(n.stored_at, n.ended_at) AS since,
                            coalesce(lead(coalesce(n.stored_at, n.ended_at)) OVER (PARTITION BY run_id, mst_key, n.state_table ORDER BY n.visit_no, n.attempt),
@@ -320,9 +313,9 @@ LEFT JOIN (SELECT c.owner, c.model, count(*) AS versions FROM cerebro.version_lo
     ON n.owner = m.owner AND n.model = m.model
 WHERE cerebro.may_see(m.owner) AND NOT m.dropped
 UNION ALL
-SELECT g.model, g.owner, g.version, g.outline ->> 'task', g.outline ->> 'target', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT g.model, g.owner, g.version, g.outline ->> 'task', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cerebro.model_grant g WHERE NOT cerebro.may_see(g.owner);
-COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than what it predicts';
+COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than its task';
 
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
@@ -342,7 +335,7 @@ COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows that versio
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,
-       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' - 'rarity' AS constants,
+       f.feature ->> 'reason' AS reason, CASE WHEN pg_catalog.jsonb_typeof(f.feature) = 'object' THEN f.feature - 'column' - 'kind' - 'reason' - 'rarity' END AS constants,
        v.importance[f.n] AS importance, v.importance_error[f.n] AS importance_error
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(

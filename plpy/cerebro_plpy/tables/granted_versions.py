@@ -21,7 +21,7 @@ from cerebro_plpy.records import asdict, dataclass, replace
 from cerebro_plpy.tables.versions import Known, Version, check_answers, find_deployed
 
 ASKED, FOUND = "cerebro_granted_version", "cerebro_granted_group"
-TEXTS = ("task", "target", "target_type", "backend")
+TEXTS = ("task", "backend")
 FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe", "group_by")
 
 
@@ -113,9 +113,17 @@ def _unknown(db: Database, module: str, wanted: Wanted) -> UndefinedObject:
 
 
 def told(version: Version, types: Mapping[str, str], base: str | None) -> str:
-    """What `read` takes: what the owner of a version tells of it to who may predict with it, as JSON."""
+    """Return, as JSON for `read`, what a role that may predict with a version is told of it: what predictions need.
+
+    Args:
+        types: the types of the columns of the table that the version was trained on. Those of columns that the version
+            does not take, such as its target, are nobody's business.
+        base: the type of PostgreSQL's own that the type of the target stands for.
+    """
     recipe = outline(version.recipe)
-    values = {**asdict(version), "types": dict(types), "base": base, "recipe": recipe.to_json()}
+    used = {*(each.column for each in recipe.inputs), version.group_by}
+    taken = {name: type_ for name, type_ in types.items() if name in used}
+    values = {**asdict(version), "types": taken, "base": base, "recipe": recipe.to_json()}
     return json.dumps({name: values[name] for name in FIELDS})
 
 

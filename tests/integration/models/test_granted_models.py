@@ -104,11 +104,17 @@ def test_what_a_guest_sees(session: Workbench) -> None:
         "SELECT model, owner, task, target, source, metric, value, split FROM cerebro.model ORDER BY 1"
     )
     assert found == [
-        (MODEL, "cerebro", "classification", "sold", None, None, None, None),
-        ("rooms", "cerebro", "regression", "rooms", None, None, None, None),
+        (MODEL, "cerebro", "classification", None, None, None, None, None),
+        ("rooms", "cerebro", "regression", None, None, None, None, None),
     ]
-    outlines = json.dumps(session.rows("SELECT outline FROM cerebro.model_grant"))
-    assert '"place"' in outlines and not any(json.dumps(place)[1:-1] in outlines for place in PLACES)
+    outlines = dict(session.rows("SELECT model, outline FROM cerebro.model_grant"))
+    assert '"place"' in str(json.dumps(outlines)) and not any(
+        json.dumps(p)[1:-1] in json.dumps(outlines) for p in PLACES
+    )
+    taken = {"Area %s", "place", "slope", "built", "flag"}
+    assert outlines[MODEL]["types"].keys() == taken, "neither that of the rows' number nor that of the target"
+    assert outlines["rooms"]["types"].keys() == {"place", "slope"}
+    assert not {"target", "target_type", "source"} & outlines[MODEL].keys()
     for table in ("model_log", "version_log", "grant_log", "grant_state", "model_version", "feature"):
         assert session.rows(f"SELECT * FROM cerebro.{table}") == []
     for table in ("version_log", "grant_state"):
@@ -250,7 +256,7 @@ def test_nothing_of_the_owner_s_is_read(owner: Workbench, guest: Workbench) -> N
 WRONG: dict[str, Any] = {
     "types": {"place": "text); SELECT spoiled()"}, "classes": 7, "margin": "x", "backend": "/bin/sh", "task": "rule",
     "recipe": {"version": 1, "features": [{"kind": "number", "column": 'x") FROM', "family": "real"}]},
-    "base": ["int2"], "target_type": None,
+    "base": ["int2"],
 }  # fmt: skip
 
 

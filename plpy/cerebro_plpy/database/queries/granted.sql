@@ -73,7 +73,7 @@ FROM cerebro.grant_log g WHERE g.owner = current_user AND g.model = %s::text AND
 
 -- name: add_gate
 CREATE TABLE {gate} ();
-REVOKE ALL ON {gate} FROM PUBLIC;
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass);
 COMMENT ON TABLE {gate} IS {comment}
 
 -- name: add
