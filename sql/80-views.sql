@@ -23,6 +23,13 @@ FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id A
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 
+-- By roles, and not by runs, of which there are many more: what others have logged costs the reader nothing.
+CREATE OR REPLACE VIEW cerebro.visible_run WITH (security_barrier) AS
+SELECT r.run_id FROM cerebro.run_log r
+WHERE r.owner = ANY (ARRAY(SELECT o.rolname FROM pg_catalog.pg_roles o WHERE pg_catalog.pg_has_role(o.oid, 'MEMBER')))
+   OR (SELECT o.rolsuper FROM pg_catalog.pg_roles o WHERE o.rolname = current_user);
+COMMENT ON VIEW cerebro.visible_run IS 'Internal: the numbers of runs that the reader may see, as cerebro.may_see says';
+
 -- Made anew by each script: it needs this function.
 DROP POLICY IF EXISTS concerned ON cerebro.quota;
 CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cerebro.may_see(role));
@@ -82,7 +89,8 @@ COMMENT ON VIEW cerebro.queue IS 'All runs that are under way, in how many place
 --
 -- Of a run that is new statistics know nothing: the planner takes all that it has for one row, and would go through its visits
 -- once for each configuration. A FULL JOIN cannot be done so. A condition on run_id reaches both sides where each is one relation;
--- and what leaves configurations alone is hidden in coalesce(), or else it would be a LEFT JOIN.
+-- and what leaves configurations alone is hidden in coalesce(), or else it would be a LEFT JOIN. What is summed are rows of runs that
+-- the reader may see.
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT run_id, mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
@@ -94,9 +102,10 @@ FROM cerebro.config_log c
 FULL JOIN (
     SELECT e.run_id, e.mst_key, sum(e.visits)::integer AS visits, max(e.decision) AS decision
     FROM (SELECT t.run_id, t.mst_key, count(*) AS visits, NULL::text[] AS decision FROM cerebro.visit t
-          WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key
+          WHERE t.status = 'completed' AND t.kind = 'train' AND t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY t.run_id, t.mst_key
           UNION ALL
-          SELECT l.run_id, l.mst_key, 0, ARRAY[lpad(l.decision_no::text, 10, '0'), l.rule] FROM cerebro.decision_log l) e
+          SELECT l.run_id, l.mst_key, 0, ARRAY[lpad(l.decision_no::text, 10, '0'), l.rule] FROM cerebro.decision_log l
+          WHERE l.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) e
     GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
 JOIN cerebro.run r USING (run_id)
 WHERE coalesce(c.status IS NOT NULL, false);
@@ -109,10 +118,11 @@ SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[2] AS value,
        (max(s.newest) FILTER (WHERE s.dataset = 'training'))[2] AS training
 FROM (
     SELECT run_id, mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks, ARRAY[m.epoch, m.value] AS newest
-    FROM cerebro.metric m FULL JOIN cerebro.config_log k USING (run_id, mst_key) JOIN cerebro.run_log r USING (run_id)
+    FROM (SELECT t.* FROM cerebro.metric t WHERE t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) m FULL JOIN cerebro.config_log k USING (run_id, mst_key)
+    JOIN cerebro.run_log r USING (run_id)
     WHERE coalesce(m.name = r.rank_metric AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)) s
 GROUP BY s.run_id, s.mst_key;
-COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of all runs, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
+COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of the runs that the reader may see, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
 
 -- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
 -- run_id reaches each part.
@@ -130,7 +140,7 @@ FULL JOIN (
     FROM (SELECT n.run_id, n.mst_key, n.value, n.validation, n.training, NULL::interval AS training_time FROM cerebro.newest_value n
           UNION ALL
           SELECT v.run_id, v.mst_key, NULL, NULL, NULL, sum(least(v.ended_at - v.started_at, interval '1000 days')) FROM cerebro.visit v
-          WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) e
+          WHERE v.status = 'completed' AND v.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY v.run_id, v.mst_key) e
     GROUP BY e.run_id, e.mst_key) l USING (run_id, mst_key)
 JOIN cerebro.run_log b USING (run_id)
 WHERE coalesce(c.status IS NOT NULL, false);
@@ -148,7 +158,7 @@ WITH config AS (
                max(e.last_end) AS last_end, max(e.decision) AS decision
         FROM (SELECT t.run_id, t.mst_key, count(*) FILTER (WHERE t.status = 'completed' AND t.kind = 'train') AS done, max(t.epoch) AS epoch,
                      min(t.started_at) AS first_start, max(t.ended_at) AS last_end, NULL::text[] AS decision
-              FROM cerebro.visit t GROUP BY t.run_id, t.mst_key
+              FROM cerebro.visit t WHERE t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY t.run_id, t.mst_key
               UNION ALL
               -- Who goes on unless something speaks against it is expected to come to the end.
               SELECT l.run_id, l.mst_key, 0, NULL, NULL, NULL,
@@ -156,7 +166,7 @@ WITH config AS (
                            CASE WHEN l.act_id IS NULL AND l.action IN ('start', 'continue')
                                      AND l.rule IN ('grid', 'random', 'tpe', 'cmaes', 'median', 'patience') THEN NULL
                                 ELSE l.last_epoch::text END]
-              FROM cerebro.decision_log l) e
+              FROM cerebro.decision_log l WHERE l.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) e
         GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
     JOIN cerebro.run_log r USING (run_id)
     WHERE coalesce(c.status IS NOT NULL, false)
@@ -240,6 +250,7 @@ FROM (
                     UNION ALL
                     SELECT a.run_id, a.mst_key, a.status, a.trainer_seconds, a.backend_seconds, a.gpu_seconds, a.read_bytes, a.peak_memory_bytes
                     FROM cerebro.evaluation a) u
+              WHERE u.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)
               GROUP BY u.run_id, u.mst_key
               UNION ALL
               SELECT l.run_id, l.mst_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, least(sum(l.bytes), 1e18)::bigint,
@@ -250,7 +261,7 @@ FROM (
                                     CASE WHEN n.state_table = ANY (g.state_tables) THEN pg_catalog.clock_timestamp() ELSE o.ended_at END,
                                     n.ended_at) AS until
                     FROM cerebro.visit n FULL JOIN cerebro.config_log g USING (run_id, mst_key) JOIN cerebro.run_log o USING (run_id)
-                    WHERE coalesce(n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL, false)) l
+                    WHERE coalesce(n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL, false) AND run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) l
               GROUP BY l.run_id, l.mst_key) e
         GROUP BY e.run_id, e.mst_key) v USING (run_id, mst_key)
     JOIN cerebro.run r USING (run_id)

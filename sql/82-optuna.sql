@@ -78,6 +78,7 @@ FROM cerebro.config_log c
 FULL JOIN (
     SELECT e.run_id, e.mst_key, min(e.started_at) AS started_at, max(e.ended_at) AS ended_at, max(e.value) AS value
     FROM (SELECT t.run_id, t.mst_key, t.started_at, t.ended_at, NULL::double precision AS value FROM cerebro.visit t
+          WHERE t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)
           UNION ALL
           SELECT n.run_id, n.mst_key, NULL, NULL, n.value FROM cerebro.newest_value n) e
     GROUP BY e.run_id, e.mst_key) v USING (run_id, mst_key)

@@ -1,8 +1,8 @@
 """The processor time of roles, which quotas limit: counted in a table that no role can write.
 
 A run reports its seconds through the session that writes its log. `count_time` runs as the caller and sees by row
-security whose run it is; `add_time` runs as the extension's owner and writes. The request passes between them inside the
-process, where no SQL of a user reaches it: neither an argument nor the name of the session decides for whom is counted.
+security whose run it is; `add_time` runs as the extension's owner and writes. The request passes between them inside
+the process, where no SQL reaches it: neither an argument nor the name of the session decides for whom is counted.
 """
 
 from __future__ import annotations
