@@ -10,7 +10,6 @@ import psycopg2
 import pytest
 from processes import eventually
 from roles import another_role, own_schema, refused
-from versions import trained
 from workbench import Workbench, compile_text
 
 RUN_KEY = "(1667590770::bigint << 32)"
@@ -95,19 +94,15 @@ def alice(bench: Workbench) -> Workbench:
 
 @pytest.fixture
 def eve(alice: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
-    with another_role(alice, shared_superuser, "eve") as session:
-        own_schema(shared_superuser, "eve")
-        session.rows("SET search_path = eve, public, madlib")
+    with another_role(alice, shared_superuser, "forger") as session:
+        own_schema(shared_superuser, "forger")
+        session.rows("SET search_path = forger, public, madlib")
         yield session
-        shared_superuser.rows(
-            "DELETE FROM cerebro.visit v USING cerebro.run_log r WHERE r.run_id = v.run_id AND r.owner = 'eve'"
-        )
-        for table in ("evaluation", "metric", "decision_log", "act_log", "config_log"):
-            shared_superuser.rows(
-                f"DELETE FROM cerebro.{table} t USING cerebro.run_log r WHERE r.run_id = t.run_id AND r.owner = 'eve'"
-            )
+        of_run = "USING cerebro.run_log r WHERE r.run_id = t.run_id AND r.owner = 'forger'"
+        for table in ("visit", "evaluation", "metric", "decision_log", "act_log", "config_log"):
+            shared_superuser.rows(f"DELETE FROM cerebro.{table} t {of_run}")
         for table in ("run_log", "form_timing", "model_log", "version_log", "group_log", "grant_log", "grant_state"):
-            shared_superuser.rows(f"DELETE FROM cerebro.{table} WHERE owner = 'eve'")
+            shared_superuser.rows(f"DELETE FROM cerebro.{table} WHERE owner = 'forger'")
 
 
 class Forger:
@@ -195,7 +190,7 @@ def test_no_number_of_a_run_is_too_large_for_a_view(alice: Workbench, shared_sup
     """Anybody may take numbers from the sequence until few are left."""
     run = 2**63 - 2
     insert = """INSERT INTO cerebro.run_log (run_id, owner, status, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
-                VALUES (%s, 'eve', 'completed', '{}', 1, 1, '{0}')"""
+                VALUES (%s, 'forger', 'completed', '{}', 1, 1, '{0}')"""
     shared_superuser.rows(insert, run)
     shared_superuser.rows(
         "INSERT INTO cerebro.config_log (run_id, mst_key, params, model_id, compile_params, fit_params, architecture)"
@@ -217,8 +212,8 @@ def test_processor_time_is_counted_by_nothing_that_a_role_writes(
     alice: Workbench, shared_superuser: Workbench, eve: Workbench
 ) -> None:
     """It neither ends another role's run, nor makes it rest, nor lowers a role's own count."""
-    before = {who: shared_superuser.value(USED, who) for who in ("cerebro", "eve")}
-    assert before["cerebro"] > 0 == before["eve"]
+    before = {who: shared_superuser.value(USED, who) for who in ("cerebro", "forger")}
+    assert before["cerebro"] > 0 == before["forger"]
     shared_superuser.rows("INSERT INTO cerebro.quota (cpu_a_day) VALUES ('1 day')")
     try:
         for seconds in ("Infinity", "1e308", "1e308", "-1e9", "9e8", "9e8"):
@@ -247,7 +242,7 @@ def test_processor_time_is_counted_by_nothing_that_a_role_writes(
 @contextmanager
 def statement_at_work(session: Workbench, run: int) -> Iterator[None]:
     """A statement that holds the lock of a run until the block ends."""
-    watcher, pid = session.another(), session.pid
+    watcher, pid = session.another(), session.pid()
     with session.calling(
         lambda: session.rows(f"SELECT pg_sleep(600) FROM pg_advisory_lock({RUN_KEY} # {run})")
     ) as work:
@@ -276,16 +271,20 @@ def test_what_a_role_says_that_it_used_is_bounded(
     refused(eve, "SELECT cerebro.add_time()", words="for nobody else")
     before = shared_superuser.value(USED, "cerebro")
     assert not eve.value(count, theirs, 1.0) and not eve.value(count, run, 1.0), "another's run, and one without work"
-    with closing(eve.another()) as worker, statement_at_work(worker, run), statement_at_work(alice.another(), theirs):
+    with (
+        closing(eve.another()) as worker,
+        closing(alice.another()) as hers,
+        statement_at_work(worker, run),
+        statement_at_work(hers, theirs),
+    ):
         assert not eve.value(count, theirs, 5.0)
         for _ in range(3):
             assert eve.value(count, run, 1e308)
-        began, cores = shared_superuser.row("SELECT began_at, cores FROM cerebro.used_time WHERE owner = 'eve'")
+        began, cores = shared_superuser.row("SELECT began_at, cores FROM cerebro.used_time WHERE owner = 'forger'")
         most = "SELECT %s * extract(epoch FROM clock_timestamp() - %s)::double precision"
-        assert 0 < shared_superuser.value(USED, "eve") <= shared_superuser.value(most, cores, began)
+        assert 0 < shared_superuser.value(USED, "forger") <= shared_superuser.value(most, cores, began)
     assert shared_superuser.value(USED, "cerebro") == before
-    assert shared_superuser.rows("SELECT FROM cerebro.queue") == []
-    shared_superuser.rows("DELETE FROM cerebro.used_time WHERE owner = 'eve'")
+    shared_superuser.rows("DELETE FROM cerebro.used_time WHERE owner = 'forger'")
 
 
 def test_a_lock_of_another_role_reserves_no_name(alice: Workbench, shared_superuser: Workbench, eve: Workbench) -> None:
@@ -300,10 +299,10 @@ def test_a_lock_of_another_role_reserves_no_name(alice: Workbench, shared_superu
         alice.rows("SET lock_timeout = '5s'")
         alice.rows(pack.format("p1"))
         alice.rows(load, "nets")
-        shared_superuser.rows("GRANT CREATE ON SCHEMA public TO eve")
+        shared_superuser.rows("GRANT CREATE ON SCHEMA public TO forger")
         refused(alice, pack.format("theirs"), code="42P07", words="is being made by another transaction")
     finally:
-        shared_superuser.rows("REVOKE ALL ON SCHEMA public FROM eve")
+        shared_superuser.rows("REVOKE ALL ON SCHEMA public FROM forger")
         alice.rows("RESET lock_timeout")
         eve.rows(UNLOCK)
     assert alice.exists("p1", "nets") and not alice.exists("theirs")
@@ -315,10 +314,10 @@ def test_a_lock_of_another_role_keeps_no_run_from_its_owner(alice: Workbench, ev
     alice.rows("DROP TABLE held, held_info, held_summary")
     eve.rows(f"SELECT pg_advisory_lock({RUN_KEY} # %s)", run)
     try:
-        refused(alice, "SELECT cerebro.resume(%s)", run, code="55006", words=f"session {eve.pid} of role 'eve'")
+        refused(alice, "SELECT cerebro.resume(%s)", run, code="55006", words=f"session {eve.pid()} of role 'forger'")
         assert alice.value("SELECT cerebro.vacuum_runs('0 seconds')") > 0
         with closing(alice.another()) as other:
-            other.rows(f"SELECT pg_advisory_lock_shared({RUN_KEY} # {run + 1})")
+            refused(other, "SELECT cerebro.resume(%s)", run, code="55006", words="is not under way")
         alice.rows("SELECT cerebro.drop_run(%s)", run)
     finally:
         eve.rows(UNLOCK)
@@ -330,29 +329,28 @@ SELECT c.relname::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
 WHERE c.relnamespace = 'cerebro_state'::regnamespace AND a.grantee <> c.relowner
 UNION ALL
 SELECT p.oid::regprocedure::text FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
-WHERE p.proname LIKE '%%\\_predict' AND a.grantee <> p.proowner AND a.grantee <> 'bob'::regrole"""
+WHERE p.proname LIKE '%%\\_predict' AND a.grantee <> p.proowner AND a.grantee <> 'trusted'::regrole"""
 
 
 def test_default_privileges_open_nothing_of_ours(alice: Workbench, shared_superuser: Workbench, eve: Workbench) -> None:
     """Tables of states, weights and packed rows, gates of models and functions that predict are granted by us alone."""
-    default = "ALTER DEFAULT PRIVILEGES {} ALL ON {} {} eve, PUBLIC"
+    default = "ALTER DEFAULT PRIVILEGES {} ALL ON {} {} forger, PUBLIC"
     kinds = ("TABLES", "FUNCTIONS")
     for kind in kinds:
         alice.rows(default.format("GRANT", kind, "TO"))
     try:
-        with another_role(alice, shared_superuser, "bob"):
-            alice.rows("CREATE TABLE sums AS SELECT id, (id % 7)::real AS a, id % 7 > 3 AS b FROM points")
+        with another_role(alice, shared_superuser, "trusted"):
             run = alice.fit("packed", "opened", "one", 1, seed=1)
             alice.rows("SELECT cerebro.write_outputs(%s, 'again')", run)
-            alice.rows("SELECT cerebro.grant_predict('opened', 'bob')")
-            trained(alice, "opened too", "sums", "b", epochs=1)
+            alice.rows("SELECT cerebro.grant_predict('opened', 'trusted')")
+            alice.rows("SELECT cerebro.register('opened too', 'opened', 1)")
             assert alice.rows(READABLE) == []
-            assert eve.value("SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'eve'") > 0
-            alice.rows("SELECT cerebro.grant_predict('opened too', 'bob')")
+            assert eve.value("SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'forger'") > 0
+            alice.rows("SELECT cerebro.grant_predict('opened too', 'trusted')")
             gate = alice.value("SELECT gate FROM cerebro.grant_log WHERE model = 'opened too'")
             assert alice.rows(READABLE) == [(gate,)]
             refused(eve, "SELECT cerebro.predict_row('opened too', '{}', 'cerebro')", code="42704")
-            alice.rows("SELECT cerebro.drop_model('opened too'), cerebro.revoke_predict('opened', 'bob')")
+            alice.rows("SELECT cerebro.drop_model('opened too'), cerebro.revoke_predict('opened', 'trusted')")
     finally:
         for kind in kinds:
             alice.rows(default.format("REVOKE", kind, "FROM"))
