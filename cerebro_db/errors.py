@@ -95,12 +95,6 @@ class DuplicateColumn(CerebroError):
     sqlstate = "42701"
 
 
-class AmbiguousName(CerebroError):
-    """A name stands for several things."""
-
-    sqlstate = "42P09"
-
-
 class DuplicateTable(CerebroError):
     """An output table exists already."""
 

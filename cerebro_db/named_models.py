@@ -43,7 +43,7 @@ class NamedModels:
     ) -> Records[dict[str, Any]]:
         """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here.
 
-        An own model is meant, or one that was granted; `owner` says whose.
+        An own model is meant, or that of `owner`, who has granted it.
         """
         found = self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col, owner=owner)
         return _named(found, PREDICTED)

@@ -80,13 +80,21 @@ COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
 COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
 COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
 
--- Written by functions of the extension alone: who removes a run has used its time all the same.
-CREATE TABLE cerebro.dropped_time (
-    owner   name NOT NULL,
-    seconds double precision NOT NULL,
-    time    timestamptz NOT NULL DEFAULT clock_timestamp()
+-- Written by a function of the extension alone, out of what runs report while they are alive. Dropping a run changes nothing
+-- here, and neither does what its owner writes into the log.
+CREATE TABLE cerebro.used_time (
+    owner      name NOT NULL,
+    hour       timestamptz NOT NULL,
+    seconds    double precision NOT NULL CHECK (seconds BETWEEN 0 AND 1e9),
+    cores      integer NOT NULL CHECK (cores > 0),
+    began_at   timestamptz NOT NULL,
+    counted_at timestamptz NOT NULL,
+    PRIMARY KEY (owner, hour)
 );
-COMMENT ON TABLE cerebro.dropped_time IS 'Internal: processor seconds that runs had used within 24 hours when they were removed; it counts for 24 hours more';
+COMMENT ON TABLE cerebro.used_time IS 'Internal: processor seconds that the runs of each role have used, by the hour in which they were counted';
+COMMENT ON COLUMN cerebro.used_time.cores IS 'the processors that trainers could use: nobody uses more seconds of them than pass';
+COMMENT ON COLUMN cerebro.used_time.began_at IS 'when the oldest call had begun that has counted something in this hour';
+COMMENT ON COLUMN cerebro.used_time.counted_at IS 'when something was counted last; it counts for 24 hours from then on';
 
 CREATE TABLE cerebro.config_log (
     run_id         bigint NOT NULL,
@@ -389,7 +397,7 @@ COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those 
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.quota ENABLE ROW LEVEL SECURITY;
-ALTER TABLE cerebro.dropped_time ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.used_time ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.queue_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.config_log ENABLE ROW LEVEL SECURITY;

@@ -71,9 +71,6 @@ COMMENT ON FUNCTION cerebro.drop_run(bigint) IS 'Remove an own run that is not u
 -- removes what the owner of a run has marked, whoever calls: the mark is subject to row security.
 CREATE OR REPLACE FUNCTION cerebro.remove_dropped(run_id bigint) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DELETE FROM cerebro.dropped_time t WHERE t.time < clock_timestamp() - interval '24 hours';
-INSERT INTO cerebro.dropped_time (owner, seconds) SELECT p.owner, p.seconds FROM cerebro.processor_time p
-JOIN cerebro.run_log r ON r.run_id = p.run_id WHERE p.run_id = remove_dropped.run_id AND p.seconds > 0 AND r.dropped;
 DELETE FROM cerebro.visit v USING cerebro.run_log r WHERE v.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.evaluation e USING cerebro.run_log r WHERE e.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.act_log a USING cerebro.run_log r WHERE a.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
@@ -83,7 +80,7 @@ DELETE FROM cerebro.queue_log q USING cerebro.run_log r WHERE q.run_id = r.run_i
 DELETE FROM cerebro.config_log c USING cerebro.run_log r WHERE c.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
 $$;
-COMMENT ON FUNCTION cerebro.remove_dropped(bigint) IS 'Internal: remove the log of a run that its owner has marked as dropped, but for the processor time that it has used within a day';
+COMMENT ON FUNCTION cerebro.remove_dropped(bigint) IS 'Internal: remove the log of a run that its owner has marked as dropped';
 
 CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(older_than interval DEFAULT '7 days') RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -35,7 +35,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
       FROM (SELECT cerebro.predict_blocks($1, $2, $3, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
-COMMENT ON FUNCTION cerebro.predict(text, text, text, text) IS 'What an own model, or one that its owner has granted, predicts for each row of a table or view';
+COMMENT ON FUNCTION cerebro.predict(text, text, text, text) IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb, owner text DEFAULT NULL) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
@@ -44,7 +44,7 @@ SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_row(plpy, GD, model, record, owner)
 $$;
-COMMENT ON FUNCTION cerebro.predict_row(text, jsonb, text) IS 'What an own model, or one that its owner has granted, predicts for one row, which is given as an object of its columns';
+COMMENT ON FUNCTION cerebro.predict_row(text, jsonb, text) IS 'What an own model, or one that its owner has granted and owner names, predicts for one row, which is given as an object of its columns';
 
 -- Who was granted predictions has no right to read what it fills the trainer with. Which version that is, it is told by
 -- our own code in this process, which has seen that the caller may; nothing that a session can say by SQL tells it.

@@ -29,24 +29,23 @@ FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id A
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 
+-- By roles, and not by runs, of which there are many more: what others have logged costs the reader nothing.
+CREATE OR REPLACE VIEW cerebro.visible_run WITH (security_barrier) AS
+SELECT r.run_id FROM cerebro.run_log r
+WHERE r.owner = ANY (ARRAY(SELECT o.rolname FROM pg_catalog.pg_roles o WHERE pg_catalog.pg_has_role(o.oid, 'MEMBER')))
+   OR (SELECT o.rolsuper FROM pg_catalog.pg_roles o WHERE o.rolname = current_user);
+COMMENT ON VIEW cerebro.visible_run IS 'Internal: the numbers of runs that the reader may see, as cerebro.may_see says';
+
 -- Made anew by each script: it needs this function.
 DROP POLICY IF EXISTS concerned ON cerebro.quota;
 CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cerebro.may_see(role));
 
--- What limits the processor time of a day: to count it otherwise, change this view.
+-- What limits the processor time of a day: to count it otherwise, change this view. It reads nothing that roles write, and no role
+-- counts for more than all processors could do since its oldest call began.
 CREATE OR REPLACE VIEW cerebro.processor_time AS
-SELECT r.owner, u.run_id, u.seconds
-FROM (SELECT t.run_id, sum(t.seconds) AS seconds
-      FROM (SELECT v.run_id, v.trainer_seconds + v.backend_seconds AS seconds FROM cerebro.visit v WHERE v.ended_at > clock_timestamp() - interval '24 hours'
-            UNION ALL
-            SELECT e.run_id, e.trainer_seconds + e.backend_seconds FROM cerebro.evaluation e WHERE e.ended_at > clock_timestamp() - interval '24 hours'
-            UNION ALL
-            SELECT l.run_id, l.trainer_seconds + l.backend_seconds FROM cerebro.run_log l WHERE l.ended_at > clock_timestamp() - interval '24 hours') t
-      GROUP BY t.run_id) u
-JOIN cerebro.run_log r USING (run_id)
-UNION ALL
-SELECT d.owner, NULL, d.seconds FROM cerebro.dropped_time d WHERE d.time > clock_timestamp() - interval '24 hours';
-COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, of what ended within 24 hours, by run; those of runs that were removed count until 24 hours after that';
+SELECT u.owner, least(sum(u.seconds), max(u.cores) * extract(epoch FROM clock_timestamp() - min(u.began_at))::double precision) AS seconds
+FROM cerebro.used_time u WHERE u.counted_at > clock_timestamp() - interval '24 hours' GROUP BY u.owner;
+COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, that the runs of each role have used within 24 hours, to the hour; also of runs that were removed';
 
 CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
 LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
@@ -96,7 +95,8 @@ COMMENT ON VIEW cerebro.queue IS 'All runs that are under way, in how many place
 --
 -- Of a run that is new statistics know nothing: the planner takes all that it has for one row, and would go through its visits
 -- once for each configuration. A FULL JOIN cannot be done so. A condition on run_id reaches both sides where each is one relation;
--- and what leaves configurations alone is hidden in coalesce(), or else it would be a LEFT JOIN.
+-- and what leaves configurations alone is hidden in coalesce(), or else it would be a LEFT JOIN. What is summed are rows of runs that
+-- the reader may see.
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT run_id, mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
@@ -108,9 +108,10 @@ FROM cerebro.config_log c
 FULL JOIN (
     SELECT e.run_id, e.mst_key, sum(e.visits)::integer AS visits, max(e.decision) AS decision
     FROM (SELECT t.run_id, t.mst_key, count(*) AS visits, NULL::text[] AS decision FROM cerebro.visit t
-          WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key
+          WHERE t.status = 'completed' AND t.kind = 'train' AND t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY t.run_id, t.mst_key
           UNION ALL
-          SELECT l.run_id, l.mst_key, 0, ARRAY[lpad(l.decision_no::text, 10, '0'), l.rule] FROM cerebro.decision_log l) e
+          SELECT l.run_id, l.mst_key, 0, ARRAY[lpad(l.decision_no::text, 10, '0'), l.rule] FROM cerebro.decision_log l
+          WHERE l.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) e
     GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
 JOIN cerebro.run r USING (run_id)
 WHERE coalesce(c.status IS NOT NULL, false);
@@ -123,10 +124,11 @@ SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[2] AS value,
        (max(s.newest) FILTER (WHERE s.dataset = 'training'))[2] AS training
 FROM (
     SELECT run_id, mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks, ARRAY[m.epoch, m.value] AS newest
-    FROM cerebro.metric m FULL JOIN cerebro.config_log k USING (run_id, mst_key) JOIN cerebro.run_log r USING (run_id)
+    FROM (SELECT t.* FROM cerebro.metric t WHERE t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) m FULL JOIN cerebro.config_log k USING (run_id, mst_key)
+    JOIN cerebro.run_log r USING (run_id)
     WHERE coalesce(m.name = r.rank_metric AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)) s
 GROUP BY s.run_id, s.mst_key;
-COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of all runs, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
+COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of the runs that the reader may see, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
 
 -- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
 -- run_id reaches each part.
@@ -143,8 +145,8 @@ FULL JOIN (
            max(e.training_time) AS training_time
     FROM (SELECT n.run_id, n.mst_key, n.value, n.validation, n.training, NULL::interval AS training_time FROM cerebro.newest_value n
           UNION ALL
-          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, sum(v.ended_at - v.started_at) FROM cerebro.visit v
-          WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key) e
+          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, sum(least(v.ended_at - v.started_at, interval '1000 days')) FROM cerebro.visit v
+          WHERE v.status = 'completed' AND v.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY v.run_id, v.mst_key) e
     GROUP BY e.run_id, e.mst_key) l USING (run_id, mst_key)
 JOIN cerebro.run_log b USING (run_id)
 WHERE coalesce(c.status IS NOT NULL, false);
@@ -153,7 +155,7 @@ COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (
     SELECT run_id, mst_key, c.status, cardinality(coalesce(c.segments, r.segments)) AS segments,
-           coalesce(f.decision[2]::integer, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
+           coalesce(f.decision[2]::bigint, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
            c.status = 'failed' OR c.status = 'stopped' AND c.reason IS NOT NULL AS ended,
            coalesce(f.done, 0) AS done, f.epoch, f.first_start, f.last_end
     FROM cerebro.config_log c
@@ -162,7 +164,7 @@ WITH config AS (
                max(e.last_end) AS last_end, max(e.decision) AS decision
         FROM (SELECT t.run_id, t.mst_key, count(*) FILTER (WHERE t.status = 'completed' AND t.kind = 'train') AS done, max(t.epoch) AS epoch,
                      min(t.started_at) AS first_start, max(t.ended_at) AS last_end, NULL::text[] AS decision
-              FROM cerebro.visit t GROUP BY t.run_id, t.mst_key
+              FROM cerebro.visit t WHERE t.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY t.run_id, t.mst_key
               UNION ALL
               -- Who goes on unless something speaks against it is expected to come to the end.
               SELECT l.run_id, l.mst_key, 0, NULL, NULL, NULL,
@@ -170,7 +172,7 @@ WITH config AS (
                            CASE WHEN l.act_id IS NULL AND l.action IN ('start', 'continue')
                                      AND l.rule IN ('grid', 'random', 'tpe', 'cmaes', 'median', 'patience') THEN NULL
                                 ELSE l.last_epoch::text END]
-              FROM cerebro.decision_log l) e
+              FROM cerebro.decision_log l WHERE l.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) e
         GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
     JOIN cerebro.run_log r USING (run_id)
     WHERE coalesce(c.status IS NOT NULL, false)
@@ -194,7 +196,8 @@ SELECT r.run_id, r.name, r.owner, r.status,
        b.value AS best_value,
        coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'queued', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
-            THEN (clock_timestamp() - c.first_start) * greatest(c.total - c.done, 0) / c.done END AS eta,
+            THEN pg_catalog.make_interval(secs => least(extract(epoch FROM clock_timestamp() - c.first_start)::double precision
+                                                        * greatest(c.total - c.done, 0) / c.done, 1e10)) END AS eta,
        q.position AS queue_position
 FROM cerebro.run r LEFT JOIN configs c USING (run_id)
 -- Not in WITH: what asks who holds locks would be computed there for all runs.
@@ -245,7 +248,7 @@ FROM (
                max(e.gpu_seconds) AS gpu_seconds, max(e.read_bytes) AS read_bytes, max(e.peak_memory_bytes) AS peak_memory_bytes,
                max(e.unmeasured) AS unmeasured, max(e.bytes) AS bytes, max(e.byte_seconds) AS byte_seconds
         FROM (SELECT u.run_id, u.mst_key, true AS begun, sum(u.trainer_seconds) AS trainer_seconds, sum(u.backend_seconds) AS backend_seconds,
-                     sum(u.gpu_seconds) AS gpu_seconds, sum(u.read_bytes)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
+                     sum(u.gpu_seconds) AS gpu_seconds, least(sum(u.read_bytes), 1e18)::bigint AS read_bytes, max(u.peak_memory_bytes) AS peak_memory_bytes,
                      count(*) FILTER (WHERE u.trainer_seconds IS NULL AND u.status <> 'running') AS unmeasured,
                      NULL::bigint AS bytes, NULL::double precision AS byte_seconds
               FROM (SELECT t.run_id, t.mst_key, t.status, t.trainer_seconds, t.backend_seconds, t.gpu_seconds, t.read_bytes, t.peak_memory_bytes
@@ -253,9 +256,10 @@ FROM (
                     UNION ALL
                     SELECT a.run_id, a.mst_key, a.status, a.trainer_seconds, a.backend_seconds, a.gpu_seconds, a.read_bytes, a.peak_memory_bytes
                     FROM cerebro.evaluation a) u
+              WHERE u.run_id IN (SELECT s.run_id FROM cerebro.visible_run s)
               GROUP BY u.run_id, u.mst_key
               UNION ALL
-              SELECT l.run_id, l.mst_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, sum(l.bytes)::bigint,
+              SELECT l.run_id, l.mst_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, least(sum(l.bytes), 1e18)::bigint,
                      sum(l.bytes * greatest(0, extract(epoch FROM l.until - l.since)))::double precision
               FROM (SELECT run_id, mst_key, n.state_bytes AS bytes, coalesce(n.stored_at, n.ended_at) AS since,
                            coalesce(lead(coalesce(n.stored_at, n.ended_at)) OVER (PARTITION BY run_id, mst_key, n.state_table ORDER BY n.visit_no, n.attempt),
@@ -263,7 +267,7 @@ FROM (
                                     CASE WHEN n.state_table = ANY (g.state_tables) THEN pg_catalog.clock_timestamp() ELSE o.ended_at END,
                                     n.ended_at) AS until
                     FROM cerebro.visit n FULL JOIN cerebro.config_log g USING (run_id, mst_key) JOIN cerebro.run_log o USING (run_id)
-                    WHERE coalesce(n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL, false)) l
+                    WHERE coalesce(n.state_bytes IS NOT NULL AND n.state_table IS NOT NULL, false) AND run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) l
               GROUP BY l.run_id, l.mst_key) e
         GROUP BY e.run_id, e.mst_key) v USING (run_id, mst_key)
     JOIN cerebro.run r USING (run_id)
@@ -326,9 +330,9 @@ LEFT JOIN (SELECT c.owner, c.model, count(*) AS versions FROM cerebro.version_lo
     ON n.owner = m.owner AND n.model = m.model
 WHERE cerebro.may_see(m.owner) AND NOT m.dropped
 UNION ALL
-SELECT g.model, g.owner, g.version, g.outline ->> 'task', g.outline ->> 'target', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT g.model, g.owner, g.version, g.outline ->> 'task', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cerebro.model_grant g WHERE NOT cerebro.may_see(g.owner);
-COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than what it predicts';
+COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than its task';
 
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
@@ -348,7 +352,7 @@ COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows that versio
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,
-       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' - 'rarity' AS constants,
+       f.feature ->> 'reason' AS reason, CASE WHEN pg_catalog.jsonb_typeof(f.feature) = 'object' THEN f.feature - 'column' - 'kind' - 'reason' - 'rarity' END AS constants,
        v.importance[f.n] AS importance, v.importance_error[f.n] AS importance_error
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(

@@ -109,6 +109,9 @@ def predict(
     id_col: Annotated[
         str | None, typer.Option("--id", help="Column that tells rows apart; else the primary key.")
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="Role that has granted you the model; else it is your own.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="CSV file; else a table is shown.")] = None,
     json: Json = False,
     url: Url = None,
@@ -117,7 +120,7 @@ def predict(
     if output is not None and output.exists():
         raise typer.BadParameter(f"{output} exists already", param_hint="--output")
     with opened(url) as session:
-        found = session.predictions(model, source, id_col)
+        found = session.predictions(model, source, id_col, owner=owner)
     if output is not None:
         write_csv(output, found.columns, found)
         typer.echo(f"{len(found)} rows in {output}", file=sys.stderr)

@@ -181,6 +181,6 @@ def _predicting(session: Session, model: str) -> dict[str, object]:
     if len(found) != 1:
         raise UndefinedObject(
             f"{'several roles have a' if found else 'you see no'} model {model!r} with versions that predict",
-            hint="`cerebro-db models` lists them; of one that was granted, --source TABLE computes importance.",
+            hint="`cerebro-db models` lists them; importances of a granted model are known to its owner alone.",
         )
     return {name: found[0][name] for name in ("model", "owner", "version")}

@@ -78,12 +78,6 @@ class UndefinedObject(CerebroError):
     sqlstate = "42704"
 
 
-class AmbiguousName(CerebroError):
-    """A name stands for several things."""
-
-    sqlstate = "42P09"
-
-
 class DuplicateTable(CerebroError):
     """An output table exists already."""
 

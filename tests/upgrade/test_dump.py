@@ -180,7 +180,7 @@ def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workb
 @pytest.mark.long
 @pytest.mark.postgresql("on Greenplum no model by name is dumped here")
 def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Workbench) -> None:
-    predicted = "SELECT * FROM cerebro.predict('named', 'columns', 'id') ORDER BY id::integer"
+    predicted = "SELECT * FROM cerebro.predict('named', 'columns', 'id', owner => 'cerebro') ORDER BY id::integer"
     theirs, told = session_of(copy.owner, OTHER), bench.rows(predicted)
     assert len({row[1] for row in told}) > 1
     assert theirs.rows(predicted) == copy.owner.rows(predicted) == told

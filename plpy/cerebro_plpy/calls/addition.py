@@ -15,6 +15,7 @@ from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.encoding import network_inputs
@@ -88,7 +89,9 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, befo
 
 def _copy(control: Session, old: int, new: int, side: str) -> None:
     for name in (side, f"{side}_summary"):
-        control.run(sql("features.copy_packed", source=data_table(old, name), output=data_table(new, name)))
+        output = data_table(new, name)
+        copied = sql("features.copy_packed", source=data_table(old, name), output=output, literal=literal(output))
+        control.run(copied)
 
 
 def _pack(control: Session, table: RawTable, where: tuple[int, str], rows: int) -> None:

@@ -107,7 +107,7 @@ def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Rel
 
 def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
     """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
-    run = claim(db, MODULE, run_id)
+    run = claim(db, MODULE, run_id, to_train=True)
     spec = Spec.from_json(json.loads(run["spec"]))
     if spec.search and not spec.is_automl:
         raise FeatureNotSupported(

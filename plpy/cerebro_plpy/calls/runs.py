@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from cerebro_plpy.calls.run_tables import drop_data, drop_states
+from cerebro_plpy.database import lock_holders
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import seconds
@@ -22,20 +23,35 @@ DEFAULT_AGE = "7 days"
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 
 
-def claim(db: Database, module: str, run_id: int | None) -> Row:
-    """The log of a run that nobody works on; until its end this transaction counts as who does."""
+def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = False) -> Row:
+    """Return the log of a run that nobody works on; until its end this transaction counts as who does.
+
+    A lock that only sessions of other roles hold does not count, except for a call that is `to_train`: the lock is what
+    tells others that its run is alive.
+    """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
     if not db.glance(sql("run.own"), run_id):
         raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=HINT)
-    free = db.lock("mark_alive", run_id)
+    locked = db.lock("mark_alive", run_id)
+    free = locked or not (to_train or lock_holders.is_owner_at_work(db, run_id))
     rows = db.glance(sql("run.own"), run_id)  # as it is now that nobody else changes it
     if not free or not rows:
-        raise ObjectInUse(
+        raise _in_use(db, module, run_id)
+    return rows[0]
+
+
+def _in_use(db: Database, module: str, run_id: int) -> ObjectInUse:
+    if lock_holders.is_owner_at_work(db, run_id):
+        return ObjectInUse(
             f"{module} error: run {run_id} is under way: another session is its orchestrator, or holds its lock.",
             hint=f"SELECT * FROM cerebro.progress WHERE run_id = {run_id};",
         )
-    return rows[0]
+    return ObjectInUse(
+        f"{module} error: run {run_id} is not under way, but another role holds its lock:"
+        f" {lock_holders.describe_holders(db, run_id)}.",
+        hint="An administrator can end that session by pg_terminate_backend; then call again.",
+    )
 
 
 def drop(db: Database, run_id: int | None) -> None:
@@ -66,7 +82,7 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
         ended = [
             row["run_id"]
             for row in db.glance(sql("run.ended_with_states"), age)
-            if db.lock("mark_alive", row["run_id"])
+            if db.lock("mark_alive", row["run_id"]) or not lock_holders.is_owner_at_work(db, row["run_id"])
         ]
         freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
         freed += sum(drop_data(workplace.control, run_id) for run_id in ended)
@@ -109,7 +125,7 @@ def status_of(db: Database, module: str, run_id: int | None) -> Row:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
     db.platform.look_anew(db)
     # Before the status, which then cannot be older than the end of the work.
-    at_work = {row["pid"] for row in db.rows(sql("background.at_work"), run_id)}
+    at_work = {row["pid"] for row in db.rows(sql("locks.at_work"), run_id)}
     rows = db.glance(sql("background.standing"), run_id)
     if not rows:
         raise UndefinedObject(f"{module} error: there is no run {run_id} that you may see.", hint=HINT)

@@ -5,6 +5,9 @@ Names are resolved once, without a lock; afterwards every statement has them sch
 
 from __future__ import annotations
 
+import time
+
+from cerebro_plpy.database import lock_holders
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.names import MAX_BYTES, quote_identifier, quote_qualified, split_qualified
 from cerebro_plpy.database.queries import sql
@@ -18,6 +21,8 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.records import dataclass
+
+PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -101,12 +106,21 @@ class Catalog:
                     " function.",
                     hint=f"DROP TABLE {quote_qualified((schema, plain + suffix))};",
                 )
-        self._reserve(given, quote_qualified((schema, plain)))
+        self._reserve(given, schema, plain)
         return Relation(spelling=given, schema=schema, name=plain, oid=0, quoted=quote_qualified((schema, plain)))
 
-    def _reserve(self, given: str, name: str) -> None:
+    def wait_for_maker(self, name: str | None) -> None:
+        """Wait while another session makes a table of that name, and reserve it."""
+        given = self.output_name(name)
+        parts = self._parts(given, "output")
+        schema = self._check_schema(given, parts[0] if len(parts) == 2 else self.db.caller_schema)
+        while not lock_holders.reserve(self.db, schema, parts[-1]):
+            time.sleep(PAUSE_SECONDS)
+            self.db.check_interrupts()
+
+    def _reserve(self, given: str, schema: str, name: str) -> None:
         """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
-        if not self.db.lock("reserve", name):
+        if not lock_holders.reserve(self.db, schema, name):
             raise DuplicateTable(
                 f"{self.module} error: Output table '{given}' is being made by another transaction.",
                 hint="Choose another name, or wait for the other call to end.",

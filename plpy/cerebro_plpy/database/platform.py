@@ -261,6 +261,10 @@ class Platform(Protocol):
         are as many as segments."""
         ...
 
+    def machines(self, db: Caller) -> int:
+        """Return the number of machines that trainers work on."""
+        ...
+
     def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
         """The machine of each worker's trainer, by the worker's number, as `posts` are."""
         ...

@@ -15,7 +15,7 @@ from math import prod
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.literals import array_literal
-from cerebro_plpy.database.names import quote_identifier, quote_qualified
+from cerebro_plpy.database.names import literal, quote_identifier, quote_qualified
 from cerebro_plpy.database.platform import ALL, Distribution, Packers
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
@@ -159,6 +159,7 @@ def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequenc
     table = sql(
         "pack.table",
         output=packing.output.quoted,
+        literal=literal(packing.output.quoted),
         columns=", ".join(f"{n} bytea NOT NULL" for n in named),
         shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
         **db.platform.clauses,
@@ -272,7 +273,14 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     segments = packing.distribution.described()
     rules = "text" if segments == (ALL, ALL) else "integer[]"
     weight = [c.name for c in packing.weight]
-    made = sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules, **db.platform.clauses)
+    made = sql(
+        "pack.summary",
+        summary=summary,
+        literal=literal(summary),
+        class_columns=class_columns,
+        rules=rules,
+        **db.platform.clauses,
+    )
     db.rows("; ".join([made, *(sql("pack.summary_weight", summary=summary) for _ in weight)]))
     values = ", ".join(f"{array_literal(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.driver import options
+from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
@@ -213,6 +214,10 @@ class Greenplum:
         """Each segment has one."""
         return {}
 
+    def machines(self, db: Caller) -> int:
+        """Those of the segments."""
+        return len(db.rows(sql("greenplum.gpu_hosts")))
+
     def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
         """Those of the segments."""
         found = dict(session.run(sql("greenplum.hosts"), (list(posts.values()),)))
@@ -259,7 +264,7 @@ class Greenplum:
 
     def state_table(self, name: str) -> str:
         """A table for states of several segments, each on its own."""
-        return sql("greenplum.state_table", state=name)
+        return sql("greenplum.state_table", state=name, literal=literal(name))
 
     def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
         """The rows on that segment; or all, which lie on one. States are whole here: no other segment could read what

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.driver import options
+from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.trainer import machine
@@ -117,6 +118,10 @@ class Postgres:
         """They share the cores of this machine."""
         return {number: machine.width(number) for number in range(1, workers + 1)}
 
+    def machines(self, db: Caller) -> int:
+        """All trainers are on this one."""
+        return 1
+
     def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
         """All are on this machine."""
         return dict.fromkeys(posts, "")
@@ -157,7 +162,7 @@ class Postgres:
 
     def state_table(self, name: str) -> str:
         """A table for one state at a time."""
-        return sql("run.state_table", state=name, made=sql("run.new_state_table", state=name))
+        return sql("run.state_table", state=name, made=sql("run.new_state_table", state=name, literal=literal(name)))
 
     def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
         """All that the table has, and then what its base has."""

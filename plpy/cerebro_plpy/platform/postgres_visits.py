@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
+from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import MADE_MEANWHILE, CerebroError
 from cerebro_plpy.platform import state_tables
@@ -53,7 +54,9 @@ class PostgresVisits(SharedVisits):
         if not (yield known)[0][0]:
             try:
                 # One that is there already is not dropped: states refer to it.
-                yield from _together(worker, Statement(sql("run.new_state_table", state=table)), stored)
+                yield from _together(
+                    worker, Statement(sql("run.new_state_table", state=table, literal=literal(table))), stored
+                )
             except CerebroError as error:
                 if error.sqlstate not in MADE_MEANWHILE:
                     raise

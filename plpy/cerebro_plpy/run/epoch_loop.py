@@ -111,6 +111,7 @@ class Orchestrator:
         self._complete()
         while not self._over():
             self._around.check()
+            self._around.count()
             self._steering.listen()
             self._steering.put_off(self._rota.keep(paused=self._steering.paused))
             self._decide()

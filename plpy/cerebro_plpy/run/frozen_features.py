@@ -11,7 +11,7 @@ from typing import NamedTuple, Optional
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Steps
-from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.platform import KEY
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConfigFailure
@@ -177,6 +177,7 @@ def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
     made = sql(
         "pack.table",
         output=name,
+        literal=literal(name),
         columns=", ".join(f"{column} bytea NOT NULL" for column in names),
         shapes=", ".join(f"{shape} integer[] NOT NULL" for shape in shapes),
         **site.workplace.platform.clauses,

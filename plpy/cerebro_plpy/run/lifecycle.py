@@ -80,11 +80,13 @@ def train(
         with suggestions(workplace, request) as suggest:
             around = surroundings(db, workplace, request)
             around = replace(around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent)
+            around = replace(around, count=spending.count_now_and_then)
             orchestrator = Orchestrator(crew.visits, request, crew.workers, log, around, past)
             orchestrator.run()
         keep(workplace.control, workplace.settings, request)
         spending.settle(crew.visits)
         log.spent(spending.rest())
+        spending.count()
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
@@ -238,6 +240,7 @@ def stop_run(spending: Spending, log: RunLog, error: BaseException) -> None:
         spending.abandon()
         spending.workplace.stop_workers()
         log.stop(*_ending(error), spending.rest())
+        spending.count()
 
 
 def _ending(error: BaseException) -> tuple[str, str]:

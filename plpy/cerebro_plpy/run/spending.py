@@ -14,6 +14,8 @@ from cerebro_plpy.platform.cost import Cost, total
 from cerebro_plpy.platform.protocol import Visits
 from cerebro_plpy.platform.workplace import Workplace
 
+COUNT_SECONDS = 5.0
+"""So often a run counts, for the quota of its role, the processor seconds that it has used."""
 LOOK_SECONDS, LOOK_SHARE = 1.0, 0.01
 """States cost as long as they lie somewhere: the log is asked so often at most, and for so much of the time."""
 
@@ -25,6 +27,7 @@ class Spending:
         self.workplace, self._run_id = workplace, run_id
         self._own = self._logged = Cost()
         self._before, self._stored, self._look_again = Spent(), 0.0, math.inf
+        self._counted, self._count_again = 0.0, 0.0
 
     def recall(self, allowance: Allowance) -> None:
         """Take up what the log has of the run; it is asked again for its states where these are paid for."""
@@ -43,6 +46,23 @@ class Spending:
         now = self.now()
         cpu = self._before.cpu_seconds + now.trainer_seconds + now.backend_seconds
         return Spent(cpu, self._before.gpu_seconds + now.gpu_seconds, self._stored)
+
+    def count_now_and_then(self) -> None:
+        """Count what the run has used, unless it was counted a moment ago."""
+        if time.monotonic() >= self._count_again:
+            self._sessions()
+            self.count()
+
+    def count(self) -> None:
+        """Count what the run is known to have used since it was counted last, for the quota of its role.
+
+        What the log says of that decides nothing: its owner may change it.
+        """
+        now = total((self._own, *(worker.account.told for worker in self.workplace.crew)))
+        used = now.trainer_seconds + now.backend_seconds
+        self.workplace.control.run(sql("used_time.count"), (self._run_id, max(0.0, used - self._counted)))
+        self._counted = used
+        self._count_again = time.monotonic() + COUNT_SECONDS
 
     def _logged_cost(self) -> Spent:
         return Spent(*self.workplace.control.run(sql("run.cost"), (self._run_id,))[0])

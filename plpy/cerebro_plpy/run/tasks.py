@@ -64,7 +64,7 @@ class Surroundings:
     configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
     it lost its own, or says that it cannot. `beside` is what is done while workers are waited for; `decided` hears of
     what a search decides, and of all evaluations by then; which configurations to try next it is told by `suggest`, and
-    what it has cost by `spent`.
+    what it has cost by `spent`. `count` may count that for the quota of the role.
     """
 
     check: Callable[[], None]
@@ -76,6 +76,7 @@ class Surroundings:
     decided: Decided = unheard
     suggest: Suggest = nothing
     spent: Callable[[], Spent] = Spent
+    count: Callable[[], object] = bool
     places: Places | None = None
 
 

@@ -49,8 +49,10 @@ def load(
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db
-    db.rows(sql("model.lock_name"), table)
-    exists = table is not None and table.strip() and catalog.find(table)
+    exists = _is_there(catalog, table)
+    if not exists:
+        catalog.wait_for_maker(table)  # of two first loads at once the second adds to what the first has made
+        exists = _is_there(catalog, table)
     relation = existing(catalog, table) if exists else catalog.output(table)
     if not exists:
         db.rows(sql("model.table", table=relation.quoted))
@@ -58,6 +60,10 @@ def load(
     db.rows(sql("model.lock", table=relation.quoted))
     model_id = db.value(sql("model.add", table=relation.quoted), text, weights, name, note, str(uuid4()))
     db.info(f"{TITLE}: Added model id {model_id} to {table} table")
+
+
+def _is_there(catalog: Catalog, table: str | None) -> bool:
+    return table is not None and bool(table.strip()) and catalog.find(table) is not None
 
 
 def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:

@@ -11,7 +11,7 @@ import os
 from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.names import quote_qualified
+from cerebro_plpy.database.names import literal, quote_qualified
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InsufficientPrivilege
 
@@ -57,7 +57,9 @@ def _expected(db: Database, model: int, granted: Granted) -> str | None:
     states = [name for oid, name in tables.items() if oid != model]
     name = f"predict_{os.getpid()}"
     function = quote_qualified((SCHEMA, name))
-    db.rows(sql("grant.function", function=function, model=tables[model], state=states[0] if states else tables[model]))
+    state = states[0] if states else tables[model]
+    signature = literal(f"{function}(json, integer)")
+    db.rows(sql("grant.function", function=function, literal=signature, model=tables[model], state=state))
     made = str(db.value(sql("grant.definition_of"), f"{function}(json, integer)"))
     db.rows(sql("grant.drop", function=function))
     return made.replace(f"{SCHEMA}.{name}(", f"{granted.qualified}(").replace(f"{name}.", f"{granted.name}.")

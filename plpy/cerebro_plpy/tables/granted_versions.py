@@ -7,21 +7,21 @@ where who predicts cannot read them: `ask` has a function of the extension's own
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Union
 
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.platform import Row
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import AmbiguousName, DataCorrupted, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.halves import outline
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.records import asdict, dataclass, replace
 from cerebro_plpy.tables.versions import Known, Version, check_answers, find_deployed
 
 ASKED, FOUND = "cerebro_granted_version", "cerebro_granted_group"
-TEXTS = ("task", "target", "target_type", "backend")
+TEXTS = ("task", "backend")
 FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe", "group_by")
 
 
@@ -66,32 +66,31 @@ Usable = Union[Version, GrantedVersion]
 
 
 class Wanted(NamedTuple):
-    """Which model a call means: the caller's own is meant first; `owner` says whose, where it is given."""
+    """Which model a call means: the caller's own, or that of `owner` where one is given."""
 
     model: str | None
     owner: str | None
 
 
 def find(db: Database, module: str, wanted: Wanted) -> Usable:
-    """The version that predicts under a name.
+    """Return the version that predicts under a name.
 
-    Raises UndefinedObject where there is none that the caller may predict with, AmbiguousName where several owners have
-    granted one of that name; see `versions.deployed` for others.
+    A bare name means a model of the caller's own and nothing else: any role may grant a model to any other, so a model
+    of another owner answers only if `owner` names that role.
+
+    Raises UndefinedObject if there is no such model, or the caller may not predict with it; see `versions.deployed` for
+    other errors.
     """
-    own = find_deployed(db, module, wanted.model) if _may_be_own(db, wanted) else None
-    if own is not None:
+    if _is_own(db, wanted):
+        own = find_deployed(db, module, wanted.model)
+        if own is None:
+            raise _unknown(db, module, wanted)
         return own
     if wanted.model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
-    rows = _candidates(db, wanted)
-    if len(rows) > 1:
-        owners = ", ".join(row["owner"] for row in rows)
-        raise AmbiguousName(
-            f"{module} error: {owners} have each granted you a model named {wanted.model!r}.",
-            hint=f"Say whose by the argument owner, such as {rows[0]['owner']!r}.",
-        )
+    rows = db.glance(sql("granted.models"), wanted.model, wanted.owner)
     if not rows:
-        raise _unknown(db, module, wanted.model, wanted.owner)
+        raise _unknown(db, module, wanted)
     return read(db, rows[0])
 
 
@@ -100,25 +99,35 @@ def mark(db: Database, wanted: Wanted) -> str:
     return str(db.value(sql("granted.mark"), *wanted))
 
 
-def _unknown(db: Database, module: str, model: str, owner: str | None) -> UndefinedObject:
-    whose = "you have no model" if owner is None else f"{owner} has no model that you may predict with"
-    known = [row["model"] for name in ("predict.names", "granted.names") for row in db.glance(sql(name))]
-    hint = near_matches(model, known) if known else "You have none yet; cerebro.train makes one."
-    return UndefinedObject(f"{module} error: {whose} named {model!r}.", hint=hint)
+def _unknown(db: Database, module: str, wanted: Wanted) -> UndefinedObject:
+    """Return the error about a name; its hint lists the roles that have granted a model of that name to the caller."""
+    whose = "you have no model" if wanted.owner is None else f"{wanted.owner} has no model that you may predict with"
+    owners = [row["owner"] for row in db.glance(sql("granted.owners"), wanted.model)]
+    if owners:
+        granters = f"{', '.join(owners)} {'has' if len(owners) == 1 else 'have'} granted you one"
+        hint = f"{granters}. Name the owner of a model that is not your own: {module}(…, owner => {owners[0]!r})."
+    else:
+        known = [row["model"] for name in ("predict.names", "granted.names") for row in db.glance(sql(name))]
+        hint = near_matches(str(wanted.model), known) if known else "You have none yet; cerebro.train makes one."
+    return UndefinedObject(f"{module} error: {whose} named {wanted.model!r}.", hint=hint)
 
 
 def told(version: Version, types: Mapping[str, str], base: str | None) -> str:
-    """What `read` takes: what the owner of a version tells of it to who may predict with it, as JSON."""
+    """Return, as JSON for `read`, what a role that may predict with a version is told of it: what predictions need.
+
+    Args:
+        types: the types of the columns of the table that the version was trained on. Those of columns that the version
+            does not take, such as its target, are nobody's business.
+        base: the type of PostgreSQL's own that the type of the target stands for.
+    """
     recipe = outline(version.recipe)
-    values = {**asdict(version), "types": dict(types), "base": base, "recipe": recipe.to_json()}
+    used = {*(each.column for each in recipe.inputs), version.group_by}
+    taken = {name: type_ for name, type_ in types.items() if name in used}
+    values = {**asdict(version), "types": taken, "base": base, "recipe": recipe.to_json()}
     return json.dumps({name: values[name] for name in FIELDS})
 
 
-def _candidates(db: Database, wanted: Wanted) -> Sequence[Row]:
-    return db.glance(sql("granted.models"), wanted.model, wanted.owner)
-
-
-def _may_be_own(db: Database, wanted: Wanted) -> bool:
+def _is_own(db: Database, wanted: Wanted) -> bool:
     return wanted.owner is None or wanted.owner == db.value(sql("granted.caller"))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import MAX_BYTES, quote_qualified
+from cerebro_plpy.database.names import MAX_BYTES, literal, quote_qualified
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     InsufficientPrivilege,
@@ -56,7 +56,9 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     function, state = _function(model), _states(catalog, model, companions["_summary"])
     found = _found(catalog, model)
     if not found:
-        catalog.db.rows(sql("grant.function", function=function, model=model.quoted, state=state.quoted))
+        signature = literal(f"{function}(json, integer)")
+        made = sql("grant.function", function=function, literal=signature, model=model.quoted, state=state.quoted)
+        catalog.db.rows(made)
     elif not found[0]["genuine"]:
         raise WrongObjectType(
             f"{catalog.module} error: function {function}(json, integer) exists and is another one.",

@@ -94,7 +94,7 @@ def _opened(db: Database, model: str) -> str:
     name = f"granted_{secrets.token_hex(8)}"
     gate = gate_table(name)
     comment = literal(f"Made by cerebro.grant_predict: who may read it may predict with model {model}")
-    db.rows(sql("granted.add_gate", gate=gate, comment=comment))
+    db.rows(sql("granted.add_gate", gate=gate, literal=literal(gate), comment=comment))
     db.rows(sql("granted.add"), model, name)
     return gate
 

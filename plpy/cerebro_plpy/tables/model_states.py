@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.state_tables import StoredState, model_states_table
 from cerebro_plpy.tables.pieces import Pieces, next_size
@@ -37,8 +38,9 @@ def create(db: Database, summary: str) -> str:
     sweep(db)
     states = model_states_table(secrets.token_hex(8))
     db.rows(sql("states.create", states=states, **db.platform.clauses))
-    db.rows(sql("states.chunk", states=states))
-    db.rows(sql("states.tie", summary=summary, literal=f"'{states}'"))
+    name = literal(states)
+    db.rows(sql("states.chunk", states=states, literal=name))
+    db.rows(sql("states.tie", summary=summary, literal=name))
     return states
 
 

@@ -34,7 +34,8 @@ def load(catalog: Catalog, table: str | None, source: bytes | str | None, name: 
     text, name = function_source.check_source(source, name)
     db, (schema, plain) = catalog.db, _name(catalog, table)
     quoted = quote_qualified((schema, plain))
-    db.rows(sql("model.lock_name"), quoted)
+    if trusted_table(db, plain) is None:
+        catalog.wait_for_maker(quoted)
     if trusted_table(db, plain) is None:
         catalog.output(quoted)
         db.rows(sql("functions.create", table=quoted, **db.platform.clauses))

@@ -35,8 +35,6 @@ class Known:
     model: str
     version: int
     task: str
-    target: str
-    target_type: str
     recipe: Recipe
     classes: tuple[str, ...]
     margin: float | None
@@ -50,6 +48,8 @@ class Version(Known):
     Where it is grouped by a column, it is that of all rows, and groups have others: see `of_groups`.
     """
 
+    target: str
+    target_type: str
     run_id: int
     mst_key: int
     source: str

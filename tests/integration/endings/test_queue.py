@@ -249,11 +249,7 @@ def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
         second = submit(cid, "used_up")
         rests = "SELECT status, rests FROM cerebro.queue WHERE run_id = %s"
         eventually(lambda: cid.rows(rests, second) == [("queued", True)])
-        for table in ("visit", "evaluation", "run_log"):
-            shared_superuser.rows(
-                f"UPDATE cerebro.{table} SET ended_at = ended_at - interval '1 day' WHERE run_id < %s", second
-            )
-        shared_superuser.rows("UPDATE cerebro.dropped_time SET time = time - interval '1 day'")
+        shared_superuser.rows("UPDATE cerebro.used_time SET counted_at = counted_at - interval '1 day'")
         eventually(lambda: cid.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
     assert cid.value("SELECT cerebro.wait(%s)", second) == "completed"
 

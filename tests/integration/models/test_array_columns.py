@@ -31,7 +31,10 @@ STRANGE = f"""
         ({ROWS + 1}, '[7:9]={{1,NULL,Infinity}}', NULL, '{{{{1,2}},{{3,4}}}}', '{{}}', 1, 'slow'),
         ({ROWS + 2}, '{{{{1,2}},{{3,4}}}}', '{{1,2,3}}', NULL, NULL, NULL, 'fast')"""
 PATCHES = "SELECT * FROM cerebro.attribution('shapes', 'shapes', 'id') WHERE patch IS NOT NULL"
-PREDICTED = "SELECT id, prediction, probability FROM cerebro.predict('shapes', 'shapes', 'id') ORDER BY id::integer"
+PREDICTED = (
+    "SELECT id, prediction, probability FROM cerebro.predict('shapes', 'shapes', 'id', owner => 'cerebro')"
+    " ORDER BY id::integer"
+)
 
 
 @pytest.fixture(scope="module")

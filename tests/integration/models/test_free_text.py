@@ -20,8 +20,8 @@ REVIEWS = """
     FROM generate_series(1, 600) AS n;
     ALTER TABLE reviews ADD PRIMARY KEY (id)"""  # noqa: E501
 TRAIN = "SELECT template, validation FROM cerebro.train('reviews', 'verdict', configs => 1, epochs => 12, seed => 1)"
-TOLD = "SELECT id, prediction, probability FROM cerebro.predict('reviews_verdict', %s, 'id')"
-ROW = "SELECT cerebro.predict_row('reviews_verdict', %s)"
+TOLD = "SELECT id, prediction, probability FROM cerebro.predict('reviews_verdict', %s, 'id', owner => 'cerebro')"
+ROW = "SELECT cerebro.predict_row('reviews_verdict', %s, owner => 'cerebro')"
 
 
 @pytest.fixture(scope="module")

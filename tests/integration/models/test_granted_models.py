@@ -30,9 +30,10 @@ HOMES = f"""
     ALTER TABLE homes ADD PRIMARY KEY (id);
     CREATE VIEW sold_homes AS SELECT id, "Area %s", place, slope, built, flag, sold FROM homes;
     CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM homes"""
-ALL = "SELECT * FROM cerebro.predict(%s, %s, 'id') ORDER BY id::integer"
+ALL = "SELECT * FROM cerebro.predict(%s, %s, 'id', owner => 'cerebro') ORDER BY id::integer"
 ROW = (
-    "SELECT cerebro.predict_row(%s, r) FROM unnest(ARRAY(SELECT to_jsonb(t) FROM {} t WHERE id < 20 ORDER BY id)) AS r"
+    "SELECT cerebro.predict_row(%s, r, 'cerebro')"
+    " FROM unnest(ARRAY(SELECT to_jsonb(t) FROM {} t WHERE id < 20 ORDER BY id)) AS r"
 )
 START = json.dumps({"framework": "tensorflow", "trainers": 2})
 
@@ -88,12 +89,12 @@ def test_predictions_are_those_of_the_owner(owner: Workbench, session: Workbench
 
 def test_wherever_a_query_stands(session: Workbench) -> None:
     """In transactions that only read, at any isolation, in a view, and left in the middle."""
-    session.rows("CREATE VIEW told AS SELECT * FROM cerebro.predict('rooms', 'guest.mine')")
+    session.rows("CREATE VIEW told AS SELECT * FROM cerebro.predict('rooms', 'guest.mine', owner => 'cerebro')")
     for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
         session.rows(f"BEGIN ISOLATION LEVEL {level} READ ONLY")
         assert session.value("SELECT count(*) FROM told t JOIN mine m ON m.id::text = t.id") == ROWS
         assert len(session.rows("SELECT * FROM told LIMIT 3")) == 3
-        assert session.value("SELECT cerebro.predict_row('rooms', '{\"place\": \"Xanadu\"}')")["prediction"]
+        assert session.value("SELECT cerebro.predict_row('rooms', '{\"place\": \"Xanadu\"}', 'cerebro')")["prediction"]
         session.rows("COMMIT")
     session.rows("DROP VIEW told")
 
@@ -103,11 +104,17 @@ def test_what_a_guest_sees(session: Workbench) -> None:
         "SELECT model, owner, task, target, source, metric, value, split FROM cerebro.model ORDER BY 1"
     )
     assert found == [
-        (MODEL, "cerebro", "classification", "sold", None, None, None, None),
-        ("rooms", "cerebro", "regression", "rooms", None, None, None, None),
+        (MODEL, "cerebro", "classification", None, None, None, None, None),
+        ("rooms", "cerebro", "regression", None, None, None, None, None),
     ]
-    outlines = json.dumps(session.rows("SELECT outline FROM cerebro.model_grant"))
-    assert '"place"' in outlines and not any(json.dumps(place)[1:-1] in outlines for place in PLACES)
+    outlines = dict(session.rows("SELECT model, outline FROM cerebro.model_grant"))
+    assert '"place"' in str(json.dumps(outlines)) and not any(
+        json.dumps(p)[1:-1] in json.dumps(outlines) for p in PLACES
+    )
+    taken = {"Area %s", "place", "slope", "built", "flag"}
+    assert outlines[MODEL]["types"].keys() == taken, "neither that of the rows' number nor that of the target"
+    assert outlines["rooms"]["types"].keys() == {"place", "slope"}
+    assert not {"target", "target_type", "source"} & outlines[MODEL].keys()
     for table in ("model_log", "version_log", "grant_log", "grant_state", "model_version", "feature"):
         assert session.rows(f"SELECT * FROM cerebro.{table}") == []
     for table in ("version_log", "grant_state"):
@@ -151,7 +158,7 @@ def shown(session: Workbench, query: str, *values: object) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("statement", [ALL, "SELECT cerebro.predict_row(%s, '{}')"])
+@pytest.mark.parametrize("statement", [ALL, "SELECT cerebro.predict_row(%s, '{}', 'cerebro')"])
 def test_plans_do_not_tell_constants(owner: Workbench, homes: Trained, guest: Workbench, statement: str) -> None:
     """A session may have its plans shown, and a plan has the values of its parameters."""
     texts = [printed(value) for each in homes.recipe.inputs if isinstance(each, Category) for value in each.values]
@@ -237,7 +244,7 @@ def test_nothing_of_the_owner_s_is_read(owner: Workbench, guest: Workbench) -> N
     try:
         fresh.rows("SET search_path = guest, public, madlib")
         assert len(fresh.rows(ALL, "rooms", "mine")) == ROWS
-        assert fresh.value("SELECT cerebro.predict_row('rooms', '{}')")
+        assert fresh.value("SELECT cerebro.predict_row('rooms', '{}', 'cerebro')")
         refused(owner, ALL, "rooms", "homes", code="55000")
     finally:
         fresh.close()
@@ -249,7 +256,7 @@ def test_nothing_of_the_owner_s_is_read(owner: Workbench, guest: Workbench) -> N
 WRONG: dict[str, Any] = {
     "types": {"place": "text); SELECT spoiled()"}, "classes": 7, "margin": "x", "backend": "/bin/sh", "task": "rule",
     "recipe": {"version": 1, "features": [{"kind": "number", "column": 'x") FROM', "family": "real"}]},
-    "base": ["int2"], "target_type": None,
+    "base": ["int2"],
 }  # fmt: skip
 
 
@@ -257,15 +264,23 @@ WRONG: dict[str, Any] = {
 def test_what_an_owner_tells_is_checked(owner: Workbench, session: Workbench, name: str) -> None:
     """A guest does not rely on it: where it is not refused, it changes nothing."""
     record = '{"place": "Xanadu", "slope": 0.5}'
-    before = session.value("SELECT cerebro.predict_row('rooms', %s)", record)
+    before = session.value("SELECT cerebro.predict_row('rooms', %s, 'cerebro')", record)
     owner.rows("CREATE TEMP TABLE kept AS SELECT outline FROM cerebro.grant_log WHERE model = 'rooms'")
     changed = "UPDATE cerebro.grant_log SET outline = outline || %s::jsonb WHERE model = 'rooms'"
     owner.rows(changed, json.dumps({name: WRONG[name]}))
     try:
         if name in ("types", "base"):
-            assert session.value("SELECT cerebro.predict_row('rooms', %s)", record)["upper"] == before["upper"]
+            assert (
+                session.value("SELECT cerebro.predict_row('rooms', %s, 'cerebro')", record)["upper"] == before["upper"]
+            )
         else:
-            refused(session, "SELECT cerebro.predict_row('rooms', %s)", record, code="XX001", words="cerebro tells of")
+            refused(
+                session,
+                "SELECT cerebro.predict_row('rooms', %s, 'cerebro')",
+                record,
+                code="XX001",
+                words="cerebro tells of",
+            )
             refused(session, ALL, "rooms", "mine", code="XX001")
     finally:
         owner.rows("UPDATE cerebro.grant_log SET outline = (SELECT outline FROM kept) WHERE model = 'rooms'")
@@ -313,59 +328,69 @@ def test_a_later_version_is_granted_too(owner: Workbench, session: Workbench, ro
     assert session.rows(ALL, "rooms", "mine") == before[0]
 
 
-@pytest.mark.long
-def test_whose_model_is_meant(
+def test_a_bare_name_means_a_model_of_one_s_own(
     owner: Workbench, session: Workbench, shared_superuser: Workbench, rooms: Trained
 ) -> None:
-    """One's own first; several others' are told apart by their owners."""
+    """Whatever others grant, to the role or to everybody, before it has one of that name and after it was dropped."""
     told = session.rows(ALL, "rooms", "mine")
+    bare = ("SELECT * FROM cerebro.predict('rooms', 'public.homes')", "SELECT cerebro.predict_row('rooms', '{}')")
+    gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = 'rooms'")
+    for statement in bare:
+        error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
+        assert str(error.diag.message_hint).startswith("cerebro has granted you one.")
+        assert "owner => 'cerebro'" in str(error.diag.message_hint)
     with another_role(owner, shared_superuser, "bob") as bob:
+        owner.rows(f"GRANT SELECT ON cerebro_state.{gate} TO PUBLIC")
+        for statement in bare:
+            refused(bob, statement, code="42704", words="you have no model named 'rooms'")
         own_schema(shared_superuser, "bob")
         bob.rows("SET search_path = bob, madlib; CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM public.homes")
         bob.data()
         floats = Measure(25.0, 15.0, 0.0, 49.0)
         trained(bob, "rooms", "roomy", "rooms", epochs=1, margin=1.5, floats=floats, params={"width": 8})
-        assert bob.rows("SELECT model, owner FROM cerebro.model") == [("rooms", "bob")]
-        owner.rows("SELECT cerebro.grant_predict('rooms', 'bob')")
-        own = bob.rows(ALL, "rooms", "public.homes")
+        assert bob.rows("SELECT owner FROM cerebro.model ORDER BY 1") == [("bob",), ("cerebro",)]
+        own = bob.rows(ALL.replace("'cerebro'", "'bob'"), "rooms", "public.homes")
+        assert own == bob.rows(ALL.replace(", owner => 'cerebro'", ""), "rooms", "public.homes") != told
         bob.rows("SELECT cerebro.grant_predict('rooms', 'guest')")
-        for statement in (ALL.replace("%s", "'rooms'", 1).replace("%s", "'mine'"), ROW.format("mine") % "'rooms'"):
-            error = refused(session, statement, code="42P09", words="bob, cerebro have each granted")
-            assert "owner" in str(error.diag.message_hint)
+        for statement in bare:
+            error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
+            assert str(error.diag.message_hint).startswith("bob, cerebro have granted you one.")
         whose = "SELECT * FROM cerebro.predict('rooms', 'mine', 'id', owner => %s) ORDER BY id::integer"
         assert session.rows(whose, "bob") == own != told
         assert session.rows(whose, "cerebro") == told == bob.rows(whose.replace("mine", "public.homes"), "cerebro")
-        assert bob.rows(whose.replace("mine", "public.homes"), "bob") == own
         one = "SELECT cerebro.predict_row('rooms', '{}', owner => %s)"
         assert session.value(one, "bob") != session.value(one, "cerebro")
         refused(session, one, "guest", code="42704")
         refused(session, one, "nobody", code="42704", words="nobody has no model")
-        owner.rows("SELECT cerebro.revoke_predict('rooms', 'bob')")
+        assert bob.value(bare[1])
         bob.rows("SELECT cerebro.drop_model('rooms')")
+        for statement in bare:
+            refused(bob, statement, code="42704", words="you have no model named 'rooms'")
+        owner.rows(f"REVOKE SELECT ON cerebro_state.{gate} FROM PUBLIC")
     assert session.rows(ALL, "rooms", "mine") == told
 
 
 @pytest.mark.long
 def test_members_of_a_role_predict_too(owner: Workbench, shared_superuser: Workbench, guest: Workbench) -> None:
     with another_role(owner, shared_superuser, "member") as member:
-        refused(member, "SELECT cerebro.predict_row('rooms', '{}')", code="42704")
+        refused(member, "SELECT cerebro.predict_row('rooms', '{}', 'cerebro')", code="42704")
         shared_superuser.rows("GRANT guest TO member")
-        assert member.value("SELECT cerebro.predict_row('rooms', '{}')")
+        assert member.value("SELECT cerebro.predict_row('rooms', '{}', 'cerebro')")
         shared_superuser.rows("REVOKE guest FROM member")
-        refused(member, "SELECT cerebro.predict_row('rooms', '{}')", code="42704")
+        refused(member, "SELECT cerebro.predict_row('rooms', '{}', 'cerebro')", code="42704")
 
 
 @pytest.mark.long
 def test_what_was_granted_is_taken_back(owner: Workbench, session: Workbench, shared_superuser: Workbench) -> None:
-    assert session.value("SELECT cerebro.predict_row('rooms', '{}')")
+    assert session.value("SELECT cerebro.predict_row('rooms', '{}', 'cerebro')")
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = 'rooms'")
     with another_role(owner, shared_superuser, "second") as second:
         owner.rows("SELECT cerebro.grant_predict('rooms', 'second'), cerebro.revoke_predict('rooms', 'guest')")
-        refused(session, "SELECT cerebro.predict_row('rooms', '{}')", code="42704")
+        refused(session, "SELECT cerebro.predict_row('rooms', '{}', 'cerebro')", code="42704")
         refused(session, ALL, "rooms", "mine", code="42704")
-        assert second.value("SELECT cerebro.predict_row('rooms', '{}')")
+        assert second.value("SELECT cerebro.predict_row('rooms', '{}', 'cerebro')")
         owner.rows("SELECT cerebro.revoke_predict('rooms', 'second')")
-        refused(second, "SELECT cerebro.predict_row('rooms', '{}')", code="42704")
+        refused(second, "SELECT cerebro.predict_row('rooms', '{}', 'cerebro')", code="42704")
     assert owner.rows("SELECT FROM cerebro.grant_log WHERE model = 'rooms'") == []
     assert owner.rows("SELECT FROM cerebro.grant_state WHERE model = 'rooms'") == []
     assert owner.rows("SELECT FROM pg_class WHERE relname = %s", gate) == []

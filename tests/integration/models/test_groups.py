@@ -155,12 +155,12 @@ def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
         reseller.rows("CREATE TABLE reseller.mine AS TABLE sales; SET search_path = reseller, madlib")
         bench.rows("SELECT cerebro.grant_predict('sales_amount', 'reseller')")
         query = """SELECT prediction::float8, lower::float8, upper::float8
-                   FROM cerebro.predict('sales_amount', %s, 'id') ORDER BY id::int"""
+                   FROM cerebro.predict('sales_amount', %s, 'id', owner => 'cerebro') ORDER BY id::int"""
         bench.messages()
         for one, other in zip(reseller.rows(query, "mine"), bench.rows(query, "sales"), strict=True):
             assert one == pytest.approx(other, rel=1e-4, abs=1e-4), "other rows are in its batch, or it is the same"
         assert reseller.messages() == bench.messages() != []
-        row = "SELECT cerebro.predict_row('sales_amount', to_jsonb(t)) FROM {} t WHERE id < 20 ORDER BY id"
+        row = "SELECT cerebro.predict_row('sales_amount', to_jsonb(t), 'cerebro') FROM {} t WHERE id < 20 ORDER BY id"
         assert reseller.rows(row.format("mine")) == bench.rows(row.format("sales"))
         outline = json.dumps(reseller.value("SELECT outline FROM cerebro.model_grant"))
         assert '"country"' in outline and not any(f'"{name}"' in outline for name in OWN)

@@ -20,7 +20,10 @@ ROWS = 300
 COLUMN = "\"the '%s' photo\""
 MODEL = "signs"
 SHAPES = ("circle", "cross", "square")
-PREDICTED = "SELECT id, prediction, probability FROM cerebro.predict('signs', '{}', 'id') ORDER BY id::integer"
+PREDICTED = (
+    "SELECT id, prediction, probability FROM cerebro.predict('signs', '{}', 'id', owner => 'cerebro')"
+    " ORDER BY id::integer"
+)
 OPTIONS = "models => '{cnn}', configs => 1, seed => 5, ensemble => 1, space => '{\"width\": 16}'"
 
 

@@ -13,7 +13,9 @@ from workbench import Workbench, compile_text
 SQUARE = sequential([2, 2], layer("Flatten", "flat"), dense(8, "hidden"), dense(3, "output", "softmax"))
 SHAPED = """CREATE TABLE squares AS
     SELECT id, ARRAY[ARRAY[x[1], x[2]], ARRAY[x[3], x[4]]]::double precision[] AS "a ""%s", label FROM points"""
-NAMED = "SELECT id::integer, prediction, probabilities FROM cerebro.predict(%s, %s, 'id') ORDER BY 1"
+NAMED = (
+    "SELECT id::integer, prediction, probabilities FROM cerebro.predict(%s, %s, 'id', owner => 'cerebro') ORDER BY 1"
+)
 STATES = "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'"
 
 

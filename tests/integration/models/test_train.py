@@ -560,7 +560,7 @@ def test_who_was_granted_a_model_has_its_later_versions(
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")
     with another_role(bench, shared_superuser, "newcomer") as newcomer:
         bench.rows("GRANT SELECT ON passengers TO newcomer; SELECT cerebro.grant_predict('spare', 'newcomer')")
-        predicted = "SELECT * FROM cerebro.predict('spare', 'public.passengers') ORDER BY id"
+        predicted = "SELECT * FROM cerebro.predict('spare', 'public.passengers', owner => 'cerebro') ORDER BY id"
         before = newcomer.rows(predicted)
         assert before == bench.rows(predicted)
         bench.rows("UPDATE cerebro.model_log SET deployed = NULL WHERE model = 'spare'")

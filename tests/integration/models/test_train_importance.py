@@ -60,7 +60,7 @@ def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Wo
     assert models.row(query)
     with another_role(models, shared_superuser, "onlooker") as other:
         models.rows("SELECT cerebro.grant_predict('taken', 'onlooker'); GRANT SELECT ON sales, later TO onlooker")
-        assert other.rows("SELECT FROM cerebro.predict('taken', 'sales') LIMIT 1")
+        assert other.rows("SELECT FROM cerebro.predict('taken', 'sales', owner => 'cerebro') LIMIT 1")
         for table in ("feature", "version_log"):
             assert not other.rows(f"SELECT importance, importance_error FROM cerebro.{table}")
         refused(other, query, code="55000", words="importance error")

@@ -371,10 +371,10 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
         assert not re.search(r"[-+*/<>=~|&^%!#]", re.sub(r"::", "", body)), "an operator would be looked up, too"
 
 
-def test_what_runs_as_its_owner_is_nine_functions_with_a_fixed_path() -> None:
+def test_what_runs_as_its_owner_is_ten_functions_with_a_fixed_path() -> None:
     """That of a granted table, which is its owner's, those that remove what owners have marked, the one that fills a
-    trainer with a granted model, the one that says whether somebody may act on a run, and those that give runs
-    places and configurations."""
+    trainer with a granted model, the one that says whether somebody may act on a run, those that give runs
+    places and configurations, and the one that counts processor time."""
     folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
     found = [
         line
@@ -394,6 +394,7 @@ def test_what_runs_as_its_owner_is_nine_functions_with_a_fixed_path() -> None:
         f"{acting} AS",
         f"{waiting} AS $$",
         *[f"{taking} AS $$"] * 2,
+        filling.replace("STABLE", "VOLATILE"),
         head,
     ]
 

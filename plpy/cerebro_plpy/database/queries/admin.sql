@@ -23,7 +23,7 @@ GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing,
                         cerebro.decision_log, cerebro.model_log, cerebro.version_log, cerebro.group_log, cerebro.grant_log, cerebro.grant_state TO {role};
 -- The pg_dump of PostgreSQL 12 locks all tables of an extension, so it must be allowed to read them; no policy shows a row.
-GRANT SELECT ON cerebro.queue_log, cerebro.dropped_time TO {role};
+GRANT SELECT ON cerebro.queue_log, cerebro.used_time TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
 GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};

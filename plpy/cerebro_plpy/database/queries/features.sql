@@ -169,7 +169,8 @@ SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %
 SELECT cerebro.pack_beside('pg_temp.cerebro_validation', %s, 'label', %s, %s, %s::json, %s::json)
 
 -- name: copy_packed
-CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source}
+CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source};
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: add_packed
 -- The buffers of a table follow those of another one, on its segments in turn.

@@ -12,7 +12,7 @@ BEGIN ATOMIC
     SELECT count(cerebro.sealed_add(s.part, s.chunk))
     FROM (SELECT t.part, t.chunk FROM {state} t WHERE t.mst_key = $2 ORDER BY t.part OFFSET 0) s;
 END;
-REVOKE ALL ON FUNCTION {function} (json, integer) FROM PUBLIC;
+SELECT cerebro.keep_private({literal}::pg_catalog.regprocedure);
 COMMENT ON FUNCTION {function} (json, integer) IS 'Made by cerebro.grant_predict: lets who may execute it predict with the model, and not read it'
 
 -- name: found

@@ -1,19 +1,23 @@
 -- name: models
--- Models of that name that others have granted to the caller: of one owner, or of all.
+-- The model of that name that this owner has granted to the caller.
 SELECT g.owner::text AS owner, g.model, g.version, g.outline::text AS outline, g.mark
-FROM cerebro.model_grant g WHERE g.model = %s::text AND g.owner::text = coalesce(%s::text, g.owner::text) ORDER BY g.owner LIMIT 100
+FROM cerebro.model_grant g WHERE g.model = %s::text AND g.owner::text = %s::text
+
+-- name: owners
+-- Roles that have granted the caller a model of that name.
+SELECT g.owner::text AS owner FROM cerebro.model_grant g WHERE g.model = %s::text ORDER BY g.owner LIMIT 100
 
 -- name: mark
--- What is another text when another version predicts, or its row or its table of weights was replaced: of the caller's
--- own model of that name, or of those that others have granted.
+-- A text that changes when another version predicts, or when its row or its table of weights was replaced: of the model
+-- of that owner, which is the caller if there is none.
 SELECT coalesce(
     (SELECT pg_catalog.concat_ws('/', m.owner, v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid))
      FROM cerebro.model_log m
      JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
      LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND c.relname = 'r' || v.run_id || '_m' || v.mst_key
      WHERE m.owner = current_user AND m.model = w.model AND NOT m.dropped AND m.owner::text = coalesce(w.owner, m.owner::text)),
-    (SELECT pg_catalog.string_agg(pg_catalog.concat_ws('/', g.owner, g.mark), '; ' ORDER BY g.owner)
-     FROM cerebro.model_grant g WHERE g.model = w.model AND g.owner::text = coalesce(w.owner, g.owner::text)), '') AS mark
+    (SELECT pg_catalog.concat_ws('/', g.owner, g.mark) FROM cerebro.model_grant g
+     WHERE g.model = w.model AND g.owner::text = w.owner), '') AS mark
 FROM (SELECT %s::text AS model, %s::text AS owner OFFSET 0) w
 
 -- name: caller
@@ -69,7 +73,7 @@ FROM cerebro.grant_log g WHERE g.owner = current_user AND g.model = %s::text AND
 
 -- name: add_gate
 CREATE TABLE {gate} ();
-REVOKE ALL ON {gate} FROM PUBLIC;
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass);
 COMMENT ON TABLE {gate} IS {comment}
 
 -- name: add

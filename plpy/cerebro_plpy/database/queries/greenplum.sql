@@ -42,7 +42,8 @@ SELECT t.part, t.chunk FROM pg_temp.cerebro_chunks t WHERE t.__dist_key__ = {key
 -- See run.new_state_table.
 DROP TABLE IF EXISTS {state};
 CREATE TABLE {state} (__dist_key__ integer NOT NULL, part integer NOT NULL) WITH (autovacuum_enabled = false) DISTRIBUTED BY (__dist_key__);
-ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN;
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: state_rows
 -- See visit.state_rows.

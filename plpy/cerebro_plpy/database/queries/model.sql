@@ -2,10 +2,6 @@
 CREATE TABLE {table} (
     model_id integer PRIMARY KEY, model_arch json, model_weights bytea, name text, description text, __internal_madlib_id__ text)
 
--- name: lock_name
--- Two first loads at once would otherwise both create the table.
-SELECT pg_catalog.pg_advisory_xact_lock(1667590771, pg_catalog.hashtext(%s))
-
 -- name: lock
 -- Two loads at once would otherwise take the same model_id.
 LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE

@@ -61,7 +61,8 @@ SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP B
 -- name: table
 CREATE TABLE {output} (
     __dist_key__ integer NOT NULL, {columns}, {shapes}, buffer_id integer NOT NULL)
-{distributed_by_dist_key}
+{distributed_by_dist_key};
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: external
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
@@ -129,7 +130,8 @@ CREATE TABLE {summary} (
     source_table text, output_table text, dependent_varname text[], independent_varname text[], dependent_vartype text[],
     {class_columns}, buffer_size integer, normalizing_const real, num_classes integer[], distribution_rules {rules},
     __internal_gpu_config__ {rules})
-{distributed_replicated}
+{distributed_replicated};
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: summarize
 INSERT INTO {summary} VALUES (

@@ -80,7 +80,8 @@ SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 -- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.
 -- It is not made either, because there never is a column that could be moved to it.
 CREATE TABLE {state} (part integer NOT NULL) WITH (autovacuum_enabled = false);
-ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN;
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: state_table
 -- One that is there already, from an earlier attempt, holds nothing of value; and it may be somebody else's, with triggers.

@@ -4,7 +4,8 @@ CREATE TABLE {states} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY 
 
 -- name: chunk
 -- See run.new_state_table.
-ALTER TABLE {states} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+ALTER TABLE {states} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN;
+SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: tie
 -- It is always true. That it is not valid yet makes pg_dump write it by itself, after the tables: a summary that is
