@@ -67,6 +67,8 @@ def test_these_are_all_tables_and_views(bench: Workbench) -> None:
         "processor_time",
         "newest_value",
         "orchestrator",
+        "worker",
+        "visible_run",
         "parameter",
         *more,
     }
