@@ -57,6 +57,8 @@ ALTER TABLE cerebro.run_log ADD COLUMN trainer_seconds double precision,
     ADD COLUMN read_bytes bigint,
     ADD COLUMN peak_memory_bytes bigint;
 ALTER TABLE cerebro.run_log ADD COLUMN plan jsonb;
+ALTER TABLE cerebro.run_log ADD COLUMN ticket text;
+COMMENT ON COLUMN cerebro.run_log.ticket IS 'a secret of the owner, by which functions of the queue are told that a run is the caller''s';
 COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its trainers had started: see cerebro.plan_of; NULL where nobody asked';
 COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
@@ -96,7 +98,7 @@ BEGIN
         WHERE c.oid = 'cerebro.run_log'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs, plan,'
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, ticket, dropped, software, epochs, plan,'
                                   ' trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
@@ -135,19 +137,26 @@ CREATE TABLE cerebro.queue_log (
     run_id     bigint PRIMARY KEY,
     arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     fewest     integer NOT NULL CHECK (fewest > 0),
-    most       integer NOT NULL CHECK (most >= fewest),
-    configs    integer NOT NULL,
+    most       integer NOT NULL CHECK (most >= fewest AND most <= 262143),
+    configs    integer NOT NULL CHECK (configs > 0 AND configs <= 10000000),
     steady     boolean NOT NULL,
-    places     integer NOT NULL DEFAULT 0 CHECK (places >= 0),
+    places     integer NOT NULL DEFAULT 0 CHECK (places >= 0 AND places <= most),
     used       double precision NOT NULL DEFAULT 0,
-    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    pid        integer,
+    waits      boolean NOT NULL DEFAULT false,
+    seen_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK (fewest = most OR NOT steady)
 );
-COMMENT ON TABLE cerebro.queue_log IS 'How many places for trainers each run has, and waits for; a row counts while the orchestrator of its run is alive. Read the view cerebro.queue';
+COMMENT ON TABLE cerebro.queue_log IS 'How many places for trainers each run has, and waits for; a row counts while its backend holds the lock of its run. Read the view cerebro.queue';
 COMMENT ON COLUMN cerebro.queue_log.arrived_at IS 'when the run began, or went on again: runs of a role are served in this order';
 COMMENT ON COLUMN cerebro.queue_log.fewest IS 'with fewer places it cannot work';
-COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
+COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it; as many as a server can have connections';
 COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
 COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
+COMMENT ON COLUMN cerebro.queue_log.pid IS 'the backend that held the lock of the run when it entered the queue; NULL: it has left';
+COMMENT ON COLUMN cerebro.queue_log.waits IS 'whether it has no place and has said that it waits';
+COMMENT ON COLUMN cerebro.queue_log.seen_at IS 'when it last took places, had a worker for each of them, or said that it waits; without workers it counts for a minute more';
 
 -- Written by a function of the extension alone, out of what runs report while they are alive. Dropping a run changes nothing
 -- here, and neither does what its owner writes into the log.
@@ -265,7 +274,7 @@ COMMENT ON COLUMN cerebro.model_log.deployed IS 'the version that predicts';
 COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before';
 COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
 COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
-COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_models';
+COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_model';
 COMMENT ON COLUMN cerebro.model_log.bound IS 'where the rows begin that are held back, of a split by the order of a column; alike for all versions';
 
 CREATE TABLE cerebro.version_log (

@@ -47,7 +47,8 @@ CREATE TABLE cerebro.run_log (
     gpu_seconds double precision,
     read_bytes bigint,
     peak_memory_bytes bigint,
-    plan       jsonb
+    plan       jsonb,
+    ticket     text
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
@@ -59,6 +60,7 @@ COMMENT ON COLUMN cerebro.run_log.rank_descending IS 'whether more of it is bett
 COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
 COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its trainers had started: see cerebro.plan_of; NULL where nobody asked';
+COMMENT ON COLUMN cerebro.run_log.ticket IS 'a secret of the owner, by which functions of the queue are told that a run is the caller''s';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 -- Written by functions of the extension alone: nobody takes more than there is.
@@ -66,19 +68,26 @@ CREATE TABLE cerebro.queue_log (
     run_id     bigint PRIMARY KEY,
     arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     fewest     integer NOT NULL CHECK (fewest > 0),
-    most       integer NOT NULL CHECK (most >= fewest),
-    configs    integer NOT NULL,
+    most       integer NOT NULL CHECK (most >= fewest AND most <= 262143),
+    configs    integer NOT NULL CHECK (configs > 0 AND configs <= 10000000),
     steady     boolean NOT NULL,
-    places     integer NOT NULL DEFAULT 0 CHECK (places >= 0),
+    places     integer NOT NULL DEFAULT 0 CHECK (places >= 0 AND places <= most),
     used       double precision NOT NULL DEFAULT 0,
-    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    pid        integer,
+    waits      boolean NOT NULL DEFAULT false,
+    seen_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK (fewest = most OR NOT steady)
 );
-COMMENT ON TABLE cerebro.queue_log IS 'How many places for trainers each run has, and waits for; a row counts while the orchestrator of its run is alive. Read the view cerebro.queue';
+COMMENT ON TABLE cerebro.queue_log IS 'How many places for trainers each run has, and waits for; a row counts while its backend holds the lock of its run. Read the view cerebro.queue';
 COMMENT ON COLUMN cerebro.queue_log.arrived_at IS 'when the run began, or went on again: runs of a role are served in this order';
 COMMENT ON COLUMN cerebro.queue_log.fewest IS 'with fewer places it cannot work';
-COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it';
+COMMENT ON COLUMN cerebro.queue_log.most IS 'more are of no use to it; as many as a server can have connections';
 COMMENT ON COLUMN cerebro.queue_log.steady IS 'whether it cannot give back what it has before it ends';
 COMMENT ON COLUMN cerebro.queue_log.used IS 'seconds that it had places, each counted, until changed_at; what was five minutes before counts half';
+COMMENT ON COLUMN cerebro.queue_log.pid IS 'the backend that held the lock of the run when it entered the queue; NULL: it has left';
+COMMENT ON COLUMN cerebro.queue_log.waits IS 'whether it has no place and has said that it waits';
+COMMENT ON COLUMN cerebro.queue_log.seen_at IS 'when it last took places, had a worker for each of them, or said that it waits; without workers it counts for a minute more';
 
 -- Written by a function of the extension alone, out of what runs report while they are alive. Dropping a run changes nothing
 -- here, and neither does what its owner writes into the log.
@@ -293,7 +302,7 @@ COMMENT ON COLUMN cerebro.model_log.deployed IS 'the version that predicts';
 COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before';
 COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
 COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
-COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_models';
+COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_model';
 COMMENT ON COLUMN cerebro.model_log.bound IS 'where the rows begin that are held back, of a split by the order of a column; alike for all versions';
 
 CREATE TABLE cerebro.version_log (

@@ -68,17 +68,24 @@ $$;
 COMMENT ON FUNCTION cerebro.drop_run(bigint) IS 'Remove an own run that is not under way: its log and its states; output tables stay';
 
 -- Who may delete rows of a table may also lock it against everybody, so roles may not. As the owner of the tables this
--- removes what the owner of a run has marked, whoever calls: the mark is subject to row security.
+-- removes what the owner of a run has marked, whoever calls: the mark is subject to row security. It touches no rows of another
+-- role, for which that one would have to wait, and locks nothing before it has seen the mark.
 CREATE OR REPLACE FUNCTION cerebro.remove_dropped(run_id bigint) RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DELETE FROM cerebro.visit v USING cerebro.run_log r WHERE v.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.evaluation e USING cerebro.run_log r WHERE e.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.act_log a USING cerebro.run_log r WHERE a.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.decision_log d USING cerebro.run_log r WHERE d.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.metric m USING cerebro.run_log r WHERE m.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.queue_log q USING cerebro.run_log r WHERE q.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.config_log c USING cerebro.run_log r WHERE c.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
-DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    DELETE FROM cerebro.visit v WHERE v.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.evaluation e WHERE e.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.act_log a WHERE a.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.decision_log d WHERE d.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.metric m WHERE m.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.queue_log q WHERE q.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.config_log c WHERE c.run_id = remove_dropped.run_id;
+    DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
+END;
 $$;
 COMMENT ON FUNCTION cerebro.remove_dropped(bigint) IS 'Internal: remove the log of a run that its owner has marked as dropped';
 

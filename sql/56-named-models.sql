@@ -53,23 +53,41 @@ return named_models.drop_model(plpy, GD, model)
 $$;
 COMMENT ON FUNCTION cerebro.drop_model(text) IS 'Remove an own model with all its versions, their weights, and the packed tables of their runs; the log of the runs stays';
 
-CREATE OR REPLACE FUNCTION cerebro.remove_dropped_models() RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DELETE FROM cerebro.grant_state s USING cerebro.model_log m WHERE s.owner = m.owner AND s.model = m.model AND m.dropped;
-DELETE FROM cerebro.grant_log g USING cerebro.model_log m WHERE g.owner = m.owner AND g.model = m.model AND m.dropped;
-DELETE FROM cerebro.group_log g USING cerebro.model_log m WHERE g.owner = m.owner AND g.model = m.model AND m.dropped;
-DELETE FROM cerebro.version_log v USING cerebro.model_log m WHERE v.owner = m.owner AND v.model = m.model AND m.dropped;
-DELETE FROM cerebro.model_log m WHERE m.dropped;
+-- As cerebro.remove_dropped, these touch no rows of another model, for which its owner would have to wait.
+CREATE OR REPLACE FUNCTION cerebro.remove_dropped_model(owner name, model text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM cerebro.model_log m WHERE m.owner = remove_dropped_model.owner AND m.model = remove_dropped_model.model AND m.dropped;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    DELETE FROM cerebro.grant_state s WHERE s.owner = remove_dropped_model.owner AND s.model = remove_dropped_model.model;
+    DELETE FROM cerebro.grant_log g WHERE g.owner = remove_dropped_model.owner AND g.model = remove_dropped_model.model;
+    DELETE FROM cerebro.group_log g WHERE g.owner = remove_dropped_model.owner AND g.model = remove_dropped_model.model;
+    DELETE FROM cerebro.version_log v WHERE v.owner = remove_dropped_model.owner AND v.model = remove_dropped_model.model;
+    DELETE FROM cerebro.model_log m WHERE m.owner = remove_dropped_model.owner AND m.model = remove_dropped_model.model AND m.dropped;
+END;
 $$;
-COMMENT ON FUNCTION cerebro.remove_dropped_models() IS 'Internal: remove the models that their owners have marked as dropped';
+COMMENT ON FUNCTION cerebro.remove_dropped_model(name, text) IS 'Internal: remove a model that its owner has marked as dropped';
 
-CREATE OR REPLACE FUNCTION cerebro.remove_grants() RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DELETE FROM cerebro.grant_state s USING cerebro.grant_log g
-WHERE s.owner = g.owner AND s.model = g.model AND (g.gate IS NULL OR s.version <> g.version);
-DELETE FROM cerebro.grant_log g WHERE g.gate IS NULL;
+CREATE OR REPLACE FUNCTION cerebro.remove_grants(owner name, model text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    granted record;
+BEGIN
+    SELECT g.version, g.gate INTO granted FROM cerebro.grant_log g
+    WHERE g.owner = remove_grants.owner AND g.model = remove_grants.model
+      AND (g.gate IS NULL OR EXISTS (SELECT FROM cerebro.grant_state s WHERE s.owner = remove_grants.owner AND s.model = remove_grants.model
+                                                                         AND s.version <> g.version));
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    DELETE FROM cerebro.grant_state s
+    WHERE s.owner = remove_grants.owner AND s.model = remove_grants.model AND (granted.gate IS NULL OR s.version <> granted.version);
+    DELETE FROM cerebro.grant_log g WHERE g.owner = remove_grants.owner AND g.model = remove_grants.model AND g.gate IS NULL;
+END;
 $$;
-COMMENT ON FUNCTION cerebro.remove_grants() IS 'Internal: remove grants of models that their owners have taken back, and the weights of versions that nobody was granted';
+COMMENT ON FUNCTION cerebro.remove_grants(name, text) IS 'Internal: remove the grant of a model that its owner has taken back, and the weights of versions that nobody was granted';
 
 CREATE OR REPLACE FUNCTION cerebro.template_fields() RETURNS TABLE (
     template text, description text, field text, meaning text, usual jsonb, usual_regression jsonb, range jsonb)

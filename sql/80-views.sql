@@ -21,6 +21,14 @@ CREATE OR REPLACE VIEW cerebro.logged_run AS
 SELECT r.run_id FROM cerebro.run_log r;
 COMMENT ON VIEW cerebro.logged_run IS 'Internal: the numbers of the runs in the log, of every owner; before tables of a run are dropped because the log does not contain it, ask this view';
 
+-- Each session that a call opens holds such a lock, in share mode, with 0 or the run that it works for in the lower half; the
+-- last 16 bits of the upper half are drawn, for anybody may take any lock and could keep a worker from one that all know.
+CREATE OR REPLACE VIEW cerebro.worker AS
+SELECT DISTINCT l.objid::bigint AS run_id, l.pid
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.classid::bigint >> 16 = 25446 AND l.objid::bigint > 0 AND d.datname = current_database();
+COMMENT ON VIEW cerebro.worker IS 'Internal: backends that say that they are workers of a run, by the last 32 bits of its number';
+
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
        CASE WHEN r.status NOT IN ('running', 'queued', 'paused') THEN r.status WHEN o.pid IS NOT NULL THEN r.status ELSE 'interrupted' END AS status,
@@ -54,13 +62,23 @@ FROM (SELECT power(0.5, least(greatest(extract(epoch FROM clock_timestamp() - si
 COMMENT ON FUNCTION cerebro.used_places(double precision, integer, timestamptz) IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
 
 -- Each run divides the places by what stands here (hopping/shares.py), so all see the same of all; of others no more than that.
+-- What counts is what functions of the extension have written, and locks: a backend is at work for one run, which it holds the lock
+-- of, whatever the owner has written into the log. Places for which there is no worker, and who has not asked for any, count for a
+-- minute; so nobody waits for a run that does nothing.
 CREATE OR REPLACE VIEW cerebro.queue WITH (security_barrier) AS
-WITH alive AS (
-    SELECT q.run_id, r.owner, r.status, q.arrived_at, q.fewest, CASE WHEN r.status = 'paused' THEN 0 ELSE q.most END AS most,
-           q.configs, q.steady, q.places, q.used, q.changed_at
-    FROM cerebro.queue_log q JOIN cerebro.run_log r USING (run_id)
-    JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
-    WHERE r.status IN ('running', 'queued', 'paused')
+WITH present AS (
+    SELECT DISTINCT ON (q.pid) q.run_id
+    FROM cerebro.queue_log q JOIN cerebro.orchestrator o ON o.run_id = q.run_id AND o.pid = q.pid
+    ORDER BY q.pid, q.arrived_at DESC, q.run_id DESC
+), counted AS (
+    SELECT q.run_id, coalesce(w.number, 0)::integer AS workers, q.seen_at > clock_timestamp() - interval '60 seconds' AS seen
+    FROM present p JOIN cerebro.queue_log q USING (run_id)
+    LEFT JOIN (SELECT run_id, count(*) AS number FROM cerebro.worker GROUP BY run_id) w ON w.run_id = q.run_id & 4294967295
+), alive AS (
+    SELECT q.run_id, r.owner, CASE WHEN r.status = 'paused' THEN r.status WHEN q.waits THEN 'queued' ELSE 'running' END AS status,
+           q.arrived_at, q.fewest, CASE WHEN r.status = 'paused' OR NOT c.seen AND least(q.places, c.workers) = 0 THEN 0 ELSE q.most END AS most,
+           q.configs, q.steady, CASE WHEN c.seen THEN q.places ELSE least(q.places, c.workers) END AS places, q.used, q.changed_at, c.workers
+    FROM counted c JOIN cerebro.queue_log q USING (run_id) JOIN cerebro.run_log r USING (run_id)
 ), used AS (
     SELECT r.owner, sum(cerebro.used_places(q.used, coalesce(a.places, 0), q.changed_at)) AS seconds
     FROM cerebro.queue_log q JOIN cerebro.run_log r USING (run_id) LEFT JOIN alive a ON a.run_id = q.run_id
@@ -85,7 +103,7 @@ WITH alive AS (
 )
 SELECT n.run_id, CASE WHEN cerebro.may_see(n.owner) THEN n.owner END AS owner, n.status,
        CASE WHEN n.status = 'queued' THEN row_number() OVER (PARTITION BY n.status ORDER BY n.turn, n.role_used, n.arrived_at, n.run_id) END AS position,
-       n.arrived_at, n.places, n.fewest, n.most, n.configs, n.steady, n.role, n.role_used, n.trainers AS role_trainers, n.role_configs, n.rests
+       n.arrived_at, n.places, n.fewest, n.most, n.configs, n.steady, n.role, n.role_used, n.trainers AS role_trainers, n.role_configs, n.rests, n.workers
 FROM numbered n;
 COMMENT ON VIEW cerebro.queue IS 'All runs that are under way, in how many places each has a trainer at work, and which are queued, at which position: by turns of their roles. Whose those of others are, nobody sees';
 
@@ -297,20 +315,19 @@ SELECT a.act_id, a.run_id, a.time, a.actor, a.action, a.mst_key, a.change,
 FROM cerebro.act_log a JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.act IS 'What people have asked of runs that the reader may see, and what became of it';
 
--- Row security asks it of the current user, whom it could not see itself. Nobody can ask it of roles that are not theirs.
-CREATE OR REPLACE FUNCTION cerebro.may_act(run_id bigint, actor name) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-$$SELECT EXISTS (SELECT FROM cerebro.run_log r JOIN pg_catalog.pg_roles o ON o.rolname = r.owner
-                 WHERE r.run_id = may_act.run_id AND pg_catalog.pg_has_role(actor, o.oid, 'MEMBER')
-                   AND pg_catalog.pg_has_role(session_user, actor, 'MEMBER'))$$;
-COMMENT ON FUNCTION cerebro.may_act(bigint, name) IS 'Internal: whether a role is a member of that which owns a run';
+-- For row security, by which a role sees its own runs alone, not those of roles that it is a member of. It runs as its caller, who
+-- reads that view: so nobody can ask it of others.
+CREATE OR REPLACE FUNCTION cerebro.may_act(run_id bigint) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
+$$SELECT EXISTS (SELECT FROM cerebro.visible_run r WHERE r.run_id = may_act.run_id)$$;
+COMMENT ON FUNCTION cerebro.may_act(bigint) IS 'Internal: whether the current user is a member of the role that owns a run';
 
 -- Made anew by each script: they need this function.
 DROP POLICY IF EXISTS seen ON cerebro.act_log;
 DROP POLICY IF EXISTS added ON cerebro.act_log;
 DROP POLICY IF EXISTS done ON cerebro.act_log;
-CREATE POLICY seen ON cerebro.act_log FOR SELECT USING (cerebro.may_act(run_id, current_user));
-CREATE POLICY added ON cerebro.act_log FOR INSERT WITH CHECK (actor = current_user AND cerebro.may_act(run_id, current_user));
+CREATE POLICY seen ON cerebro.act_log FOR SELECT USING (cerebro.may_act(run_id));
+CREATE POLICY added ON cerebro.act_log FOR INSERT WITH CHECK (actor = current_user AND cerebro.may_act(run_id));
 CREATE POLICY done ON cerebro.act_log FOR UPDATE USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = act_log.run_id AND r.owner = current_user));
 
 CREATE OR REPLACE VIEW cerebro.model_grant WITH (security_barrier) AS

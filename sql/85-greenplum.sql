@@ -63,6 +63,11 @@ BEGIN
         FROM pg_catalog.pg_stat_activity a JOIN cerebro.run_log r
              ON r.owner = a.usename AND r.run_id = pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) (?:control|background)$')::bigint
         WHERE a.datname = current_database() $view$;
+    EXECUTE $view$
+        CREATE OR REPLACE VIEW cerebro.worker AS
+        SELECT DISTINCT pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) worker$')::bigint AS run_id, a.pid
+        FROM pg_catalog.pg_stat_activity a
+        WHERE a.datname = current_database() AND a.application_name ~ '^cerebro_db run [0-9]{1,18} worker$' $view$;
     -- What asks the database anything must have done so before segments begin to work for the statement, and a function of
     -- FROM that is to do so (EXECUTE ON INITPLAN) does not where it stands beside them, nor are its rows right where some are
     -- left out there. A subselect that depends on nothing comes before; the planner would call it itself, but for random().

@@ -20,7 +20,7 @@ from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
-from cerebro_plpy.platform.workplace import BACKGROUND, label
+from cerebro_plpy.platform.room import BACKGROUND, label
 from cerebro_plpy.trainer import fields
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ def drop(db: Database, model: str | None) -> None:
     with db.patience():
         model_grants.shut(db, str(model))
         db.rows(sql("version.mark_dropped"), model)
-        db.rows(sql("version.remove_dropped"))
+        db.rows(sql("version.remove_dropped"), model)
     for row in db.rows(sql("features.data_tables"), names):
         db.rows(sql("run.drop_table", table=row["name"]))
 

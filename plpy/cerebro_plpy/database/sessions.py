@@ -33,6 +33,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.records import dataclass
 
 CONNECT_SECONDS, CLOSING_SECONDS = 10.0, 0.1
+AT_WORK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
 # What a server says that has no slot, to anybody or to this role, or in this database.
 NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reserved")
 
@@ -135,7 +136,7 @@ class WorkerSession:
         self._beginning = Beginning((self.pid, os.getpid()), who.cores)
         # Always: the role may have a setting that makes another one of it when it connects.
         try:
-            self.run(sql("session.set_role", role=quote_identifier(who.current_user)))
+            self.run("; ".join([sql("session.set_role", role=quote_identifier(who.current_user)), AT_WORK]), (0,))
         except InsufficientPrivilege as error:
             self.close()
             raise InsufficientPrivilege(
@@ -143,6 +144,10 @@ class WorkerSession:
                 hint="A SECURITY DEFINER function cannot train for its callers: connect as its owner, or as a role that"
                 " is a member of it.",
             ) from error
+
+    def work_for(self, run_id: int | None) -> None:
+        """Hold the lock by which others count this session, as a worker of a run or of none."""
+        self.run("; ".join([sql("session.work_for_nobody"), AT_WORK]), (run_id or 0,))
 
     @property
     def idle(self) -> bool:

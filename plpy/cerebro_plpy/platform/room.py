@@ -1,4 +1,4 @@
-"""How many sessions calls may have on this server, so that there is room for others: max_workers_total."""
+"""The sessions of calls: what others see of them, and how many a server may have of them (max_workers_total)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from typing import Any
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.sessions import no_room
 
+BACKGROUND = "background"
+CONTROL = "control"  # the role of the session that writes the log; other roles are of workers: session_role()
+WATCH = "watch"  # of a session that looks for waits
 PATIENCE_SECONDS = 60.0
 END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
+
+
+def label(role: str, run_id: int | None = None) -> str:
+    """What others see of a session in pg_stat_activity."""
+    of_run = "" if run_id is None else f" run {run_id}"
+    return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
 
 
 class Room:

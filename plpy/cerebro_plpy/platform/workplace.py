@@ -31,23 +31,14 @@ from cerebro_plpy.errors import (
     TooManyConnections,
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
-from cerebro_plpy.platform.room import Room
+from cerebro_plpy.platform.room import BACKGROUND, CONTROL, WATCH, Room, label
 from cerebro_plpy.trainer import cost, machine, segment, settings
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
 POOL = "cerebro_sessions"
-BACKGROUND = "background"
-CONTROL = "control"  # the role of the session that writes the log; other roles are of workers: session_role()
-WATCH = "watch"  # of a session that looks for waits
 LOOK_SECONDS = 1.0  # no deadlock detector sees a backend that waits for its own worker sessions
 END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
-
-
-def label(role: str, run_id: int | None = None) -> str:
-    """What others see of a session in pg_stat_activity."""
-    of_run = "" if run_id is None else f" run {run_id}"
-    return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
 
 
 class Workplace:
@@ -125,14 +116,17 @@ class Workplace:
             try:
                 if session.who == self._who:
                     session.wake(self.check, self._label(role))
-                    self._open.append((role, session))
-                    return session
+                    return self._opened(role, session)
             except CerebroError:
                 pass  # it waited too long: the server ended it
             session.close()
         kind = ControlSession if role == CONTROL else WorkerSession
-        session = self._new(kind, role)
+        return self._opened(role, self._new(kind, role))
+
+    def _opened(self, role: str, session: WorkerSession) -> WorkerSession:
         self._open.append((role, session))
+        if role in self._trainers:
+            session.work_for(self._run_id)
         return session
 
     def _new(self, kind: type[WorkerSession], role: str) -> WorkerSession:
@@ -176,6 +170,10 @@ class Workplace:
         self._run_id = run_id
         for role, session in self._open:
             session.run(sql("session.label"), (self._label(role),))
+            if role in self._trainers:
+                session.work_for(run_id)
+        if self.local:
+            self.db.value(sql("session.work_for", lock="pg_try_advisory_xact_lock_shared"), run_id)
         if self.db.in_procedure:
             self.db.value(sql("session.label"), self._label(BACKGROUND))
 
@@ -311,6 +309,8 @@ class Workplace:
     def _put_aside(self, role: str, session: WorkerSession) -> bool:
         """Let the server end a session if no call comes; False where the session is gone already."""
         try:
+            if role in self._trainers:
+                session.work_for(None)
             session.rest(self.settings.trainer_idle_seconds, self._trainers.get(role))
         except CerebroError:
             return False

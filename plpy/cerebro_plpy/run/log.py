@@ -79,13 +79,14 @@ class RunLog:
 
     def __init__(self, control: Session, run_id: int) -> None:
         self._control, self.run_id = control, run_id
+        self.ticket = os.urandom(16).hex()  # nobody else's: see sql/83-queue.sql
         self.trained, self.last_decision = False, 0  # whether a visit of it was begun; the newest decision's number
 
     def begin(self, request: FitRequest, pid: int) -> None:
         """Log the run and its configurations."""
         segments = list(request.source.segments)
         spec = json.dumps(request.spec.to_json())
-        run = [self.run_id, request.spec.arguments.name, spec, pid, request.spec.epochs, segments]
+        run = [self.run_id, request.spec.arguments.name, spec, pid, request.spec.epochs, segments, self.ticket]
         configs = [self._described(c, request) for c in request.configs]
         origins = self._origins(request)
         texts = [*(sql("run.config") for _ in configs), *(sql("run.origin") for _ in origins)]
@@ -108,8 +109,8 @@ class RunLog:
     def resume(self, pid: int) -> None:
         """The run goes on; what its interrupted orchestrator left open has failed."""
         run, reason = self.run_id, "the run was interrupted"
-        parts = ("stop_visits", "stop_evaluations", "resume", "resume_configs")
-        self._control.run("; ".join(sql(f"run.{name}") for name in parts), (reason, run, reason, run, pid, run, run))
+        text = "; ".join(sql(f"run.{name}") for name in ("stop_visits", "stop_evaluations", "resume", "resume_configs"))
+        self._control.run(text, (reason, run, reason, run, pid, self.ticket, run, run))
 
     def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
         """Make the state tables of these configurations, of which no visit was made yet."""
@@ -172,8 +173,7 @@ class RunLog:
 
     def next_key(self) -> int:
         """The mst_key of the next configuration to join."""
-        ((last,),) = self._control.run(sql("run.last_key"), (self.run_id,))
-        return int(last) + 1
+        return int(self._control.run(sql("run.last_key"), (self.run_id,))[0][0]) + 1
 
     def copy_state(self, state: StoredState, mst_key: int, visits: int) -> str:
         """Copy a state, which so many visits have left, for the configuration that begins from it; the table."""
@@ -346,5 +346,5 @@ class RunLog:
     def stop(self, status: str, error: str, cost: Cost) -> None:
         """The run ended early, at that cost since the last time: in its log nothing goes on, its places are free."""
         run, parts = self.run_id, ("stop_configs", "abandon_visits", "abandon_evaluations", "spent", "end")
-        text = "; ".join([*(sql(f"run.{name}") for name in parts), sql("queue.take")])
-        self._control.run(text, (run, error, run, error, run, *cost, run, status, error, run, run, 0))
+        text = "; ".join([*(sql(f"run.{name}") for name in parts), sql("queue.leave")])
+        self._control.run(text, (run, error, run, error, run, *cost, run, status, error, run, run, self.ticket))

@@ -1,8 +1,11 @@
 """The places of a run: what it may have at work of what quotas allow, and its wait until that is something.
 
-A run stands in the queue from its first line in the log to its end. Its row there says what it has and wants; that it
-is alive, and so whether its row counts, is said by the lock of its orchestrator. Whoever has none waits and asks, now
-and then; nobody else has to be at work for that.
+A run stands in the queue from its first line in the log to its end. Its row there contains what it has and wants. The
+row counts while the orchestrator holds its lock, and its places count while workers hold theirs. A run without places
+waits and asks now and then; no other process has to be at work for that.
+
+Nothing serialises the runs. A run that takes places commits that first, then asks once more: of two runs that take
+places at the same time, one at least sees both, and gives back what is too much before it starts a trainer.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from cerebro_plpy.run.request import FitRequest
 WAIT_SECONDS = 0.5
 LOOK_SECONDS = 1.0
 """So often a run looks whether it is to have more or fewer places: while it is the next, and while it has some."""
+SHOW_SECONDS = 20.0
+"""So often a run shows that it still waits, or works in its places: what nobody shows is not counted after a minute."""
 MOST_WAITS = 6
 """Those behind look more seldom, by their position, up to so many times: whoever looks holds up others for a moment,
 because which runs are alive is told by locks."""
@@ -59,6 +64,12 @@ class Queue(NamedTuple):
     def shares(self) -> Sequence[int]:
         """The places of each."""
         return shares(self.entries, self.roles, self.server)
+
+    def asking(self, index: int, most: int) -> Queue:
+        """The same where that run can use so many places."""
+        entries = [*self.entries]
+        entries[index] = entries[index]._replace(most=most)
+        return self._replace(entries=entries)
 
     def joined(self, wish: Wish, limit: Limit) -> Queue:
         """The same with one more run of the caller's role, which has that limit."""
@@ -151,7 +162,7 @@ def queued(db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> Itera
     places = Places(db, workplace, log, wish)
     places.wait()
     yield places
-    places.take(0)
+    places.leave()
 
 
 def waits_of(position: int | None) -> int:
@@ -173,8 +184,16 @@ class Places:
         self.held = 0
         self.limited = False
         self._least, self._looked, self._told = wish.least, 0.0, False
+        self._most = wish.most
+        self._configs = wish.configs
+        self._shown = time.monotonic()
         self._position: int | None = None
-        workplace.control.run(sql("queue.enter"), (log.run_id, *wish))
+        workplace.control.run(sql("queue.enter"), (*self._own, *wish))
+
+    @property
+    def _own(self) -> tuple[int, str]:
+        """What tells the server that the run is the caller's own."""
+        return self._log.run_id, self._log.ticket
 
     def look(self) -> int | None:
         """How many places the run is to have; None where it has looked a moment ago."""
@@ -189,17 +208,46 @@ class Places:
 
     def take(self, wanted: int) -> int:
         """Take or give back places; how many the run has then."""
-        rows = self._workplace.control.run(sql("queue.take"), (self._log.run_id, wanted))
-        self.held = int(rows[0][0] or 0) if rows else 0
-        return self.held
+        held = self.held
+        taken = self._ask(wanted, held)
+        if taken > held and self.limited:
+            taken = self._ask(taken, held)
+        self.held = taken
+        return taken
+
+    def _ask(self, wanted: int, held: int) -> int:
+        """Commit a number of places, as far as they are free beside those that the run had; return how many it has."""
+        self._shown = time.monotonic()
+        rows = self._workplace.control.run(sql("queue.take"), (*self._own, wanted, held))
+        return int(rows[0][0] or 0)
+
+    def show(self) -> None:
+        """Let others count the places for a while longer, if all have workers."""
+        if self.limited and time.monotonic() - self._shown > SHOW_SECONDS:
+            self.held = self._ask(self.held, self.held)
+
+    def _show_wait(self) -> None:
+        if time.monotonic() - self._shown < SHOW_SECONDS:
+            return
+        if self._db.in_procedure:  # its control session is away
+            self._shown = time.monotonic()
+            self._db.rows(sql("queue.take"), *self._own, 0, 0)
+            self._db.commit()
+        else:
+            self._ask(0, 0)
+
+    def leave(self) -> None:
+        """Leave the queue, at the end of the run."""
+        self._workplace.control.run(sql("queue.leave"), self._own)
 
     def admit(self, configs: int) -> None:
         """So many configurations more are to join; ConfigurationLimit where quotas leave no room for them."""
-        rows = self._workplace.control.run(sql("queue.add"), (self._log.run_id, configs))
-        if rows and not rows[0][0]:
+        values = (*self._own, configs, self._configs)
+        if not all(self._workplace.control.run(sql("queue.add"), values)[0][0] for _ in range(2)):
             raise ConfigurationLimit(
                 f"quotas leave no room for {configs} more configurations: see configs of cerebro.quota"
             )
+        self._configs += configs
 
     def wait(self) -> float:
         """Wait until the run has places; for how many seconds that was. Its log says that it is queued meanwhile."""
@@ -208,7 +256,9 @@ class Places:
             if not waits:
                 waits = True
                 self._log.queued(True)
+                self._ask(0, 0)
                 self._tell()
+            self._show_wait()
             self._workplace.step_back()
             for _ in range(waits_of(self._position)):
                 self._workplace.check()
@@ -242,4 +292,6 @@ class Places:
         index, self.limited = queue.place_of(self._log.run_id), queue.limited
         if index is None:  # it has lost its owner, or its name: it hears of that soon
             return self.held, None
+        if queue.rows[index]["status"] == "queued":  # also where others do not count it any more
+            queue = queue.asking(index, self._most)
         return queue.shares()[index], queue.rows[index]["position"]

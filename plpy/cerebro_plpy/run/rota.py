@@ -45,7 +45,10 @@ class Rota:
     def keep(self, *, paused: bool) -> float:
         """Have as many workers as the run is to have places; for how many seconds it had none."""
         places = self._places
-        if places is None or places.steady:
+        if places is None:
+            return 0.0
+        places.show()
+        if places.steady:
             return 0.0
         wanted = places.look()
         if not places.limited and not self.resting:

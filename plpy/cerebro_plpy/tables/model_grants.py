@@ -49,7 +49,7 @@ def revoke(db: Database, module: str, model: str, role: str | None) -> None:
     db.rows(sql("granted.close", gate=gate, role=name))
     if not db.value(sql("granted.others"), gate):
         shut(db, model)
-        db.rows(sql("granted.remove"))
+        db.rows(sql("granted.remove"), model)
 
 
 def shut(db: Database, model: str) -> None:
@@ -80,7 +80,7 @@ def _publish(session: Session, model: str) -> None:
         for run_id, mst_key in [(version.run_id, version.mst_key), *(group[1:3] for group in groups)]:
             rows = session.platform.state_rows(version_table(run_id, mst_key), None)
             session.run(sql("granted.copy", rows=rows), (model, version.version, mst_key))
-        session.run(sql("granted.remove"))
+        session.run(sql("granted.remove"), (model,))
 
 
 def _gate(db: Database, model: str) -> str | None:

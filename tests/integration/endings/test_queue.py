@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import psycopg2
 import pytest
+from forged import forge, let_a_minute_pass
 from models import NOISY
 from processes import eventually
 from roles import another_role, own_schema, refused
@@ -215,6 +216,20 @@ def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
         assert ann.value("SELECT cerebro.cancel(%s)", first)
         assert ann.value("SELECT cerebro.wait(%s)", first) == "cancelled"
     assert shared_superuser.value(MOST, before) <= 2
+
+
+@pytest.mark.postgresql("runs are alive by their locks there alone")
+def test_a_run_that_works_nowhere_is_waited_for_by_nobody(shared_superuser: Workbench, users: list[Workbench]) -> None:
+    ann, bob, _ = users
+    forged = forge(bob.another())
+    with quota(shared_superuser, trainers=2):
+        forged.enter(fewest=2, most=2, steady=True)
+        assert forged.take(2) == 2
+        run = submit(ann, "beside_it")
+        eventually(lambda: ann.value(STATUS, run) == "queued")
+        let_a_minute_pass(shared_superuser)
+        assert ann.value("SELECT cerebro.wait(%s)", run) == "completed"
+    forged.session.close()
 
 
 def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(

@@ -374,7 +374,7 @@ NEED_NO_TRAINER = (
     "sealed_add",
     "is_state",
     "remove_dropped",
-    "remove_dropped_models",
+    "remove_dropped_model",
     "remove_grants",
     "sealed_version",
     "template_fields",
@@ -388,6 +388,7 @@ NEED_NO_TRAINER = (
     "enter_queue",
     "take_places",
     "add_to_queue",
+    "leave_queue",
     "used_places",
     "may_act",
 )

@@ -69,6 +69,7 @@ def test_these_are_all_tables_and_views(bench: Workbench) -> None:
         "visible_run",
         "orchestrator",
         "logged_run",
+        "worker",
         "parameter",
         *more,
     }

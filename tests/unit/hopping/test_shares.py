@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from one_by_one import shares_one_by_one
 from trials import trials
 
 from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role, shares
@@ -134,3 +135,47 @@ def test_roles_take_turns_where_there_are_fewer_places(roles: int, capacity: int
         PATIENCE_SECONDS + capacity
     )
     assert changes <= steps * capacity / PATIENCE_SECONDS + roles * 2
+
+
+SMALL = st.integers(0, 7)
+
+
+@st.composite
+def any_entry(draw: st.DrawFn) -> Entry:
+    """An entry with any small numbers, also those that no run of ours writes."""
+    configs, held = draw(st.integers(1, 4)), draw(SMALL)
+    least = draw(st.integers(1, 4))
+    return Entry(draw(st.integers(0, ROLES - 1)), least, draw(SMALL), configs, held, draw(st.booleans()))
+
+
+used_seconds = st.sampled_from([0.0, 1.0, PATIENCE_SECONDS, PATIENCE_SECONDS + 1.0, 20.0])
+any_standings = st.fixed_dictionaries(
+    {
+        number: st.builds(Role, limits, used_seconds, st.sampled_from([False, False, False, True]))
+        for number in range(ROLES)
+    }
+)
+
+
+@given(st.lists(any_entry(), max_size=10), any_standings, limits)
+@settings(max_examples=400)
+def test_places_are_divided_as_if_one_after_another_were_given(
+    found: list[Entry], roles: dict[int, Role], server: Limit
+) -> None:
+    assert shares(found, roles, server) == shares_one_by_one(found, roles, server)
+
+
+MOST = 2**31 - 1
+
+
+def test_no_number_of_a_run_makes_the_division_longer() -> None:
+    """One place after another, these would take hours."""
+    own = Entry(0, 1, 4, 2)
+    greedy = Entry(1, 1, MOST, 1)
+    roles = {0: Role(), 1: Role(), 2: Role()}
+    assert shares([own, greedy], roles, Limit()) == [4, MOST]
+    assert shares([own, greedy], roles, Limit(trainers=MOST)) == [4, MOST - 4]
+    other = greedy._replace(role=2)
+    assert shares([own, greedy, other], roles, Limit(trainers=MOST)) == [4, MOST // 2 - 1, MOST // 2 - 2]
+    steady = Entry(1, 1, MOST, 1, MOST, steady=True)
+    assert shares([own, steady], roles, Limit()) == [4, MOST]

@@ -373,30 +373,30 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
 
 def test_what_runs_as_its_owner_is_ten_functions_with_a_fixed_path() -> None:
     """That of a granted table, which is its owner's, those that remove what owners have marked, the one that fills a
-    trainer with a granted model, the one that says whether somebody may act on a run, those that give runs
-    places and configurations, and the one that counts processor time."""
-    folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
-    found = [
-        line
-        for folder in folders
-        for path in sorted(folder.glob("*.sql"))
-        for line in path.read_text().splitlines()
-        if "SECURITY DEFINER" in line
-    ]
+    trainer with a granted model, those that give runs places and configurations, and the one that counts
+    processor time."""
+    found = [line for text in definer_texts() for line in text.splitlines() if "SECURITY DEFINER" in line]
     fixed = "PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
-    head, filling = f"LANGUAGE sql VOLATILE {fixed}", f"LANGUAGE plpython3u STABLE {fixed} AS $$"
-    taking = head.replace("LANGUAGE sql", "LANGUAGE plpgsql")
-    acting = head.replace("VOLATILE PARALLEL UNSAFE", "STABLE PARALLEL SAFE")
-    waiting = head.replace("VOLATILE", "VOLATILE STRICT")
-    assert found == [
-        *[f"{head} AS $$"] * 3,
-        filling,
-        f"{acting} AS",
-        f"{waiting} AS $$",
-        *[f"{taking} AS $$"] * 2,
-        filling.replace("STABLE", "VOLATILE"),
-        head,
-    ]
+    removing, filling = f"LANGUAGE plpgsql VOLATILE {fixed} AS $$", f"LANGUAGE plpython3u STABLE {fixed} AS $$"
+    queueing = removing.replace("VOLATILE", "VOLATILE STRICT")
+    counting = filling.replace("STABLE", "VOLATILE")
+    assert found == [*[removing] * 3, filling, *[queueing] * 4, counting, f"LANGUAGE sql VOLATILE {fixed}"]
+
+
+def definer_texts() -> list[str]:
+    """Each statement that makes a function which runs as its owner, up to the next object."""
+    folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
+    texts = [path.read_text() for folder in folders for path in sorted(folder.glob("*.sql"))]
+    made = [part for text in texts for part in re.split(r"(?=CREATE (?:OR REPLACE )?\w+ )", text)]
+    return [part.partition("COMMENT ON")[0] for part in made if "SECURITY DEFINER" in part]
+
+
+def test_what_runs_as_its_owner_decides_by_no_name_of_a_role_and_locks_no_table() -> None:
+    """As whom it was called nobody knows there, who logged in may be a pooler, and what it locks others wait for."""
+    assert len(definer_texts()) == 10
+    for text in definer_texts():
+        code = re.sub("--.*", "", text)
+        assert not re.search(r"session_user|current_user|current_setting|\bLOCK\b|FOR UPDATE|FOR SHARE", code), text
 
 
 def test_sql_calls_functions_that_exist() -> None:

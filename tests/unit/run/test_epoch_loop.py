@@ -918,6 +918,9 @@ class Sharing(Places):
         assert len(self.present) <= self.held, "nobody is there without a place"
         return self.held if first else next(self._heard)
 
+    def show(self) -> None:
+        """They all have workers."""
+
     def take(self, wanted: int) -> int:
         assert len(self.present) <= max(wanted, self.held), "none is given back before who has it has gone"
         self.held = wanted if wanted <= self.held else max(self.held, wanted - next(self._others))

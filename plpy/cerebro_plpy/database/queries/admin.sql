@@ -27,7 +27,7 @@ GRANT SELECT ON cerebro.queue_log, cerebro.used_time TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
 GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};
-GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs, plan, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO {role};
+GRANT UPDATE (status, ended_at, error, pid, ticket, dropped, software, epochs, plan, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO {role};
 GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO {role};
 GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, base_table, training_seconds, stored_at,
               trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at) ON cerebro.visit TO {role};
@@ -35,7 +35,7 @@ GRANT UPDATE (status, ended_at, rows, error, trainer_seconds, backend_seconds, g
 GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};
 GRANT INSERT (run_id, action, mst_key, change), UPDATE (status, reason, visits, done_at) ON cerebro.act_log TO {role};
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq, cerebro.act_log_act_id_seq TO {role};
-GRANT SELECT ON cerebro.setting, cerebro.quota, cerebro.queue, cerebro.orchestrator, cerebro.logged_run, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision, cerebro.cost,
+GRANT SELECT ON cerebro.setting, cerebro.quota, cerebro.queue, cerebro.orchestrator, cerebro.logged_run, cerebro.visible_run, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision, cerebro.cost,
                 cerebro.act, cerebro.act_log,
                 cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.feature, cerebro.template, cerebro.parameter TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA cerebro_optuna TO {role}

@@ -118,4 +118,4 @@ SELECT %s::text, %s::integer, %s::integer, t.part, t.chunk FROM ({rows}) t ON CO
 UPDATE cerebro.grant_log g SET gate = NULL WHERE g.owner = current_user AND g.model = %s::text
 
 -- name: remove
-SELECT cerebro.remove_grants()
+SELECT cerebro.remove_grants(current_user, %s::text)

@@ -1,11 +1,14 @@
 -- name: enter
-SELECT cerebro.enter_queue(%s::bigint, %s::integer, %s::integer, %s::integer, %s::boolean)
+SELECT cerebro.enter_queue(%s::bigint, %s::text, %s::integer, %s::integer, %s::integer, %s::boolean)
 
 -- name: take
-SELECT cerebro.take_places(%s::bigint, %s::integer)
+SELECT cerebro.take_places(%s::bigint, %s::text, %s::integer, %s::integer)
 
 -- name: add
-SELECT cerebro.add_to_queue(%s::bigint, %s::integer)
+SELECT cerebro.add_to_queue(%s::bigint, %s::text, %s::integer, %s::integer)
+
+-- name: leave
+SELECT cerebro.leave_queue(%s::bigint, %s::text)
 
 -- name: entries
 -- All that have places or wait for some, in the order of their arrival.

@@ -47,8 +47,8 @@ LEFT JOIN (SELECT DISTINCT ON (l.mst_key) l.mst_key, l.last_epoch FROM cerebro.d
 WHERE c.run_id = %s::bigint
 
 -- name: begin
-INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
-VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
+INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments, ticket) OVERRIDING SYSTEM VALUE
+VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[], %s::text)
 
 -- name: config
 INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture, backend, template,
@@ -385,7 +385,7 @@ WHERE v.run_id = %s::bigint AND v.status = 'running' AND pg_catalog.starts_with(
 SELECT pg_catalog.pg_terminate_backend(p.pid) FROM pg_catalog.unnest(%s::integer[]) AS p (pid)
 
 -- name: resume
-UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, pid = %s::integer WHERE r.run_id = %s::bigint
+UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, pid = %s::integer, ticket = %s::text WHERE r.run_id = %s::bigint
 
 -- name: resume_configs
 UPDATE cerebro.config_log c

@@ -23,6 +23,13 @@ SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
 -- Whoever holds this is the orchestrator of the run: see the view cerebro.orchestrator.
 SELECT pg_catalog.{lock}((1667590770::bigint << 32) # %s::bigint)
 
+-- name: work_for
+-- Each session of a call holds this, as a worker of a run or (0) of none: see the view cerebro.worker.
+SELECT pg_catalog.{lock}(((25446::bigint << 16 | pg_catalog.floor(pg_catalog.random() * 65536)::bigint) << 32) | (%s::bigint & 4294967295))
+
+-- name: work_for_nobody
+SELECT pg_catalog.pg_advisory_unlock_all()
+
 -- name: reserve
 -- Whoever holds this is about to make a table of that name.
 SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
@@ -111,8 +118,14 @@ FROM (SELECT count(*) AS sessions, count(*) FILTER (WHERE a.usename = session_us
 WHERE r.rolname = session_user AND d.datname = pg_catalog.current_database()
 
 -- name: workers_total
--- How many sessions calls have open, whosever they are, and how many they may by default: half of all.
-SELECT (SELECT count(*) FROM pg_catalog.pg_stat_activity a WHERE a.application_name LIKE 'cerebro\_db%') AS open,
+-- How many sessions calls have open, whosever they are, and how many they may by default: half of all. Anybody may take their
+-- lock, so only roles are counted that may use the extension.
+SELECT (SELECT count(DISTINCT a.pid) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+        WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.classid::bigint >> 16 = 25446
+          AND EXISTS (SELECT FROM pg_catalog.pg_namespace n
+                      CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) g
+                      WHERE n.nspname = 'cerebro' AND g.privilege_type = 'USAGE'
+                        AND (g.grantee = 0 OR pg_catalog.pg_has_role(a.usesysid, g.grantee, 'MEMBER')))) AS open,
        greatest(2, pg_catalog.current_setting('max_connections')::integer / 2) AS most
 
 -- name: look_anew

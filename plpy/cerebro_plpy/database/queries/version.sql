@@ -80,7 +80,7 @@ UNION ALL SELECT g.run_id, g.mst_key FROM cerebro.group_log g WHERE g.owner = cu
 UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: remove_dropped
-SELECT cerebro.remove_dropped_models()
+SELECT cerebro.remove_dropped_model(current_user, %s::text)
 
 -- name: best
 -- The best configurations of a run of which there is a state, of those over all rows.
