@@ -10,12 +10,11 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from commands import called
 from servers import Database
 
-
-def called(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", "-m", "cerebro_db", *arguments]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
+ALONE = (sys.executable, "-I", "-m", "cerebro_db")
+"""The command line in a process of its own."""
 
 
 def test_where_there_are_no_runs_there_is_an_empty_document(database: Database) -> None:
@@ -26,7 +25,8 @@ def test_where_there_are_no_runs_there_is_an_empty_document(database: Database) 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_run_that_is_not_there_is_refused_on_standard_error_alone(database: Database, form: tuple[str, ...]) -> None:
-    done = called("leaderboard", "1000000", *form, "--url", database.url)
+    words = ("leaderboard", "1000000", *form, "--url", database.url)
+    done = subprocess.run([*ALONE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (1, "")
     assert "run 1000000 does not exist" in done.stderr
     assert "HINT" in done.stderr
@@ -122,10 +122,15 @@ def test_pictures(trained: dict[str, str], tmp_path: Path, kind: str, more: tupl
     done = plotted(trained, kind, path, *more)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{path}\n", "")
     assert "</svg>" in path.read_text()
-    again = plotted(trained, kind, path, *more)
-    assert again.returncode == 2 and "exists already" in again.stderr
-    assert plotted(trained, kind, path, *more, "--force").returncode == 0
-    nowhere = plotted(trained, kind, path / "picture.svg", *more)
+
+
+def test_a_picture_replaces_a_file_only_by_force(trained: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "picture.svg"
+    path.write_text("something else")
+    refused = plotted(trained, "curves", path)
+    assert refused.returncode == 2 and "exists already" in refused.stderr and path.read_text() == "something else"
+    assert plotted(trained, "curves", path, "--force").returncode == 0 and "</svg>" in path.read_text()
+    nowhere = plotted(trained, "curves", path / "picture.svg")
     assert nowhere.returncode == 1 and "cannot write" in nowhere.stderr and "Traceback" not in nowhere.stderr
 
 

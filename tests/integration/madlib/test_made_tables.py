@@ -11,10 +11,14 @@ from madlib_job import TOLERANCE
 from madlib_made import LABELS, architectures, network, outputs, packed, selection, trained
 from workbench import Workbench
 
-OF_POSTGRESQL = pytest.param(
-    False, id="without keys", marks=pytest.mark.postgresql("elsewhere a segment's rows are found by their key")
-)
-SUMMARIES = ["2.x", "manual"]
+OF_POSTGRESQL = pytest.mark.postgresql("elsewhere a segment's rows are found by their key")
+PACKED = [
+    pytest.param(True, "2.x", False, id="with keys-2.x-classes"),
+    pytest.param(True, "manual", True, id="with keys-manual-encoded"),
+    pytest.param(False, "2.x", True, id="without keys-2.x-encoded", marks=OF_POSTGRESQL),
+    pytest.param(False, "manual", False, id="without keys-manual-classes", marks=OF_POSTGRESQL),
+]
+"""Each pair of keys, summary and targets once."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,9 +32,7 @@ def models() -> dict[int, keras.Model]:
     return {3: network(1), 40: network(2)}
 
 
-@pytest.mark.parametrize("encoded", [False, True], ids=["classes", "encoded"])
-@pytest.mark.parametrize("summary", SUMMARIES)
-@pytest.mark.parametrize("keys", [pytest.param(True, id="with keys"), OF_POSTGRESQL])
+@pytest.mark.parametrize(("keys", "summary", "encoded"), PACKED)
 def test_packed_tables(bench: Workbench, keys: bool, summary: str, encoded: bool) -> None:
     """They are trained on and evaluated on, whole: the loss is that of Keras over all rows."""
     name = f"packed_{keys}_{summary.replace('.', '_')}_{encoded}"

@@ -73,12 +73,13 @@ def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict
     return found
 
 
-def predictions(session: Workbench, source: str = "visits") -> list[Line]:
+@pytest.fixture(scope="module")
+def lines(bench: Workbench, kinds: Trained) -> list[Line]:
     """What cerebro.predict says of the rows that have a target, each beside it."""
-    query = f"""
+    query = """
         SELECT jsonb_build_object('place', t.place, 'Od"d', t."Od""d"), t.kind, p.prediction, p.probabilities
-        FROM {source} t JOIN cerebro.predict('kinds', %s, 'id') p ON p.id = t.id::text WHERE t.kind IS NOT NULL"""
-    return [Line(json.dumps(g), Told(label, told), says) for g, label, says, told in session.rows(query, source)]
+        FROM visits t JOIN cerebro.predict('kinds', 'visits', 'id') p ON p.id = t.id::text WHERE t.kind IS NOT NULL"""
+    return [Line(json.dumps(g), Told(label, told), says) for g, label, says, told in bench.rows(query)]
 
 
 def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], float]:
@@ -134,9 +135,8 @@ def compared(found: Found, lines: list[Line]) -> None:
     assert sum(rows for key, (_, rows) in found.items() if key[0] == "confusion") == len(lines)
 
 
-def test_metrics_are_those_of_the_predictions(session: Workbench) -> None:
+def test_metrics_are_those_of_the_predictions(session: Workbench, lines: list[Line]) -> None:
     """Classes that the model does not know count as wrong, and rows without a target are left out."""
-    lines = predictions(session)
     found = evaluated(session, "kinds", "visits")
     assert set(found) == {None}
     compared(found[None], lines)
@@ -146,8 +146,7 @@ def test_metrics_are_those_of_the_predictions(session: Workbench) -> None:
     assert f"{missing} rows have no kind, and are left out" in said
 
 
-def test_each_group_has_the_metrics_of_its_rows(session: Workbench) -> None:
-    lines = predictions(session)
+def test_each_group_has_the_metrics_of_its_rows(session: Workbench, lines: list[Line]) -> None:
     found = evaluated(session, "kinds", "visits", "place", 'Od"d')
     by_group: dict[str | None, list[Line]] = {None: lines}
     for line in lines:

@@ -54,8 +54,19 @@ def found(session: Workbench, model: str, source: str = "tills") -> Found:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_columns_that_decide_count_and_others_do_not(session: Workbench) -> None:
-    taken, sold = found(session, "taken"), found(session, "sold")
+@pytest.fixture(scope="module")
+def taken(bench: Workbench, models: list[Trained]) -> Found:
+    """The importances of the model of a number, over the whole table."""
+    return found(bench, "taken")
+
+
+@pytest.fixture(scope="module")
+def sold(bench: Workbench, models: list[Trained]) -> Found:
+    """The importances of the model of classes, over the whole table."""
+    return found(bench, "sold")
+
+
+def test_columns_that_decide_count_and_others_do_not(session: Workbench, taken: Found, sold: Found) -> None:
     assert set(taken) == set(sold) == {"shop", "noise", NAME}, "a column of one value is no input"
     assert {row[2:] for row in taken.values()} == {("rmse", 5000)}
     known = session.value("SELECT count(*) FROM sales")
@@ -67,7 +78,7 @@ def test_columns_that_decide_count_and_others_do_not(session: Workbench) -> None
             assert abs(of[name][0]) < max(6 * of[name][1], 0.05 * of["shop"][0])
 
 
-def test_the_importance_is_what_shuffled_rows_lose(session: Workbench) -> None:
+def test_the_importance_is_what_shuffled_rows_lose(session: Workbench, taken: Found) -> None:
     """A column is shuffled here by hand, once, and all rows are predicted: the error says how far apart both are."""
     shuffled = 'SELECT id, row_number() OVER (ORDER BY md5(id::text)) AS n, "la""st %s" AS moved FROM takings'
     session.rows(f"""
@@ -76,19 +87,17 @@ def test_the_importance_is_what_shuffled_rows_lose(session: Workbench) -> None:
         FROM (SELECT t.*, row_number() OVER (ORDER BY id) AS n FROM takings t) t JOIN ({shuffled}) o ON o.n = t.n""")
     rmse = "SELECT value FROM cerebro.evaluate('taken', %s) WHERE metric = 'rmse'"
     lost = session.value(rmse, "mixed") - session.value(rmse, "takings")
-    value, error, *_ = found(session, "taken")[NAME]
+    value, error, *_ = taken[NAME]
     assert value == pytest.approx(lost, abs=12 * error + 0.02 * lost)
 
 
-def test_two_calls_say_the_same_however_rows_lie(session: Workbench) -> None:
-    before = session.rows(QUERY, "sold", "tills")
-    session.rows(
-        "CREATE TEMP TABLE again AS SELECT * FROM tills ORDER BY md5(id::text); ALTER TABLE again ADD PRIMARY KEY (id)"
-    )
-    session.rows("SET DateStyle = German; SET TimeZone = 'Asia/Tokyo'")
-    assert session.rows(QUERY, "sold", "again") == before
+def test_two_calls_say_the_same_however_rows_lie(session: Workbench, sold: Found) -> None:
+    """And in whichever session, with whatever settings."""
     with closing(session.another()) as other:
-        assert other.rows(QUERY, "sold", "tills") == before
+        other.rows("CREATE TEMP TABLE again AS SELECT * FROM tills ORDER BY md5(id::text)")
+        other.rows("ALTER TABLE again ADD PRIMARY KEY (id)")
+        other.rows("SET DateStyle = German; SET TimeZone = 'Asia/Tokyo'")
+        assert found(other, "sold", "again") == sold
 
 
 def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Workbench) -> None:

@@ -64,7 +64,7 @@ def test_a_row_is_predicted_as_its_table_is(session: Workbench, style: str) -> N
     session.rows("RESET extra_float_digits")  # to_jsonb would leave digits out
     query = """
         SELECT p.prediction, p.probability, p.probabilities, to_jsonb(t)::text
-        FROM typed t JOIN cerebro.predict(%s, 'typed', 'id') p ON p.id = t.id::text ORDER BY t.id LIMIT 100"""
+        FROM typed t JOIN cerebro.predict(%s, 'typed', 'id') p ON p.id = t.id::text ORDER BY t.id LIMIT 30"""
     for prediction, probability, probabilities, record in session.rows(query, MODEL):
         row = session.value("SELECT cerebro.predict_row(%s, %s)", MODEL, record)
         assert row["prediction"] == prediction and row["lower"] is row["upper"] is None
@@ -80,7 +80,7 @@ def test_of_a_number_it_says_a_range(session: Workbench) -> None:
     )
     query = """
         SELECT p.prediction, p.lower, p.upper, to_jsonb(t)::text
-        FROM sums t JOIN cerebro.predict('sums', 'sums', 'id') p ON p.id = t.id::text LIMIT 50"""
+        FROM sums t JOIN cerebro.predict('sums', 'sums', 'id') p ON p.id = t.id::text LIMIT 20"""
     for prediction, lower, upper, record in session.rows(query):
         assert session.value("SELECT cerebro.predict_row('sums', %s)", record) == {
             "prediction": prediction, "probability": None, "probabilities": None,
