@@ -15,7 +15,7 @@ from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session, transaction
-from cerebro_plpy.database.names import literal
+from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.encoding import network_inputs

@@ -14,8 +14,8 @@ from math import prod
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.literals import array_literal
-from cerebro_plpy.database.names import literal, quote_identifier, quote_qualified
+from cerebro_plpy.database.literals import array_literal, literal
+from cerebro_plpy.database.names import quote_identifier, quote_qualified
 from cerebro_plpy.database.platform import ALL, Distribution, Packers
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
-from cerebro_plpy.database.names import literal
+from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import MADE_MEANWHILE, CerebroError
 from cerebro_plpy.platform import state_tables

@@ -11,7 +11,8 @@ from typing import NamedTuple, Optional
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Steps
-from cerebro_plpy.database.names import literal, quote_identifier
+from cerebro_plpy.database.literals import literal
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import KEY
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConfigFailure

@@ -11,7 +11,8 @@ import os
 from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.names import literal, quote_qualified
+from cerebro_plpy.database.literals import literal
+from cerebro_plpy.database.names import quote_qualified
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InsufficientPrivilege
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import MAX_BYTES, literal, quote_qualified
+from cerebro_plpy.database.literals import literal
+from cerebro_plpy.database.names import MAX_BYTES, quote_qualified
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     InsufficientPrivilege,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import literal
+from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.state_tables import StoredState, model_states_table
 from cerebro_plpy.tables.pieces import Pieces, next_size
