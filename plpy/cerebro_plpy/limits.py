@@ -147,7 +147,7 @@ HEAD_WEIGHTS = Limit(1 << 24, "The weights of a head are drawn in the backend. P
 def limit_of(function: str, argument: str) -> Limit | None:
     """Return the limit of an argument of an SQL function; None if it is not a count.
 
-    >>> limit_of("set_epochs", "n").most, limit_of("train", "seed")
+    >>> limit_of("set_epochs", "n").most, limit_of("cancel", "run_id")
     (999999, None)
     """
     return ARGUMENTS.get(f"{function}.{argument}", ARGUMENTS.get(argument))
