@@ -27,8 +27,8 @@ SALES = """
     FROM generate_series(1, 600) AS n, LATERAL (SELECT n * 7919 % 101 / 10.0 AS price) x,
          LATERAL (SELECT CASE WHEN n % 2 = 0 THEN 'de' WHEN n % 3 > 0 THEN 'fr' WHEN n % 5 > 0 THEN 'it'
                               WHEN n % 7 > 0 THEN 'lu' END AS country) g"""
-ARGUMENTS = """models => '{realmlp_simple}', configs => 2, epochs => 4, ensemble => 1, seed => 1, backend => 'jax',
-    group_by => 'country', min_group_rows => 50"""
+ARGUMENTS = """models => '{linear}', space => '{"batch_size": 32}', configs => 2, epochs => 4, ensemble => 1,
+    seed => 1, backend => 'jax', group_by => 'country', min_group_rows => 50"""
 OWN = ["de", "fr", "it"]
 
 
@@ -180,7 +180,7 @@ def cancelled(bench: Workbench, call: str, moment: str) -> int:
         run_id = watcher.newest_run()
         watcher.rows("SELECT cerebro.cancel(%s)", run_id)
         with pytest.raises(psycopg2.errors.QueryCanceled):
-            called.result(60)
+            called.result()
     watcher.close()
     return run_id
 

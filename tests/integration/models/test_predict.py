@@ -15,6 +15,8 @@ from cerebro_plpy.configs.templates.table import Measure
 
 ROWS = 5000
 """More than a block."""
+FEW = 100
+"""Rows of a table for what does not depend on their number."""
 MODEL = """a"b '%s' 😀"""
 HOMES = f"""
     CREATE TABLE homes AS
@@ -25,7 +27,10 @@ HOMES = f"""
     FROM generate_series(1, {ROWS}) n;
     ALTER TABLE homes ADD PRIMARY KEY (id);
     CREATE VIEW sold_homes AS SELECT id, "Area ""%s", place, slope, flag, built, sold FROM homes;
-    CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM homes"""
+    CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM homes;
+    CREATE TABLE street AS SELECT * FROM homes WHERE id <= {FEW};
+    ALTER TABLE street ADD PRIMARY KEY (id);
+    CREATE VIEW sold_street AS SELECT id, "Area ""%s", place, slope, flag, built, sold FROM street"""
 ALL = "SELECT * FROM cerebro.predict(%s, 'homes') ORDER BY id::integer"
 
 
@@ -107,15 +112,16 @@ def test_any_row_is_predicted(session: Workbench, row: tuple[str | None, ...]) -
 
 
 PLACES = {
-    "view": "SELECT count(*), sum(probability) FROM cerebro.predict(%s, 'sold_homes', 'id')",
-    "CTE": "WITH p AS (SELECT * FROM cerebro.predict(%s, 'homes')) SELECT count(*), sum(probability) FROM p",
-    "join": "SELECT count(*), sum(p.probability) FROM homes h JOIN cerebro.predict(%s, 'homes') p ON p.id = h.id::text",
-    "subquery": "SELECT count(*), sum(f) FROM (SELECT (SELECT p.probability FROM cerebro.predict(%s, 'homes') p"
-    " WHERE p.id = h.id::text) AS f FROM homes h WHERE h.id <= 3) s",
-    "list": "SELECT count(*), sum((s.p).probability) FROM (SELECT cerebro.predict(%s, 'homes') AS p OFFSET 0) s",
-    "limit": "SELECT count(*), sum(probability) FROM (SELECT * FROM cerebro.predict(%s, 'homes') LIMIT 3) s",
-    "lateral": "SELECT count(*), sum(p.probability) FROM (VALUES ('homes'), ('sold_homes')) v (t),"
-    " LATERAL cerebro.predict(%s, v.t, 'id') p WHERE v.t = 'homes'",
+    "view": "SELECT count(*), sum(probability) FROM cerebro.predict(%s, 'sold_street', 'id')",
+    "CTE": "WITH p AS (SELECT * FROM cerebro.predict(%s, 'street')) SELECT count(*), sum(probability) FROM p",
+    "join": "SELECT count(*), sum(p.probability) FROM street h"
+    " JOIN cerebro.predict(%s, 'street') p ON p.id = h.id::text",
+    "subquery": "SELECT count(*), sum(f) FROM (SELECT (SELECT p.probability FROM cerebro.predict(%s, 'street') p"
+    " WHERE p.id = h.id::text) AS f FROM street h WHERE h.id <= 3) s",
+    "list": "SELECT count(*), sum((s.p).probability) FROM (SELECT cerebro.predict(%s, 'street') AS p OFFSET 0) s",
+    "limit": "SELECT count(*), sum(probability) FROM (SELECT * FROM cerebro.predict(%s, 'street') LIMIT 3) s",
+    "lateral": "SELECT count(*), sum(p.probability) FROM (VALUES ('street'), ('sold_homes')) v (t),"
+    " LATERAL cerebro.predict(%s, v.t, 'id') p WHERE v.t = 'street'",
 }
 
 
@@ -124,8 +130,8 @@ LATERAL = pytest.mark.postgresql("on Greenplum the arguments of a prediction are
 
 @pytest.mark.parametrize("where", [pytest.param(w, marks=LATERAL if w == "lateral" else ()) for w in PLACES])
 def test_it_may_stand_wherever_a_table_may(session: Workbench, where: str) -> None:
-    few = 3 if where in ("subquery", "limit") else ROWS
-    query = "SELECT count(*), sum(probability) FROM cerebro.predict(%s, 'homes') WHERE id::integer <= %s"
+    few = 3 if where in ("subquery", "limit") else FEW
+    query = "SELECT count(*), sum(probability) FROM cerebro.predict(%s, 'street') WHERE id::integer <= %s"
     count, total = session.row(query, MODEL, few)
     assert session.row(PLACES[where], MODEL) == (count, pytest.approx(total))
 
@@ -153,31 +159,31 @@ def test_two_models_at_once(session: Workbench, rooms: Trained) -> None:
 def test_a_row_of_a_query_may_ask_for_another_prediction(session: Workbench, rooms: Trained) -> None:
     query = """
         SELECT count(*) FILTER (WHERE q.told ->> 'prediction' = r.prediction), count(*)
-        FROM (SELECT * FROM cerebro.predict(%s, 'homes') LIMIT 20) p
-        JOIN homes h ON h.id::text = p.id JOIN cerebro.predict('rooms', 'homes') r ON r.id = p.id,
+        FROM (SELECT * FROM cerebro.predict(%s, 'street') LIMIT 20) p
+        JOIN street h ON h.id::text = p.id JOIN cerebro.predict('rooms', 'street') r ON r.id = p.id,
         LATERAL (SELECT cerebro.predict_row('rooms', to_jsonb(h)) AS told) q"""
     assert session.row(query, MODEL) == (20, 20)
 
 
 def test_it_sees_what_the_caller_sees(session: Workbench) -> None:
     session.rows("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    before = session.value("SELECT count(*) FROM cerebro.predict(%s, 'homes')", MODEL)
+    before = session.value("SELECT count(*) FROM cerebro.predict(%s, 'street')", MODEL)
     with closing(session.another()) as other:
-        other.rows("INSERT INTO homes (id) VALUES (100001)")
+        other.rows("INSERT INTO street (id) VALUES (100001)")
     try:
-        session.rows("INSERT INTO homes (id) VALUES (100002)")
-        session.rows("CREATE TEMP TABLE mine ON COMMIT DROP AS SELECT * FROM homes WHERE id > 100000")
-        assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'homes')", MODEL) == before + 1
+        session.rows("INSERT INTO street (id) VALUES (100002)")
+        session.rows("CREATE TEMP TABLE mine ON COMMIT DROP AS SELECT * FROM street WHERE id > 100000")
+        assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'street')", MODEL) == before + 1
         assert session.rows("SELECT id FROM cerebro.predict(%s, 'mine', 'id')", MODEL) == [("100002",)]
     finally:
-        session.rows("ROLLBACK; DELETE FROM homes WHERE id > 100000")
+        session.rows("ROLLBACK; DELETE FROM street WHERE id > 100000")
 
 
 def test_it_writes_nothing(session: Workbench) -> None:
     session.rows("BEGIN READ ONLY")
-    assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'homes')", MODEL) == ROWS
+    assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'street')", MODEL) == FEW
     session.rows("COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY")
-    row = "(SELECT to_jsonb(h) FROM homes h WHERE id = 1)"
+    row = "(SELECT to_jsonb(h) FROM street h WHERE id = 1)"
     assert session.value(f"SELECT cerebro.predict_row(%s, {row}) IS NULL", MODEL) is False
 
 
@@ -231,30 +237,30 @@ def test_a_plan_may_be_parallel_elsewhere(session: Workbench) -> None:
     session.rows("SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0")
     forced = "debug_parallel_query" if session.connection.server_version >= 160000 else "force_parallel_mode"
     session.rows(f"SET {forced} = on")
-    query = "SELECT count(*) FROM homes h JOIN cerebro.predict(%s, 'homes') p ON p.id = h.id::text WHERE h.slope > -2"
-    assert session.value(query, MODEL) == ROWS
+    query = "SELECT count(*) FROM street h JOIN cerebro.predict(%s, 'street') p ON p.id = h.id::text WHERE h.slope > -2"
+    assert session.value(query, MODEL) == FEW
 
 
 def test_row_security_of_the_source_holds(session: Workbench, shared_superuser: Workbench) -> None:
     """A model is its owner's, and so are the rows that its owner may see."""
     session.rows(
-        "CREATE TABLE guarded AS SELECT * FROM homes; ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;"
+        "CREATE TABLE guarded AS SELECT * FROM street; ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;"
         " ALTER TABLE guarded FORCE ROW LEVEL SECURITY; CREATE POLICY few ON guarded USING (id <= 7)"
     )
     assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'guarded', 'id')", MODEL) == 7
     with another_role(session, shared_superuser, "reader") as other:
-        refused(other, "SELECT * FROM cerebro.predict(%s, 'homes')", MODEL, code="42704")
+        refused(other, "SELECT * FROM cerebro.predict(%s, 'street')", MODEL, code="42704")
     with another_role(session, shared_superuser, "stranger", granted=False) as other:
-        refused(other, "SELECT * FROM cerebro.predict(%s, 'homes')", MODEL, code="42501")
+        refused(other, "SELECT * FROM cerebro.predict(%s, 'street')", MODEL, code="42501")
 
 
 def test_the_id_is_that_of_the_key_or_of_the_column_that_is_named(session: Workbench) -> None:
     first = "SELECT min(id) FROM cerebro.predict(%s, {})"
-    assert session.value(first.format("'homes'"), MODEL) == "1"
-    assert session.value(first.format("'sold_homes'"), MODEL) is None
-    assert session.value(first.format("""'homes', '"Area ""%%s"'"""), MODEL) == "1000000"
-    refused(session, first.format("'homes', 'nr'"), MODEL, code="42703", words="nr")
-    refused(session, first.format("'homes', 'id, flag'"), MODEL, code="42703")
+    assert session.value(first.format("'street'"), MODEL) == "1"
+    assert session.value(first.format("'sold_street'"), MODEL) is None
+    assert session.value(first.format("""'street', '"Area ""%%s"'"""), MODEL) == "1000000"
+    refused(session, first.format("'street', 'nr'"), MODEL, code="42703", words="nr")
+    refused(session, first.format("'street', 'id, flag'"), MODEL, code="42703")
 
 
 WRONG = {
@@ -276,9 +282,9 @@ def test_wrong_calls_are_refused(session: Workbench, rooms: Trained, wrong: str)
 
 
 def test_columns_are_found_by_name_whatever_number_they_are(session: Workbench, rooms: Trained) -> None:
-    session.rows("CREATE OR REPLACE VIEW others AS SELECT 1 AS more, slope::numeric, place::varchar(9), id FROM homes")
+    session.rows("CREATE OR REPLACE VIEW others AS SELECT 1 AS more, slope::numeric, place::varchar(9), id FROM street")
     query = "SELECT id, prediction FROM cerebro.predict('rooms', %s, 'id') ORDER BY id"
-    assert session.rows(query, "others") == session.rows(query, "homes")
+    assert session.rows(query, "others") == session.rows(query, "street")
 
 
 DAMAGE = {
@@ -303,7 +309,7 @@ def test_what_was_damaged_is_refused(
     shared_superuser.rows("BEGIN")
     shared_superuser.rows(statement.format(f'cerebro_state."r{number}_m1"'))
     shared_superuser.rows("SET ROLE cerebro")
-    error = refused(shared_superuser, "SELECT * FROM cerebro.predict('rooms', 'homes')", code=code)
+    error = refused(shared_superuser, "SELECT * FROM cerebro.predict('rooms', 'street')", code=code)
     assert error.pgcode not in ("XX000", "38000") and isinstance(error, psycopg2.Error)
     shared_superuser.rows("ROLLBACK")
-    assert session.value("SELECT count(*) FROM cerebro.predict('rooms', 'homes')") == ROWS
+    assert session.value("SELECT count(*) FROM cerebro.predict('rooms', 'street')") == FEW
