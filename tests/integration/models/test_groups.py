@@ -232,8 +232,8 @@ def test_a_search_decides_for_each_group(bench: Workbench, sales: int) -> None:
     bench.rows("SELECT cerebro.drop_model('halved')")
 
 
-SAMPLED = """models => '{linear}', epochs => 1, ensemble => 1, seed => 1, backend => 'jax', workers => 1,
-    group_by => 'country', min_group_rows => 50, search => 'tpe'"""
+SAMPLED = """models => '{linear}', space => '{"batch_size": 32}', epochs => 1, ensemble => 1, seed => 1,
+    backend => 'jax', workers => 1, group_by => 'country', min_group_rows => 50, search => 'tpe'"""
 DRAWN = """SELECT group_value, mst_key, source, point::text, compile_params FROM cerebro.config_log
     WHERE run_id = %s AND mst_key IN (SELECT mst_key FROM cerebro.config_log WHERE run_id = %s) ORDER BY mst_key"""
 

@@ -530,7 +530,8 @@ def test_a_plan_knows_what_earlier_runs_over_the_table_have_measured(bench: Work
 
     bench.rows("CREATE TABLE travellers AS TABLE passengers")
     assert sources("survived") == {"guessed"}
-    bench.rows("SELECT * FROM cerebro.train('travellers', 'survived', 'spare', configs => 2, models => '{linear}')")
+    few = "configs => 2, epochs => 2, models => '{linear}'"
+    bench.rows(f"SELECT * FROM cerebro.train('travellers', 'survived', 'spare', {few})")
     assert sources("survived") == {"measured in an earlier run", "guessed"}
     assert sources("fare") == sources("survived", ", backend => 'torch'") == {"guessed"}
     bench.rows("DROP TABLE travellers")
@@ -614,7 +615,7 @@ def test_a_search_tries_more_and_trains_the_best_to_the_end(bench: Workbench, pa
     found = bench.rows(
         "SELECT mst_key, epochs, status, run_id FROM cerebro.train('passengers', 'survived', 'spare',"
         " models => '{realmlp_simple,linear}', search => 'asha', configs => 9, epochs => 9, ensemble => 1, seed => 3,"
-        " budget => '2 minutes')"
+        " space => '{\"batch_size\": 32}', budget => '10 minutes')"
     )
     run_id = found[0][3]
     assert len(found) == 9 and max(epochs for _, epochs, _, _ in found) == 9
