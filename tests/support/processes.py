@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-LONGEST_WAIT = 120.0
+LONGEST_WAIT = 300.0
 PAUSE = 0.02
 
 NAME = re.compile(r"cerebro_trainer: \w+ for backend (\d+)")
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def eventually(question: Callable[[], T]) -> T:
-    """The first answer that is true; fails after two minutes, which is no statement about speed."""
+    """The first answer that is true; fails after five minutes, which is no statement about speed."""
     deadline = time.monotonic() + LONGEST_WAIT
     while not (answer := question()):
         assert time.monotonic() < deadline, f"still {answer!r} after {LONGEST_WAIT:.0f} s"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from commands import called
 from psycopg2.extensions import connection as Connection
 from servers import Database
 from sqlalchemy.engine import make_url
@@ -14,8 +15,7 @@ from sqlalchemy.engine import make_url
 
 def check(url: str) -> tuple[int, dict[str, str]]:
     """The exit status, and the state of each step that was taken."""
-    command = [sys.executable, "-I", "-m", "cerebro_db", "check", "--url", url]
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True)
+    done = called("check", "--url", url)
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stdout.splitlines() if line[0] != " "]
     states = {line[5:].partition(":")[0].strip(): line[:5].strip() for line in lines}
@@ -91,7 +91,6 @@ def test_a_wrong_setting(database: Database, superuser: Connection, setting: str
 def test_how_to_let_workers_in(database: Database, superuser: Connection, platform: str) -> None:
     """The lines to add name the role and the database."""
     chosen(superuser, "worker_conninfo", "host=/nowhere")
-    command = [sys.executable, "-I", "-m", "cerebro_db", "check", "--url", database.url]
-    told = subprocess.run(command, cwd="/", capture_output=True, text=True).stdout
+    told = called("check", "--url", database.url).stdout
     assert f'local  "{database.name}"  "cerebro"  peer  map=cerebro' in told
     assert f'cerebro  {"gpadmin " if platform == "greenplum" else "postgres"}   "cerebro"' in told

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import psycopg2
 import pytest
 import sqlalchemy as sa
+from workbench import Workbench
 
 import cerebro_db
 from cerebro_db import errors, records
@@ -74,10 +75,8 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
         ("cost", records.Cost),
     ],
 )
-def test_records_have_the_columns_of_their_relations(
-    superuser: psycopg2.extensions.connection, name: str, record: type[Any]
-) -> None:
-    with superuser.cursor() as cursor:
+def test_records_have_the_columns_of_their_relations(shared_superuser: Workbench, name: str, record: type[Any]) -> None:
+    with shared_superuser.connection.cursor() as cursor:
         cursor.execute("SELECT * FROM cerebro." + name + " LIMIT 0")
         assert cursor.description is not None
         columns = {column.name for column in cursor.description}

@@ -115,7 +115,7 @@ def test_texts_need_casts_where_no_text_is_wanted(session: Any, address: str) ->
     (first,) = rows(prepared(untyped, call, passengers.MODEL, passengers.ROW))
     assert [rows(cast) for _ in range(7)] == [[first]] * 7
     named = "SELECT * FROM cerebro.train(?, ?, models => ?{}, configs => ?, epochs => ?, budget => ?{}, space => ?{})"
-    values = ("passengers", "survived", "{linear}", 1, 1, "1 minute", '{"lr": 0.02}')
+    values = ("passengers", "survived", "{linear}", 1, 1, "10 minutes", '{"lr": 0.02}')
     for each, casts in ((session, ("::text[]", "::interval", "::jsonb")), (untyped, ("", "", ""))):
         (row,) = rows(prepared(each, named.format(*casts), *values))
         assert json.loads(str(row[4]))["lr"] == 0.02

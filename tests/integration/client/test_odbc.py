@@ -54,7 +54,7 @@ def test_many_rows_are_those_of_any_session(bench: Workbench, session: pyodbc.Co
 
 def test_parameters_need_no_casts(session: pyodbc.Connection) -> None:
     call = "SELECT * FROM cerebro.train(?, ?, models => ?, configs => ?, epochs => ?, budget => ?, space => ?)"
-    values = ("passengers", "survived", "{linear}", 1, 1, "1 minute", '{"lr": 0.02}')
+    values = ("passengers", "survived", "{linear}", 1, 1, "10 minutes", '{"lr": 0.02}')
     assert json.loads(session.execute(call, *values).fetchone().params)["lr"] == 0.02
     told = session.execute("SELECT cerebro.predict_row(?, ?)", passengers.MODEL, passengers.ROW).fetchval()
     assert json.loads(told)["prediction"] in ("true", "false")

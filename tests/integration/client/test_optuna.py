@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from models import NOISY
-from processes import eventually
+from processes import LONGEST_WAIT, eventually
 from roles import another_role
 from workbench import Workbench, compile_text
 
@@ -175,7 +175,7 @@ def _answers(address: str) -> bool:
 
 
 def _get(address: str) -> Any:
-    with urllib.request.urlopen(address, timeout=30) as answer:
+    with urllib.request.urlopen(address, timeout=LONGEST_WAIT) as answer:
         return json.load(answer)
 
 
@@ -191,5 +191,5 @@ def test_the_dashboard_shows_them(dashboard: str, bench: Workbench, runs: dict[s
 def test_the_dashboard_changes_nothing(dashboard: str, bench: Workbench, runs: dict[str, int]) -> None:
     request = urllib.request.Request(f"{dashboard}/api/studies/{runs['madlib']}", method="DELETE")
     with pytest.raises(urllib.error.HTTPError):
-        urllib.request.urlopen(request, timeout=30)
+        urllib.request.urlopen(request, timeout=LONGEST_WAIT)
     assert bench.value("SELECT count(*) FROM cerebro.run WHERE run_id = %s", runs["madlib"]) == 1

@@ -56,7 +56,7 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
     page.fill("[name=source]", str(table))
     page.look("[...document.querySelectorAll('[name=target] option')].some(o => o.value === 'up')")
     page.fill("[name=target]", "up")
-    for name, value in (("budget", "1"), ("configs", "2"), ("epochs", "3"), ("model", HOSTILE)):
+    for name, value in (("budget", "10"), ("configs", "2"), ("epochs", "3"), ("model", HOSTILE)):
         page.fill(f"[name={name}]", value)
     page.click("[hx-post='/train/plan']")
     assert "configuration" in page.text("#plan table")
@@ -145,6 +145,8 @@ def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -
     assert eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", going_on) == "cancelled")
     page.click("#progress [value=resume]")
     page.look("document.querySelector('#progress [value=pause_run]') !== null")
+    page.click("#progress [value=pause_run]")  # what follows looks at it, and needs the processor
+    page.look("document.querySelector('#progress [value=continue_run]') !== null")
 
 
 def test_keys_and_themes(page: Browser, site: Dashboard, going_on: int) -> None:

@@ -138,7 +138,7 @@ def test_it_shows_what_it_does(bench: Workbench, endless: int) -> None:
 
 
 def test_its_source_can_be_read_and_written_meanwhile(bench: Workbench, endless: int) -> None:
-    bench.rows("SET lock_timeout = '10s'")
+    bench.rows("SET lock_timeout = '60s'")
     bench.rows("BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; ROLLBACK")
     bench.rows("RESET lock_timeout")
     assert wait(bench, endless, "0") == "running"
@@ -282,7 +282,7 @@ CALLS: dict[str, dict[str, object]] = {
     },
     "cerebro.train": {
         "source": "points", "target": "label", "columns": "amount, positive", "configs": 1, "epochs": 2,
-        "models": ["linear"], "space": {"lr": 0.1}, "budget": "1 minute",
+        "models": ["linear"], "space": {"lr": 0.1}, "budget": "10 minutes",
     },
 }  # fmt: skip
 MADE = {"madlib_fit": "one_summary", "madlib_keras_automl": "tried_summary", "cerebro.train": "cerebro.model"}

@@ -321,7 +321,7 @@ def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(
 
 
 def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: str) -> None:
-    bench.rows("SET statement_timeout = '3s'")
+    bench.rows("SET statement_timeout = '2s'")
     before = bench.newest_run()
     try:
         with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):

@@ -11,8 +11,16 @@ from processes import alive, command_line, eventually, trainers
 from roles import another_role
 from workbench import Workbench, setting, several
 
+LIMIT_MB = "4322"
+"""A limit of memory that no other module has: its sessions would take what these tests have left."""
 PID = "SELECT (cerebro.trainer_report('none') ->> 'pid')::integer"
 KEEP = "SELECT cerebro.grant_usage(%s::regrole, keep_trainers => %s)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def limit(bench: Workbench) -> Iterator[None]:
+    with setting(bench, "trainer_memory_mb", LIMIT_MB):
+        yield
 
 
 @contextmanager

@@ -145,7 +145,7 @@ def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: 
 def test_who_holds_the_lock_of_a_run_to_come_does_not_stop_it(bench: Workbench, other: Workbench) -> None:
     newest = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
     other.rows(f"SELECT pg_advisory_xact_lock({KEY} # n) FROM generate_series({newest + 1}, {newest + 20}) n")
-    bench.rows("SET lock_timeout = '2s'")
+    bench.rows("SET lock_timeout = '60s'")
     try:
         bench.rows("SELECT madlib_fit_multiple_model('packed', 'unlocked', 'three', 1)")
     finally:
