@@ -32,7 +32,7 @@ def trained(
         name,
         f"{name}_configs",
         4,
-        workers=2,
+        workers=1,
         metrics_compute_frequency=1,
         seed=2,
         schedule="rotation",
@@ -137,7 +137,7 @@ def test_pictures(bench: Workbench) -> None:
     )
     compiled = compile_text("Adam(learning_rate=0.05)")
     bench.configure("pictures_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(PICTURES))
-    bench.fit("pictures_packed", "seen", "pictures_configs", 5, workers=2, seed=1)
+    bench.fit("pictures_packed", "seen", "pictures_configs", 5, workers=1, seed=1)
     accuracy, size = bench.row("SELECT training_metrics_final, model_size FROM seen_info")
     assert accuracy > 0.9
     assert size * 1024 == 4 * (4 * 10 + 36 * 3 + 3)
@@ -148,7 +148,7 @@ def test_a_validation_set_of_some_classes(bench: Workbench) -> None:
     bench.rows("CREATE TABLE few AS SELECT * FROM points WHERE label = 'high'")
     bench.rows("SELECT validation_preprocessor_dl('few', 'few_packed', 'label', 'x', 'some_packed', 5)")
     bench.configure("some_configs", [compile_text(ADAM)], ["batch_size=8,epochs=3"])
-    bench.fit("some_packed", "some_model", "some_configs", 4, workers=2, validation_table="few_packed")
+    bench.fit("some_packed", "some_model", "some_configs", 4, workers=1, validation_table="few_packed")
     bench.rows("SELECT madlib_predict('some_model', 'few', 'id', 'x', 'few_guesses', 'response', mst_key => 1)")
     right = bench.value("SELECT avg((class_value = 'high')::int)::float FROM few_guesses")
     final = bench.value("SELECT validation_metrics_final FROM some_model_info")
@@ -161,7 +161,7 @@ def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> Non
     bench.rows("SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')")
     bench.configure("wide_configs", [compile_text(ADAM)])
     bench.fit(
-        "wide_packed", "wide", "wide_configs", 2, workers=2, validation_table="two_packed", metrics_compute_frequency=1
+        "wide_packed", "wide", "wide_configs", 2, workers=1, validation_table="two_packed", metrics_compute_frequency=1
     )
     losses, metrics = bench.row("SELECT validation_loss, validation_metrics FROM wide_info")
     bench.rows("SELECT madlib_evaluate('wide', 'two_packed', 'two_again', mst_key => 1)")
@@ -171,7 +171,7 @@ def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> Non
 def test_a_batch_larger_than_a_buffer(bench: Workbench) -> None:
     bench.pack("small_packed", 2, buffer=5)
     bench.configure("small_configs", [compile_text(ADAM)], ["batch_size=1000"])
-    bench.fit("small_packed", "small", "small_configs", 1, workers=2)
+    bench.fit("small_packed", "small", "small_configs", 1, workers=1)
     assert bench.value("SELECT training_loss_final FROM small_info") > 0
 
 
