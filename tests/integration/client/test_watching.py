@@ -30,7 +30,7 @@ STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
 def tables(bench: Workbench) -> None:
     bench.pack("packed", 2)
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in (0.01, 0.02, 0.03)]
-    bench.configure("slow", rates, ["batch_size=1,epochs=12"], bench.model(NOISY))
+    bench.configure("slow", rates, ["batch_size=1,epochs=6"], bench.model(NOISY))
 
 
 @contextmanager

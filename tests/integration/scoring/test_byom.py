@@ -84,10 +84,19 @@ def test_values_and_a_constant(bench: Workbench) -> None:
     assert agree(told(bench, predict(bench, number, more)), expected(values, ["high", "low", "middle"]))
 
 
-@pytest.mark.parametrize("function", ["madlib_keras_predict_byom", "madlib_predict_byom"])
-@pytest.mark.parametrize("pred_type", ["'response'", "1", "2", "3", "0.3", "0.0"])
-def test_every_form_of_pred_type(bench: Workbench, function: str, pred_type: str) -> None:
-    number, built = loaded(bench, CLASSES)
+@pytest.fixture(scope="module")
+def classes(bench: Workbench) -> tuple[int, Any]:
+    """A model of classes."""
+    return loaded(bench, CLASSES)
+
+
+NAMES = 3 * ("madlib_keras_predict_byom", "madlib_predict_byom")
+FORMS = zip(("'response'", "1", "2", "3", "0.3", "0.0"), NAMES, strict=True)
+
+
+@pytest.mark.parametrize(("pred_type", "function"), FORMS)
+def test_every_form_of_pred_type(bench: Workbench, classes: tuple[int, Any], pred_type: str, function: str) -> None:
+    number, built = classes
     table = predict(bench, number, f", {pred_type}", function=function)
     found = bench.rows(f"SELECT id, class_value FROM {table} ORDER BY 1, prob DESC")
     wanted = []

@@ -218,13 +218,13 @@ def test_every_row_keeps_its_own_prediction_over_many_blocks(bench: Workbench, m
     source = fresh()
     bench.rows(
         f"CREATE TABLE {source} AS SELECT id, array_fill(sin(id)::real, ARRAY[1000]) AS x, (id % 2)::text AS y"
-        " FROM generate_series(1, 5000) id"
+        " FROM generate_series(1, 2200) id"
     )
     name = fit(bench, source, wide, "y", inputs="x")
     table = predict(bench, name, source, "1")
     rows = bench.rows(f"SELECT id, class_value, prob FROM {table} ORDER BY id")
-    found = outputs(bench, name, [[np.sin(number)] * 1000 for number in range(1, 5001)], 1.0)
-    assert [number for number, _, _ in rows] == list(range(1, 5001))
+    found = outputs(bench, name, [[np.sin(number)] * 1000 for number in range(1, 2201)], 1.0)
+    assert [number for number, _, _ in rows] == list(range(1, 2201))
     assert [p for _, _, p in rows] == pytest.approx(found.max(axis=1), abs=TOLERANCE)
 
 
@@ -433,7 +433,7 @@ def test_weights_of_another_model_fail_their_configuration_only(bench: Workbench
 
 def test_every_row_of_a_table_of_many_blocks_is_predicted_once(bench: Workbench, model: str) -> None:
     """A block holds at most 10,000 rows."""
-    for rows in (10_000, 20_001):
+    for rows in (10_000, 10_001):
         bench.rows("DROP VIEW IF EXISTS many")
         bench.rows(
             f"CREATE VIEW many AS SELECT n AS id, p.x FROM generate_series(1, {rows}) n"

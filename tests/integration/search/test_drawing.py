@@ -22,7 +22,7 @@ SPACE: dict[str, Any] = {
             {"optimizer": ["Adam"], "lr": [0.0001, 0.1, "log"]},
         ],
     },
-    "fit_params": {"batch_size": [4, 8, 16]},
+    "fit_params": {"batch_size": [8, 16]},
 }
 CONFIGS = """SELECT mst_key, source, point IS NOT NULL, compile_params, fit_params, status
  FROM cerebro.config_log WHERE run_id = %s ORDER BY 1"""

@@ -26,7 +26,7 @@ def tables(bench: Workbench) -> None:
     bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'packed')")
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
     bench.configure("nine", rates, ["batch_size=8"])
-    bench.configure("slow", rates, ["batch_size=1,epochs=8"], bench.model(NOISY))
+    bench.configure("slow", rates, ["batch_size=1,epochs=4"], bench.model(NOISY))
 
 
 @pytest.fixture(scope="module")

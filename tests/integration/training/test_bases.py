@@ -185,7 +185,7 @@ def whole(bench: Workbench, table: str, base: str) -> bytes:
 
 
 def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(bench: Workbench, run: int) -> None:
-    fits = ["batch_size=1,epochs=8"]
+    fits = ["batch_size=1,epochs=4"]
     bench.rows("SELECT load_model_selection_table('models', 'slow', ARRAY[2, 3], %s, %s)", OPTIMIZERS, fits)
     watcher, before = bench.another(), bench.newest_run()
     named = {"seed": SEED, "workers": 2, "schedule": "rotation"}

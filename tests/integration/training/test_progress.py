@@ -34,7 +34,7 @@ class Watched:
 def watched(bench: Workbench) -> Watched:
     """A run of three configs, two segments and three epochs, read all the time by another session."""
     bench.pack("watched_packed", 2)
-    bench.configure("watched_configs", several(3), ["batch_size=1,epochs=20"])
+    bench.configure("watched_configs", several(3), ["batch_size=1,epochs=8"])
     bench.messages()
     before, watcher = bench.newest_run(), bench.another()
     statuses, progress, boards, curves, unfinished = [], [], [], [], 0
@@ -125,7 +125,7 @@ def test_the_leaderboard_is_in_order(bench: Workbench, watched: Watched) -> None
     values = [row[1] for row in rows]
     assert values == sorted(values, reverse=True)
     assert [row[0] for row in rows] == [1 + sum(v > value for v in values) for value in values]
-    assert {row[2:] for row in rows} == {("accuracy", "training", EPOCHS, "completed", True, "batch_size=1,epochs=20")}
+    assert {row[2:] for row in rows} == {("accuracy", "training", EPOCHS, "completed", True, "batch_size=1,epochs=8")}
 
 
 def test_the_caller_is_told_the_run_s_number_first(watched: Watched) -> None:
@@ -152,7 +152,7 @@ def test_each_epoch_is_told_with_its_numbers(bench: Workbench, watched: Watched)
 
 def test_an_epoch_without_metrics_is_told_with_its_training_losses(bench: Workbench) -> None:
     bench.pack("told_packed", 2)
-    bench.configure("told_configs", several(2), ["batch_size=8", "batch_size=1,epochs=20"])
+    bench.configure("told_configs", several(2), ["batch_size=8", "batch_size=1,epochs=8"])
     bench.messages()
     run_id = bench.fit("told_packed", "told", "told_configs", 3, workers=2)
     told = [message for message in bench.messages() if "Time for training" in message]

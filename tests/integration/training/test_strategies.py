@@ -78,7 +78,7 @@ def test_whoever_names_a_strategy_has_it(bench: Workbench) -> None:
 def test_a_run_changes_its_strategy_when_it_knows_better_and_is_repeated_so(bench: Workbench, tables: int) -> None:
     """One that was interrupted goes on as it was decided: here somebody makes believe that configurations are to hop.
     As soon as the log tells what hops take, they stay."""
-    bench.configure("long", several(2), ["batch_size=1,epochs=16"], tables)
+    bench.configure("long", several(2), ["batch_size=1,epochs=4"], tables)
     before, watcher = bench.newest_run(), bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with closing(watcher), bench.fitting("thirds", "changed", "long", LONG, workers=WORKERS, seed=3) as fitted:
