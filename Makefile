@@ -95,7 +95,7 @@ ON_SEGMENTS := tests/integration/greenplum tests/contract/test_platform.py tests
         endings/test_queue.py endings/test_resume.py endings/test_transactions.py training/test_replay.py \
         training/test_runs.py training/test_strategies.py search/test_acts.py models/test_train.py \
         models/test_evaluate.py models/test_importance.py models/test_attribution.py models/test_drift.py \
-        models/test_register.py export dashboard/test_pages.py madlib/test_tour.py tables/test_custom_functions.py \
+        models/test_register.py export madlib/test_tour.py tables/test_custom_functions.py \
         client/test_check.py client/test_optuna.py security/test_privileges.py training/test_features.py)
 greenplum: bootstrap ## install into the Greenplum that URL names, and run on it what works otherwise there
 	@$(READY) .venv/dev .venv/package
