@@ -255,8 +255,8 @@ class Places:
         while not self._taken():
             if not waits:
                 waits = True
+                self._ask(0, 0)  # first, so that whoever sees that the run is queued sees its position, too
                 self._log.queued(True)
-                self._ask(0, 0)
                 self._tell()
             self._show_wait()
             self._workplace.step_back()
