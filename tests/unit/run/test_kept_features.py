@@ -52,7 +52,7 @@ class Server:
             return self.columns
         if statement == sql("kept.count", table=TABLE.relation.quoted):
             return [(self.stored,)]
-        assert "pg_current_snapshot" in statement
+        assert "txid_current_snapshot" in statement
         return [self.rows.pop(0) if self.rows[1:] else self.rows[0]]
 
 
