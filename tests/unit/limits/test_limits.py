@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy import limits
 from cerebro_plpy.calls.automl_arguments import METHODS, AutomlArguments, read_method
-from cerebro_plpy.configs import explored, grid, search_arguments
+from cerebro_plpy.configs import allowlist, explored, grid, search_arguments
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.json_arguments import read_json, read_lists
 from cerebro_plpy.configs.search_rules import PARAMETERS
@@ -143,6 +143,12 @@ def test_a_population_is_evaluated_wherever_a_clone_may_end(epochs: int, interva
 def test_a_population_may_have_the_most_epochs() -> None:
     """On each pair of ends there would be 10^12 steps of arithmetic."""
     assert len(Pbt(limits.EPOCHS.most, 1).asked) == limits.EPOCHS.most
+
+
+def test_the_client_refuses_the_architectures_that_the_server_refuses() -> None:
+    """The client exports networks of other roles, and has the trainer's list of layers by a link."""
+    assert limits.NETWORK_LAYERS.most == allowlist.MAX_LAYERS
+    assert limits.ARCHITECTURE_CHARACTERS.most == allowlist.MAX_CHARACTERS
 
 
 def test_the_reference_has_each_maximum() -> None:
