@@ -108,7 +108,7 @@ def test_what_a_guest_sees(session: Workbench) -> None:
         (MODEL, "cerebro", "classification", None, None, None, None, None),
         ("rooms", "cerebro", "regression", None, None, None, None, None),
     ]
-    outlines: dict[str, object] = dict(session.rows("SELECT model, outline FROM cerebro.model_grant"))
+    outlines: dict[str, Any] = dict(session.rows("SELECT model, outline FROM cerebro.model_grant"))
     assert '"place"' in str(json.dumps(outlines)) and not any(
         json.dumps(p)[1:-1] in json.dumps(outlines) for p in PLACES
     )
