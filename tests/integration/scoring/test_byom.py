@@ -91,7 +91,7 @@ def classes(bench: Workbench) -> tuple[int, Any]:
 
 
 NAMES = 3 * ("madlib_keras_predict_byom", "madlib_predict_byom")
-FORMS = zip(("'response'", "1", "2", "3", "0.3", "0.0"), NAMES, strict=True)
+FORMS = list(zip(("'response'", "1", "2", "3", "0.3", "0.0"), NAMES, strict=True))
 
 
 @pytest.mark.parametrize(("pred_type", "function"), FORMS)
