@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -26,6 +27,13 @@ NEW = {"source": "new", "seed": 3}
 
 
 pytestmark = pytest.mark.parametrize("framework", ["tensorflow"], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="module")
+def trainer(framework: str) -> Iterator[Peer]:
+    """Return a trainer of these tests alone, because a program that was cut stays cut, and others expect it whole."""
+    with Peer(framework) as peer:
+        yield peer
 
 
 def trained(plain: ProcessPoolExecutor, asked: Json, most: int | None) -> sharded_programs.Trained:
