@@ -62,7 +62,9 @@ class Dashboard:
         answer = self.ask(self.entrance.removeprefix(self.root), cookie=None)
         return str(answer.headers["set-cookie"]).partition(";")[0]
 
-    def ask(self, path: str, form: Mapping[str, str] | None = None, **headers: str | None) -> Answer:
+    def ask(
+        self, path: str, form: Mapping[str, str] | None = None, method: str | None = None, **headers: str | None
+    ) -> Answer:
         """The answer to a browser that has come by the entrance, without following where it is sent.
 
         Names of headers have _ for -; None leaves one out.
@@ -72,7 +74,7 @@ class Dashboard:
         if "cookie" not in headers:
             usual["cookie"] = self.cookie
         sent = {name.replace("_", "-"): text for name, text in {**usual, **headers}.items() if text is not None}
-        request = urllib.request.Request(self.root + path, content, sent)
+        request = urllib.request.Request(self.root + path, content, sent, method=method)
         try:
             with urllib.request.build_opener(_Stay).open(request, timeout=60) as found:
                 return Answer(found.status, found.headers, found.read().decode())

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from dashboards import Dashboard, dashboard
 from models import NOISY
-from processes import LONGEST_WAIT, eventually
+from processes import eventually
 from roles import another_role
 from workbench import Workbench, compile_text
 
@@ -151,45 +147,23 @@ def test_a_member_of_the_role_sees_its_runs(
 
 
 @pytest.fixture(scope="module")
-def dashboard(bench: Workbench, runs: dict[str, int]) -> Iterator[str]:
-    """The address of Optuna's dashboard, which runs as its own process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "cerebro_db", "dashboard", "--optuna", "--url", bench.url, "--port", str(port)]
-    address = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None and process.stdout.readline().strip() == f"{address}/"
-            eventually(lambda: _answers(address))
-            yield address
-        finally:
-            process.kill()
+def optunas(bench: Workbench, runs: dict[str, int]) -> Iterator[Dashboard]:
+    """Optuna's dashboard, in a process of its own."""
+    with dashboard(bench.url, "--optuna") as started:
+        yield started
 
 
-def _answers(address: str) -> bool:
-    try:
-        return bool(urllib.request.urlopen(address, timeout=5).status)
-    except OSError:
-        return False
+def test_the_dashboard_shows_them(optunas: Dashboard, runs: dict[str, int]) -> None:
+    def read(path: str) -> Any:
+        return json.loads(optunas.ask(f"/api/studies{path}").text)
 
-
-def _get(address: str) -> Any:
-    with urllib.request.urlopen(address, timeout=LONGEST_WAIT) as answer:
-        return json.load(answer)
-
-
-def test_the_dashboard_shows_them(dashboard: str, bench: Workbench, runs: dict[str, int]) -> None:
-    listed = {each["study_id"]: each["study_name"] for each in _get(f"{dashboard}/api/studies")["study_summaries"]}
+    listed = {each["study_id"]: each["study_name"] for each in read("")["study_summaries"]}
     assert listed[runs["madlib"]] == f"by hand #{runs['madlib']}"
-    shown = _get(f"{dashboard}/api/studies/{runs['templates']}?after=0")
+    shown = read(f"/{runs['templates']}?after=0")
     assert len(shown["trials"]) == 4 and shown["best_trials"]
-    importances = _get(f"{dashboard}/api/studies/{runs['templates']}/param_importances?evaluator=ped_anova")
-    assert "param_importances" in importances
+    assert "param_importances" in read(f"/{runs['templates']}/param_importances?evaluator=ped_anova")
 
 
-def test_the_dashboard_changes_nothing(dashboard: str, bench: Workbench, runs: dict[str, int]) -> None:
-    request = urllib.request.Request(f"{dashboard}/api/studies/{runs['madlib']}", method="DELETE")
-    with pytest.raises(urllib.error.HTTPError):
-        urllib.request.urlopen(request, timeout=LONGEST_WAIT)
+def test_the_dashboard_changes_nothing(optunas: Dashboard, bench: Workbench, runs: dict[str, int]) -> None:
+    assert optunas.ask(f"/api/studies/{runs['madlib']}", method="DELETE").status == 405
     assert bench.value("SELECT count(*) FROM cerebro.run WHERE run_id = %s", runs["madlib"]) == 1
