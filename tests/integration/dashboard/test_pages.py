@@ -57,7 +57,7 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
     page.fill("[name=source]", str(table))
     page.look("[...document.querySelectorAll('[name=target] option')].some(o => o.value === 'up')")
     page.fill("[name=target]", "up")
-    for name, value in (("budget", "10"), ("configs", "2"), ("epochs", "3"), ("model", HOSTILE)):
+    for name, value in (("budget", "5"), ("configs", "2"), ("epochs", "3"), ("model", HOSTILE)):
         page.fill(f"[name={name}]", value)
     page.click("[hx-post='/train/plan']")
     assert "configuration" in page.text("#plan table")

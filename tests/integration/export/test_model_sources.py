@@ -20,6 +20,7 @@ from workbench import Workbench
 
 import cerebro_db
 from cerebro_db import errors
+from cerebro_db.export import networks
 
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -81,7 +82,7 @@ def test_an_exported_folder_comes_back_to_the_bit(
     session.load_model(tmp_path / "it", "files")
     row = bench.row("SELECT model_arch::text, model_weights FROM points_model")
     architecture, weights = stored(bench, "files")
-    assert json.loads(architecture) == json.loads(row[0]) and weights == bytes(row[1])
+    assert json.loads(architecture) == networks.rewrite(row[0]) and weights == bytes(row[1])
     session.load_model(architecture, "files", weights=tmp_path / "it" / "weights.safetensors")
     assert stored(bench, "files")[1] == weights
 
