@@ -245,9 +245,11 @@ def test_only_members_act_and_nobody_in_another_name(
         refused(person, "SELECT cerebro.stop_config(%s, 9)", run, code="42704")
         refused(person, "SELECT cerebro.stop_config(%s, NULL)", run, code="22004")
         refused(person, "SELECT cerebro.set_epochs(%s, 0)", run, code="22023")
-        act = person.value("SELECT cerebro.set_epochs(%s, 100001)", run)
+        refused(person, "SELECT cerebro.set_epochs(%s, 1000000)", run, code="22023")
+        by_hand = "INSERT INTO cerebro.act_log (run_id, action, change) VALUES (%s, 'set_epochs', %s) RETURNING act_id"
+        act = person.value(by_hand, run, '{"epochs": 1000000}')
         eventually(lambda: person.row(ACT, act)[0] == "refused")
-        assert "expected 1 to 100000" in person.row(ACT, act)[1]
+        assert "expected 1 to 999999" in person.row(ACT, act)[1]
         shared_superuser.rows(f"GRANT {person.value('SELECT current_user')} TO gita")
         for key in (1, 2, 3):
             done(gita, "set_epochs(%s, 1, %s)", run, key)
