@@ -86,6 +86,7 @@ ARGUMENTS: Mapping[str, Limit] = {
     "fewest": NUMBER,
     "most": NUMBER,
     "wanted": NUMBER,
+    "had": NUMBER,
     "places": NUMBER,
     "rows": LARGE,
     "cache_bytes": LARGE,

@@ -391,6 +391,9 @@ NEED_NO_TRAINER = (
     "leave_queue",
     "used_places",
     "may_act",
+    "add_time",
+    "count_time",
+    "keep_private",
 )
 
 

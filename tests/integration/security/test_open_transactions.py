@@ -78,9 +78,8 @@ def logged(session: Workbench) -> int:
 
 
 def test_no_call_in_an_open_transaction_holds_up_others(
-    bench: Workbench, shared_superuser: Workbench, eve: Workbench, functions: list[Function]
+    bench: Workbench, eve: Workbench, functions: list[Function]
 ) -> None:
-    shared_superuser.rows("INSERT INTO cerebro.dropped_time VALUES ('cerebro', 1, now() - interval '2 days')")
     other = bench.another()
     foreign = other.value(
         "INSERT INTO cerebro.run_log (spec, pid, epochs, segments, ticket)"

@@ -329,7 +329,8 @@ SELECT c.relname::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
 WHERE c.relnamespace = 'cerebro_state'::regnamespace AND a.grantee <> c.relowner
 UNION ALL
 SELECT p.oid::regprocedure::text FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
-WHERE p.proname LIKE '%%\\_predict' AND a.grantee <> p.proowner AND a.grantee <> 'trusted'::regrole"""
+WHERE p.proname LIKE '%%\\_predict' AND p.proowner = current_user::regrole
+      AND a.grantee <> p.proowner AND a.grantee <> 'trusted'::regrole"""
 
 
 def test_default_privileges_open_nothing_of_ours(alice: Workbench, shared_superuser: Workbench, eve: Workbench) -> None:

@@ -280,6 +280,5 @@ def test_an_open_transaction_of_another_role_holds_up_nobody(shared_superuser: W
         alice.enter()
         assert alice.take(2) == 1, "the other place is for the role that waits"
         dropped = "UPDATE cerebro.run_log SET dropped = true WHERE run_id = %s; SELECT cerebro.remove_dropped(%s)"
-        shared_superuser.rows("INSERT INTO cerebro.dropped_time VALUES ('queue_eve', 1, now() - interval '2 days')")
         eve.session.rows(dropped, eve.run_id, eve.run_id)
         alice.session.rows(dropped, alice.run_id, alice.run_id)
