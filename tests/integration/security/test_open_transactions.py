@@ -78,7 +78,7 @@ def logged(session: Workbench) -> int:
 
 
 def test_no_call_in_an_open_transaction_holds_up_others(
-    bench: Workbench, eve: Workbench, functions: list[Function]
+    bench: Workbench, shared_superuser: Workbench, eve: Workbench, functions: list[Function]
 ) -> None:
     other = bench.another()
     foreign = other.value(
