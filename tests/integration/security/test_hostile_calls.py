@@ -105,7 +105,8 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "character varying": TEXTS, "text": TEXTS, "name": TEXTS.map(lambda text: text[:20]), "integer": INTEGERS,
     "bigint": LARGE, "smallint": st.sampled_from((0, -1, 32767)), "boolean": st.booleans(), "real": REALS,
     "double precision": FLOATS, "json": JSON, "jsonb": st.just("{}"), "bytea": BYTES, "regrole": st.just("cerebro"),
-    "oid": st.sampled_from((0, 1, 1259, 4294967295)),
+    "oid": st.sampled_from((0, 1, 1259, 4294967295)), "regclass": st.sampled_from(("0", "packed", "pg_class")),
+    "regprocedure": st.sampled_from(("0", "now()")),
     "interval": st.sampled_from(("0", "-1 s", "1 us", "3 days", "100000000 years", "-100000000 years")),
     "timestamp with time zone": st.sampled_from(("now", "epoch", "4713-01-01 BC", "294276-12-31")),
 }  # fmt: skip

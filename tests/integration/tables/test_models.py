@@ -85,16 +85,17 @@ def test_deleting_the_last_model_drops_the_table(desk: Workbench) -> None:
 
 @pytest.mark.parametrize("table", ["models", "new_models"], ids=["existing table", "new table"])
 def test_concurrent_loads_get_different_ids(desk: Workbench, table: str) -> None:
-    other = desk.another()
+    other, watcher = desk.another(), desk.another()
     other.rows(f"SET search_path = {desk.value('SHOW search_path')}")
     desk.rows("BEGIN")
     first = load(desk, CLASSES, table)
     with other.calling(lambda: load(other, CLASSES, table)) as second:
-        waiting = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
-        eventually(lambda: second.done() or desk.value(waiting, other.pid()))
+        begun = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = %s"
+        eventually(lambda: second.done() or watcher.value(begun, other.pid()))
         desk.rows("COMMIT")
         assert second.result() == first + 1
     other.close()
+    watcher.close()
 
 
 def keras_2(*layers: Json, listed: bool = False) -> str:
