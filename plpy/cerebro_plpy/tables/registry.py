@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import UndefinedObject
 from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.tables import model_grants
 
@@ -79,8 +80,13 @@ def add(
     session: Session, model: str, name: Name, result: Result, groups: Sequence[OfGroup] = (), *, deploy: bool
 ) -> Added:
     """Add a version with its models of groups, and so complete its run; it predicts from now on where that is wanted,
-    or nothing else does."""
+    or nothing else does.
+
+    Raises UndefinedObject if the run cannot be seen, as after a rename of its owner: else its states would be dropped,
+    though no version has them.
+    """
     with transaction(session):
+        session.run(sql("run.end"), ("completed", None, result.run_id))
         session.run(sql("version.add_model"), (model, name.split, name.split_seed, name.bound))
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
@@ -89,7 +95,11 @@ def add(
         made = (several.template, json.dumps(several.params)) if several else (None, None)
         network = (several.architecture, several.compile_params) if several else (None, None)
         told = (model, version, *made, result.value, result.margin, *network, table)
-        session.run(sql("version.add"), (*told, result.run_id, result.mst_key))
+        if not session.run(sql("version.add"), (*told, result.run_id, result.mst_key)):
+            raise UndefinedObject(
+                f"there is no run {result.run_id} that you may see",
+                hint="SELECT run_id, name, status FROM cerebro.run;",
+            )
         for best, rows in groups:
             size_of = _kept(session, best)
             values = (model, version, best.value, rows, best.margin, size_of, best.run_id, best.mst_key)
@@ -98,7 +108,6 @@ def add(
             session.run(sql("version.deploy"), (version, model))
             model_grants.follow(session, model)
             deployed = version
-        session.run(sql("run.end"), ("completed", None, result.run_id))
     return Added(version, deployed)
 
 

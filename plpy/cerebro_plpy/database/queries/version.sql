@@ -14,6 +14,7 @@ INSERT INTO cerebro.model_log (model, split, split_seed, bound) VALUES (%s::text
 SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
 
 -- name: add
+-- It adds no row if row security hides the log of the run, which has another owner after a rename.
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
                                  backend, state_bytes, software, fingerprint, profile, group_by)
@@ -25,6 +26,7 @@ SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->>
        t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by'
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+RETURNING version
 
 -- name: add_group
 INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
