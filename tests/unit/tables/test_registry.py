@@ -10,7 +10,7 @@ import pytest
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import UndefinedObject
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.tables import registry
+from cerebro_plpy.tables import model_grants, registry
 from cerebro_plpy.tables.registry import Name, Result
 
 RESULT = Result(7, 1, 0.5, None, StoredState('cerebro_state."r7_c1_a"', 0, None))
@@ -30,7 +30,7 @@ class Session:
     def __init__(self, *, visible: bool) -> None:
         self.platform = Platform()
         self.statements = list[str]()
-        self._rows = {
+        self._rows: dict[str, list[tuple[Any, ...]]] = {
             sql("version.lock_model"): [(None,)],
             sql("version.next"): [(1,)],
             sql("version.add"): [(1,)] if visible else [],
@@ -54,7 +54,7 @@ def test_a_version_of_a_run_that_cannot_be_seen_is_not_added() -> None:
 
 def test_the_run_is_ended_before_its_version_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """If its owner is renamed in between, the second statement adds no row, and nothing is committed."""
-    monkeypatch.setattr(registry.model_grants, "follow", lambda *_: None)
+    monkeypatch.setattr(model_grants, "follow", lambda *_: None)
     session = Session(visible=True)
     assert add(session).version == 1
     order = [session.statements.index(sql(name)) for name in ("run.end", "version.add", "session.commit")]
