@@ -91,8 +91,8 @@ test-long: bootstrap ## run the slow tests that rarely tell more, try each prope
 # What of each room works otherwise on a cluster, in a quarter of an hour. The user may write into the server's folders;
 # TESTS="..." runs others.
 ON_SEGMENTS := tests/integration/greenplum tests/contract/test_platform.py tests/upgrade \
-    $(addprefix tests/integration/,endings/test_background.py endings/test_kills.py endings/test_locks.py \
-        endings/test_queue.py endings/test_resume.py endings/test_transactions.py training/test_replay.py \
+    $(addprefix tests/integration/,dashboard/test_pages.py endings/test_background.py endings/test_kills.py \
+        endings/test_locks.py endings/test_queue.py endings/test_resume.py endings/test_transactions.py training/test_replay.py \
         training/test_runs.py training/test_strategies.py search/test_acts.py models/test_train.py \
         models/test_evaluate.py models/test_importance.py models/test_attribution.py models/test_drift.py \
         models/test_register.py export madlib/test_tour.py tables/test_custom_functions.py \

@@ -142,9 +142,12 @@ SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[2] AS value,
        (max(s.newest) FILTER (WHERE s.dataset = 'training'))[2] AS training
 FROM (
     SELECT run_id, mst_key, m.dataset, m.dataset = r.rank_dataset AS ranks, ARRAY[m.epoch, m.value] AS newest
-    FROM cerebro.metric m FULL JOIN cerebro.config_log k USING (run_id, mst_key) JOIN cerebro.run_log r USING (run_id)
-    WHERE coalesce(m.name = r.rank_metric AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)
-      AND run_id IN (SELECT s.run_id FROM cerebro.visible_run s)) s
+    FROM (SELECT n.run_id, n.mst_key, n.dataset, n.name, n.epoch, n.value FROM cerebro.metric n
+          WHERE n.run_id IN (SELECT v.run_id FROM cerebro.visible_run v)) m
+    FULL JOIN (SELECT c.run_id, c.mst_key, c.best_epoch FROM cerebro.config_log c
+               WHERE c.run_id IN (SELECT v.run_id FROM cerebro.visible_run v)) k USING (run_id, mst_key)
+    JOIN cerebro.run_log r USING (run_id)
+    WHERE coalesce(m.name = r.rank_metric AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)) s
 GROUP BY s.run_id, s.mst_key;
 COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of the runs that the reader may see, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it';
 

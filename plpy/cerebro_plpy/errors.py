@@ -7,6 +7,8 @@ PostgreSQL errors at the border; nothing inside needs to know how.
 from __future__ import annotations
 
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
+LIST_RUNS = "SELECT run_id, name, status FROM cerebro.run;"
+"""The hint of errors about the id of a run."""
 # Somebody has made a table of that name. PostgreSQL looks for the table, then for its row type, and then writes both
 # into unique indexes: which one it meets depends on when the other transaction commits.
 MADE_MEANWHILE = ("42P07", "42710", "23505")
@@ -216,3 +218,9 @@ def by_sqlstate(sqlstate: str) -> type[CerebroError]:
         if cls.sqlstate == sqlstate:
             return cls
     return CerebroError
+
+
+def hidden_run(run_id: int, module: str | None = None) -> UndefinedObject:
+    """Return the error of a run that does not exist, or that row security hides, as after a rename of its owner."""
+    text = f"there is no run {run_id} that you may see"
+    return UndefinedObject(f"{module} error: {text}." if module else text, hint=LIST_RUNS)

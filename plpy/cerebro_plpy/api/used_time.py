@@ -1,4 +1,4 @@
-"""The functions of sql/84-used-time.sql."""
+"""The function of sql/84-used-time.sql."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from cerebro_plpy.api.entry import Globals, call_declared
 from cerebro_plpy.calls import used_time
 
 
-def count_time(plpy: Any, gd: Globals, run_id: int | None, seconds: float | None) -> bool:
-    """Count processor seconds of a run of the caller's."""
-    return call_declared(plpy, gd, lambda db: used_time.count_time(db, gd, run_id, seconds))
-
-
-def add_time(plpy: Any, gd: Globals) -> bool:
-    """Add what the caller of this process has asked for, with the rights of the extension's owner."""
-    return call_declared(plpy, gd, lambda db: used_time.add_time(db, gd))
+def count_time(plpy: Any, gd: Globals, run_id: int | None, ticket: str | None, seconds: float | None) -> bool:
+    """Count processor seconds of the run that the ticket belongs to."""
+    return call_declared(plpy, gd, lambda db: used_time.count_time(db, run_id, ticket, seconds))

@@ -25,10 +25,17 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed, ObjectNotReady, UndefinedObject
+from cerebro_plpy.errors import (
+    LIST_RUNS,
+    FeatureNotSupported,
+    InvalidParameter,
+    NullNotAllowed,
+    ObjectNotReady,
+    UndefinedObject,
+    hidden_run,
+)
 from cerebro_plpy.tables.selection import read_configs as selection_of
 
-HINT = "SELECT run_id, name, status FROM cerebro.run;"
 LIVE = ("running", "queued", "paused")
 NOTHING: Mapping[str, Any] = {}
 
@@ -44,10 +51,10 @@ class Asked(NamedTuple):
 def to_run(db: Database, asked: Asked, change: Mapping[str, Any] = NOTHING) -> int:
     """Ask something of a run; the id of the act."""
     if asked.run_id is None:
-        raise NullNotAllowed(f"{asked.action} error: run_id is NULL.", hint=HINT)
+        raise NullNotAllowed(f"{asked.action} error: run_id is NULL.", hint=LIST_RUNS)
     rows = db.glance(sql("act.run"), asked.run_id)
     if not rows:
-        raise UndefinedObject(f"{asked.action} error: there is no run {asked.run_id} that you may see.", hint=HINT)
+        raise hidden_run(asked.run_id, asked.action)
     _check_live(asked, rows[0])
     values = (asked.run_id, asked.action, asked.mst_key, json.dumps(change))
     return int(db.rows(sql("act.add"), *values)[0]["act_id"])

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.calls.allowance import prices_of
 from cerebro_plpy.calls.plan_fit import check_format
-from cerebro_plpy.calls.runs import HINT
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady, UndefinedObject
+from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectNotReady, UndefinedObject
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Data, Program, RunPlan, Settled, Strategy, Work
 from cerebro_plpy.records import replace
@@ -28,10 +27,10 @@ def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
     """The plan of a run, line by line, with what happened."""
     wanted = check_format(MODULE, form)
     if run_id is None:
-        raise NullNotAllowed(f"{MODULE} error: run_id is NULL.", hint=HINT)
+        raise NullNotAllowed(f"{MODULE} error: run_id is NULL.", hint=LIST_RUNS)
     rows = db.glance(sql("plan.planned"), run_id)
     if not rows:
-        raise UndefinedObject(f"{MODULE} error: there is no run {run_id} of yours.", hint=HINT)
+        raise UndefinedObject(f"{MODULE} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
     plan = _planned(rows[0]) or _unplanned(db, rows[0])
     plan = replace(plan, others=plan.others or tuple(_compared(plan, plan.programs)[1:]))
     return plan_tree.written(
@@ -61,7 +60,7 @@ def _unplanned(db: Database, run: Row) -> RunPlan:
     course = db.glance(sql("plan.course"), run["run_id"], run["run_id"])[0]
     rows = dict.fromkeys((key for keys in groups.values() for key in keys), 0)
     if not rows:
-        raise ObjectNotReady(f"{MODULE} error: run {run['run_id']} has no configurations.", hint=HINT)
+        raise ObjectNotReady(f"{MODULE} error: run {run['run_id']} has no configurations.", hint=LIST_RUNS)
     work = Work(run["epochs"], (), tuple(run["segments"]), rows, 0.0, "longest")
     return RunPlan(work, programs, Strategy(MOP, max(1, course["workers"]), 1), (), Data(0, 0, 0, 0))
 

@@ -11,7 +11,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
+from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectInUse, UndefinedObject, hidden_run
 from cerebro_plpy.platform.state_tables import features_table
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.run import kept_features
@@ -20,7 +20,6 @@ from cerebro_plpy.tables import model_states
 
 PAUSE_SECONDS = 0.1
 DEFAULT_AGE = "7 days"
-HINT = "SELECT run_id, name, status FROM cerebro.run;"
 
 
 def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = False) -> Row:
@@ -30,9 +29,9 @@ def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = Fal
     tells others that its run is alive.
     """
     if run_id is None:
-        raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
+        raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
     if not db.glance(sql("run.own"), run_id):
-        raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=HINT)
+        raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
     locked = db.lock("mark_alive", run_id)
     free = locked or not (to_train or lock_holders.is_owner_at_work(db, run_id))
     rows = db.glance(sql("run.own"), run_id)  # as it is now that nobody else changes it
@@ -122,11 +121,11 @@ def cancel(db: Database, run_id: int | None) -> bool:
 def status_of(db: Database, module: str, run_id: int | None) -> Row:
     """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
     if run_id is None:
-        raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
+        raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
     db.platform.look_anew(db)
     # Before the status, which then cannot be older than the end of the work.
     at_work = {row["pid"] for row in db.rows(sql("locks.at_work"), run_id)}
     rows = db.glance(sql("background.standing"), run_id)
     if not rows:
-        raise UndefinedObject(f"{module} error: there is no run {run_id} that you may see.", hint=HINT)
+        raise hidden_run(run_id, module)
     return {**rows[0], "under_way": rows[0]["pid"] in at_work}

@@ -68,9 +68,9 @@ def train(
     run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
     past, wish = interrupted.past if interrupted else {}, wish_of(workplace, request)
     refuse(db, wish)
-    spending = Spending(workplace, run_id)
-    logged = logged_run(db, spending, request, run_id, interrupted, audience.logged)
-    with logged as log, queued(db, workplace, log, wish) as places:
+    log = RunLog(workplace.control, run_id)
+    spending = Spending(workplace, log)
+    with logged_run(db, spending, request, interrupted, audience.logged), queued(db, workplace, log, wish) as places:
         began = time.monotonic()
         if request.allowance:
             spending.recall(request.allowance)
@@ -136,34 +136,32 @@ def logged_run(
     db: Database,
     spending: Spending,
     request: FitRequest,
-    run_id: int,
-    interrupted: InterruptedRun | None = None,
-    logged: Logged = nobody,
-) -> Iterator[RunLog]:
-    """A run that is in the log, and of which the log says how it ended where that is by an error.
+    interrupted: InterruptedRun | None,
+    logged: Logged,
+) -> Iterator[None]:
+    """Write a run into its log, and how it ended where that is by an error.
 
-    One of which nothing was trained by then is taken out again, but for one that was cancelled or is in the background:
-    the caller hears of the error.
+    A run of which nothing was trained by then is taken out again, unless it was cancelled or is in the background: the
+    caller hears of the error.
     """
-    workplace = spending.workplace
-    log, pid = RunLog(workplace.control, run_id), os.getpid()
+    workplace, log, pid = spending.workplace, spending.log, os.getpid()
     past = interrupted.past if interrupted else {}
     try:
-        workplace.show(run_id)
+        workplace.show(log.run_id)
         if interrupted:
             log.resume(pid)
         else:
             log.begin(request, pid)
         db.info(
-            f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-            f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
+            f"run {log.run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
+            f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {log.run_id};"
         )
-        logged(run_id)
+        logged(log.run_id)
         unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
         log.make_state_tables(request, unvisited)
-        yield log
+        yield
     except BaseException as error:
-        stop_run(spending, log, error)
+        stop_run(spending, error)
         refuse_lost_role(workplace, log, error)
         if not (log.trained or interrupted or db.in_procedure or _cancels(error)):
             with suppress(CerebroError):  # it stays as failed
@@ -234,12 +232,12 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
             return int(run_id)
 
 
-def stop_run(spending: Spending, log: RunLog, error: BaseException) -> None:
+def stop_run(spending: Spending, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         spending.abandon()
         spending.workplace.stop_workers()
-        log.stop(*_ending(error), spending.rest())
+        spending.log.stop(*_ending(error), spending.rest())
         spending.count()
 
 

@@ -12,7 +12,14 @@ from cerebro_plpy.configs.search_rules import PATIENCE
 from cerebro_plpy.configs.spec import FitArguments, Ranking, epochs_before, logged_copies
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import (
+    LIST_RUNS,
+    DataCorrupted,
+    FeatureNotSupported,
+    InvalidParameter,
+    NullNotAllowed,
+    hidden_run,
+)
 from cerebro_plpy.hopping.plans import AVERAGE, AVERAGES, LATE
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.records import dataclass
@@ -102,7 +109,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     if run_id is None:
         raise NullNotAllowed(
             f"{module} error: schedule 'replay' needs replay_run, the id of the run to repeat.",
-            hint="SELECT run_id, name, status FROM cerebro.run;",
+            hint=LIST_RUNS,
         )
     seed, epochs, segments, policy, schedule, copies, single, functions, before = _logged(control, module, run_id)
     visits = control.run(sql("run.recorded_visits"), (run_id,))
@@ -139,10 +146,7 @@ def _logged(control: Session, module: str, run_id: int) -> Sequence[Any]:
     """What the log has of the run itself."""
     runs = control.run(sql("run.recorded"), (run_id,))
     if not runs:
-        raise UndefinedObject(
-            f"{module} error: there is no run {run_id} that you may see.",
-            hint="SELECT run_id, name, status FROM cerebro.run;",
-        )
+        raise hidden_run(run_id, module)
     return runs[0]
 
 

@@ -13,6 +13,7 @@ from cerebro_plpy.hopping.allowance import Allowance, Spent
 from cerebro_plpy.platform.cost import Cost, total
 from cerebro_plpy.platform.protocol import Visits
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.run.log import RunLog
 
 COUNT_SECONDS = 5.0
 """So often a run counts, for the quota of its role, the processor seconds that it has used."""
@@ -23,8 +24,8 @@ LOOK_SECONDS, LOOK_SHARE = 1.0, 0.01
 class Spending:
     """Of one run, from the opening of its workplace on."""
 
-    def __init__(self, workplace: Workplace, run_id: int) -> None:
-        self.workplace, self._run_id = workplace, run_id
+    def __init__(self, workplace: Workplace, log: RunLog) -> None:
+        self.workplace, self.log = workplace, log
         self._own = self._logged = Cost()
         self._before, self._stored, self._look_again = Spent(), 0.0, math.inf
         self._counted, self._count_again = 0.0, 0.0
@@ -60,12 +61,13 @@ class Spending:
         """
         now = total((self._own, *(worker.account.told for worker in self.workplace.crew)))
         used = now.trainer_seconds + now.backend_seconds
-        self.workplace.control.run(sql("used_time.count"), (self._run_id, max(0.0, used - self._counted)))
+        values = (self.log.run_id, self.log.ticket, max(0.0, used - self._counted))
+        self.workplace.control.run(sql("used_time.count"), values)
         self._counted = used
         self._count_again = time.monotonic() + COUNT_SECONDS
 
     def _logged_cost(self) -> Spent:
-        return Spent(*self.workplace.control.run(sql("run.cost"), (self._run_id,))[0])
+        return Spent(*self.workplace.control.run(sql("run.cost"), (self.log.run_id,))[0])
 
     def now(self) -> Cost:
         """All of it."""

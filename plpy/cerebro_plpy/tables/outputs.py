@@ -20,7 +20,7 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.literals import array_literal
 from cerebro_plpy.database.names import quote_identifier, quote_qualified
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
+from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, hidden_run
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, fields, replace
@@ -156,9 +156,7 @@ def read_run(db: Database, run_id: int) -> LoggedRun:
 def _logged(run_id: int, rows: list[Row]) -> list[Row]:
     """What the log has of a run, which is never nothing; it shows nothing of it while its owner has another name."""
     if not rows:
-        raise UndefinedObject(
-            f"there is no run {run_id} that you may see", hint="SELECT run_id, name, status FROM cerebro.run;"
-        )
+        raise hidden_run(run_id)
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import UndefinedObject
+from cerebro_plpy.errors import hidden_run
 from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.tables import model_grants
 
@@ -96,10 +96,7 @@ def add(
         network = (several.architecture, several.compile_params) if several else (None, None)
         told = (model, version, *made, result.value, result.margin, *network, table)
         if not session.run(sql("version.add"), (*told, result.run_id, result.mst_key)):
-            raise UndefinedObject(
-                f"there is no run {result.run_id} that you may see",
-                hint="SELECT run_id, name, status FROM cerebro.run;",
-            )
+            raise hidden_run(result.run_id)
         for best, rows in groups:
             size_of = _kept(session, best)
             values = (model, version, best.value, rows, best.margin, size_of, best.run_id, best.mst_key)

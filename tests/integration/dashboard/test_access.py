@@ -19,7 +19,7 @@ from cerebro_db.dashboard.reading import engine
 from cerebro_db.dashboard.serving import Pages
 from cerebro_db.dashboard.site import Site
 
-pytestmark = pytest.mark.postgresql("pages know nothing of the platform")
+pytestmark = pytest.mark.postgresql("who is answered does not depend on the platform")
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J"
 PAGES = ("/", "/runs", "/train", "/models", "/static/style.css", "/runs/1000000", "/nowhere", "/train/columns?source=")
 

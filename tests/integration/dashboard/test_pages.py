@@ -13,7 +13,6 @@ from processes import eventually
 from servers import Database
 from workbench import Workbench
 
-pytestmark = pytest.mark.postgresql("pages know nothing of the platform")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 QUOTED = '"' + HOSTILE.replace('"', '""') + '"'
 

@@ -81,9 +81,11 @@ def working(bench: Workbench) -> Iterator[int]:
     """A run that goes on until the block ends."""
     run = submit(bench, "endless", 100_000, "long")
     eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
-    yield run
-    bench.rows("SELECT cerebro.cancel(%s)", run)
-    bench.rows("SELECT cerebro.wait(%s)", run)
+    try:
+        yield run
+    finally:
+        bench.rows("SELECT cerebro.cancel(%s)", run)
+        bench.rows("SELECT cerebro.wait(%s)", run)
 
 
 def test_three_roles_share_two_places(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]) -> None:

@@ -142,8 +142,8 @@ def array(draw: st.DrawFn, kind: str) -> str:
 
 
 def quoted(value: Any) -> Any:
-    """A value as a text that PostgreSQL casts, for a minus sign binds weaker than a cast."""
-    return value if value is None or isinstance(value, bytes) else str(value)
+    """Return a scalar as a text that PostgreSQL casts, for a minus sign binds weaker than a cast."""
+    return value if value is None or isinstance(value, (bytes, list)) else str(value)
 
 
 def sqltext(value: Any) -> Any:
@@ -392,7 +392,6 @@ NEED_NO_TRAINER = (
     "leave_queue",
     "used_places",
     "may_act",
-    "add_time",
     "count_time",
     "keep_private",
 )

@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.run.spending import Spending
 
+LOG: Any = SimpleNamespace(run_id=7, ticket="secret")
 seconds = st.floats(0, 1e6, allow_nan=False)
 
 
 class Control:
-    """Takes what is reported."""
+    """Remembers what is reported."""
 
     def __init__(self) -> None:
         self.reported: list[float] = []
 
-    def run(self, statement: str, values: tuple[int, float]) -> None:
-        assert "cerebro.count_time" in statement and values[0] == 7
-        self.reported.append(values[1])
+    def run(self, statement: str, values: tuple[int, str, float]) -> None:
+        assert "cerebro.count_time" in statement and values[:2] == (LOG.run_id, LOG.ticket)
+        self.reported.append(values[2])
 
 
 @given(st.lists(st.tuples(seconds, seconds), min_size=1))
@@ -33,7 +34,7 @@ def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, fl
     workplace: Any = SimpleNamespace(
         control=control, crew=[SimpleNamespace(account=account)], spent_seconds=lambda: next(used)
     )
-    spending = Spending(workplace, 7)
+    spending = Spending(workplace, LOG)
     for _, of_trainer in looks:
         account.told = Cost(account.told.trainer_seconds + of_trainer)
         spending._count_again = 0.0
@@ -45,7 +46,7 @@ def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, fl
 def test_it_reports_now_and_then() -> None:
     control = Control()
     workplace: Any = SimpleNamespace(control=control, crew=[], spent_seconds=lambda: 1.0)
-    spending = Spending(workplace, 7)
+    spending = Spending(workplace, LOG)
     for _ in range(5):
         spending.count_now_and_then()
     assert control.reported == [1.0]

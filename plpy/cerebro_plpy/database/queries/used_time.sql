@@ -1,11 +1,8 @@
 -- name: owner
-SELECT r.owner::text AS owner FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
-
--- name: add
-SELECT cerebro.add_time()
+SELECT r.owner::text AS owner FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.ticket = %s::text
 
 -- name: count
-SELECT cerebro.count_time(%s::bigint, %s::double precision)
+SELECT cerebro.count_time(%s::bigint, %s::text, %s::double precision)
 
 -- name: call
 -- When the statement began that works for the run, by the server's own account, in a session of a member of the run's owner.
