@@ -61,17 +61,19 @@ class Search:
     def _plan(self, course: Course, mst_key: int) -> None:
         """A configuration that goes on in the place of others has the epochs that these have left."""
         if (before := course.trials[mst_key].before) and mst_key in self._training:
-            self._training[mst_key].planned = self._request.spec.epochs - before
+            self._training[mst_key].epochs = self._request.spec.epochs - before
 
     def _recall_acts(self, decided: Sequence[Heard]) -> None:
         """Hold whom somebody has stopped, and let nobody go further than was decided, search or not."""
         last = {decision.mst_key: decision for heard in decided for decision in heard.decisions}
-        by_act = (heard.decisions for heard in decided if heard.cause is None)
-        self._insisted = {each.mst_key for made in by_act for each in made if each.action == "continue"}
+        by_act = [each for heard in decided if heard.cause is None for each in heard.decisions]
+        self._insisted = {each.mst_key for each in by_act if each.action == "continue"}
+        for each in by_act:
+            if each.action == "promote" and each.mst_key in self._positions.progress:
+                self._training[each.mst_key].epochs = each.limit
         for key, decision in last.items():
             if key in self._positions.progress:
                 self._positions.limit(key, decision.limit)
-                self._training[key].more = decision.limit
                 if decision.action == "hold":
                     self._positions.hold(key)
         self._log.configs_resting([key for key, each in last.items() if each.action in ("rest", "hold", "stop")])
@@ -112,13 +114,19 @@ class Search:
         kept = self._grow(last) if grows else {}
         others = [(key, limit) for key, limit in kept.items() if key not in limits]
         made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in others]
+        unfinished = [key for key in limits if not self._positions.progress[key].finished]
         for key, limit in limits.items():
             action: Action = "promote" if self._training[key].completed() else "continue"
             made.append(Decision(key, action, limit, told))
+            if self._positions.progress[key].held:
+                made.append(Decision(key, "hold", limit, f"{told}, while it was stopped"))
             self._evaluate(limit)
-            self._training[key].more = limit
+            self._training[key].epochs = limit
             self._positions.extend(key, limit)
         self._log_act(act, made, None, self._log.more_epochs(last) if grows else None)
+        for key in unfinished:
+            if self._training[key].completed():
+                self._log.config_completed(key)
 
     def _grow(self, epochs: int) -> dict[int, int]:
         """Let the run have more epochs; the limits of those that would go on by themselves, and are not to."""

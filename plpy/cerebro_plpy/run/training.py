@@ -69,8 +69,8 @@ class ConfigTraining:
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
     are the attempts that were made before the run was resumed; `best` is the state that is kept, `epoch` that of the
-    newest. So many visits are trained, but `unstored` yet. It is `planned` for so many epochs, and somebody may want
-    `more` of it.
+    newest. So many visits are trained, but `unstored` yet. It is trained for so many `epochs`, unless it is stopped: as
+    many as the call said, or as somebody has said since.
     """
 
     request: FitRequest
@@ -81,7 +81,7 @@ class ConfigTraining:
     route: Route
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
-    planned: int
+    epochs: int
     visits: int = 0
     unstored: int = 0
     epoch: int = 0
@@ -94,15 +94,14 @@ class ConfigTraining:
     evaluations: list[Evaluation] = field(default_factory=list)
     best: Kept | None = None
     released: bool = False
-    more: int = 0
 
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
         route, attempts = route_of(request, config), dict(past.attempts)
-        planned = min(request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs))
-        training = cls(request, config, run_id, key, state, route, past.attempts, attempts, planned)
+        epochs = min(request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs))
+        training = cls(request, config, run_id, key, state, route, past.attempts, attempts, epochs)
         training.evaluations, training.best = list(past.evaluations), past.best
         for visit, result in past.visits:
             training.trained(visit, result)
@@ -189,11 +188,6 @@ class ConfigTraining:
     def completed(self) -> bool:
         """Whether all visits have left their states."""
         return self.visits == self.route.visits(self.epochs)
-
-    @property
-    def epochs(self) -> int:
-        """For how many epochs it is trained, unless it is stopped: more than the call said where somebody wants it."""
-        return max(self.planned, self.more)
 
     def begin(self, tour: Tour) -> int:
         """The number of a new attempt at these visits, of which the first stands for all."""

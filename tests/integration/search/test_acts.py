@@ -21,6 +21,8 @@ RATES = (0.01, 0.02, 0.03)
 EPOCHS, SEGMENTS = 18, 2
 ACT = "SELECT status, reason, visits FROM cerebro.act WHERE act_id = %s"
 CONFIG = "SELECT status, reason, epochs FROM cerebro.config WHERE run_id = %s AND mst_key = %s"
+TOTAL = "SELECT visits_total FROM cerebro.progress WHERE run_id = %s"
+ALL_DONE = "SELECT visits_done = visits_total FROM cerebro.progress WHERE run_id = %s"
 VISITS = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s AND status = 'completed'"
 
 
@@ -68,12 +70,18 @@ def check_replay(bench: Workbench, run: int, output: str, keys: int = len(RATES)
 
 
 def test_who_is_stopped_rests_and_may_go_on(bench: Workbench, person: Workbench) -> None:
+    """If all rest, the run is paused and has no trainers."""
+    status = "SELECT status FROM cerebro.run WHERE run_id = %s"
     with live(bench, person, "stopped") as (run, fitted):
-        for key in (1, 2):
-            act = done(person, "stop_config(%s, %s)", run, key)
-            (_, _, visits) = person.row(ACT, act)
+        serving = person.serving(person.value("SELECT pid FROM cerebro.run WHERE run_id = %s", run))
+        acts = [done(person, "stop_config(%s, %s)", run, key) for key in (1, 2, 3)]
+        visits = person.row(ACT, acts[1])[2]
         assert person.row(CONFIG, run, 1)[0] == "paused" and "stopped by cerebro" in person.row(CONFIG, run, 1)[1]
-        done(person, "continue_config(%s, %s)", run, 1)
+        eventually(lambda: person.value(status, run) == "paused")
+        eventually(lambda: not trainers(serving))
+        done(person, "continue_config(%s, 3)", run)
+        assert person.value(status, run) == "running"
+        done(person, "continue_config(%s, 1)", run)
         fitted.result()
     assert bench.row(CONFIG, run, 1) == ("completed", None, EPOCHS)
     assert bench.value(VISITS, run, 2) == visits < EPOCHS * SEGMENTS
@@ -81,45 +89,23 @@ def test_who_is_stopped_rests_and_may_go_on(bench: Workbench, person: Workbench)
     check_replay(bench, run, "stopped")
 
 
-def test_all_stopped_by_hand_is_paused_and_frees_its_trainers(bench: Workbench, person: Workbench) -> None:
-    with live(bench, person, "paused") as (run, fitted):
-        for key in (1, 2, 3):
-            done(person, "stop_config(%s, %s)", run, key)
-        eventually(lambda: person.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "paused")
-        visits = person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run)
-        done(person, "continue_config(%s, 3)", run)
-        assert person.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running"
-        fitted.result()
-    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) > visits
-    states: dict[int, str] = dict(bench.rows("SELECT mst_key, status FROM cerebro.config WHERE run_id = %s", run))
-    assert states == {1: "stopped", 2: "stopped", 3: "completed"}
-    check_replay(bench, run, "paused")
-
-
 def test_a_run_that_is_paused_begins_nothing(bench: Workbench, person: Workbench) -> None:
+    """Its epochs can be fewer when it goes on; of what is asked, the last word holds."""
     workers = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'running'"
-    with live(bench, person, "waited", max_runtime="1 hour") as (run, fitted):
+    with live(bench, person, "fewer", max_runtime="1 hour") as (run, fitted):
         serving = person.serving(person.value("SELECT pid FROM cerebro.run WHERE run_id = %s", run))
         done(person, "pause_run(%s)", run)
         eventually(lambda: not person.value(workers, run))
         visits = person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run)
         eventually(lambda: not trainers(serving))
         assert person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) == visits
-        done(person, "continue_run(%s)", run)
-        fitted.result()
-    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
-    assert bench.value("SELECT bool_and(status = 'completed') FROM cerebro.config WHERE run_id = %s", run)
-
-
-def test_epochs_can_be_fewer(bench: Workbench, person: Workbench) -> None:
-    with live(bench, person, "fewer") as (run, fitted):
-        done(person, "pause_run(%s)", run)  # on a fast machine it would be further than that
         done(person, "set_epochs(%s, 11, 3)", run)
         done(person, "set_epochs(%s, 13)", run)
         done(person, "continue_run(%s)", run)
         fitted.result()
-    epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
-    assert set(epochs.values()) == {13}, "the last word holds"
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
+    found = bench.rows("SELECT status, epochs FROM cerebro.config WHERE run_id = %s", run)
+    assert found == [("completed", 13)] * len(RATES)
     assert bench.value("SELECT count(model_weights) FROM fewer") == len(RATES)
     check_replay(bench, run, "fewer")
 
@@ -152,26 +138,24 @@ def test_epochs_can_be_more(bench: Workbench, person: Workbench, cut: bool) -> N
     assert bench.rows(measured, again) == bench.rows(measured, run)
 
 
-@pytest.mark.parametrize(("search", "epochs"), [("median", EPOCHS), ("asha", 1)])
-def test_progress_expects_whoever_is_to_stop_only_for_a_reason_to_come_to_the_end(
-    bench: Workbench, person: Workbench, search: str, epochs: int
-) -> None:
-    total = "SELECT visits_total FROM cerebro.progress WHERE run_id = %s"
-    with live(bench, person, f"expected_{search}", search=search, schedule="rotation") as (run, fitted):
+def test_progress_expects_all_to_come_to_the_end_where_a_reason_stops_them(bench: Workbench, person: Workbench) -> None:
+    with live(bench, person, "expected", search="median", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
-        assert person.value(total, run) >= len(RATES) * epochs * SEGMENTS
-        assert search == "median" or person.value(total, run) < len(RATES) * EPOCHS * SEGMENTS
+        assert person.value(TOTAL, run) >= len(RATES) * EPOCHS * SEGMENTS
         done(person, "continue_run(%s)", run)
         fitted.result()
-    assert bench.value("SELECT visits_done = visits_total FROM cerebro.progress WHERE run_id = %s", run)
+    assert bench.value(ALL_DONE, run)
 
 
 def test_of_a_search_one_may_have_more_epochs(bench: Workbench, person: Workbench) -> None:
+    """Progress expects the others to come as far as is decided."""
     with live(bench, person, "sought", search="asha", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
+        assert len(RATES) * SEGMENTS <= person.value(TOTAL, run) < len(RATES) * EPOCHS * SEGMENTS
         done(person, "set_epochs(%s, %s, 2)", run, EPOCHS + 2)
         done(person, "continue_run(%s)", run)
         fitted.result()
+    assert bench.value(ALL_DONE, run)
     assert bench.row(CONFIG, run, 2) == ("completed", None, EPOCHS + 2)
     assert bench.value("SELECT max(epochs) FROM cerebro.config WHERE run_id = %s AND mst_key <> 2", run) <= EPOCHS
     bench.fit("packed", "sought_again", "slow", EPOCHS + 2, schedule="replay", replay_run=run)
@@ -222,7 +206,11 @@ def test_a_search_is_steered_too(bench: Workbench, person: Workbench) -> None:
 
 def test_what_was_asked_survives_the_end_of_the_session(bench: Workbench, person: Workbench) -> None:
     with live(bench, person, "cut") as (run, fitted):
+        done(person, "pause_run(%s)", run)
         done(person, "stop_config(%s, 2)", run)
+        for key in (2, 3):
+            done(person, "set_epochs(%s, 12, %s)", run, key)
+        assert person.row(CONFIG, run, 2)[0] == "paused"
         assert person.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.Error):
             fitted.result()
@@ -230,12 +218,15 @@ def test_what_was_asked_survives_the_end_of_the_session(bench: Workbench, person
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.value(VISITS, run, 2) == visits and bench.row(CONFIG, run, 2)[0] == "stopped"
     assert bench.row(CONFIG, run, 1) == ("completed", None, EPOCHS)
+    assert bench.row(CONFIG, run, 3) == ("completed", None, 12)
     check_replay(bench, run, "cut")
 
 
-def test_only_members_act_and_nobody_in_another_name(
+def test_only_members_act_and_what_cannot_be_is_refused(
     bench: Workbench, shared_superuser: Workbench, person: Workbench
 ) -> None:
+    """Nobody acts in another name either."""
+    bench.configure("strange", [compile_text("SGD(learning_rate=0.04)")], ["batch_size=1"], bench.model(NOISY))
     with another_role(bench, shared_superuser, "gita") as gita, live(bench, person, "guarded") as (run, fitted):
         done(person, "pause_run(%s)", run)
         refused(gita, "SELECT cerebro.stop_config(%s, 1)", run, code="42704")
@@ -250,6 +241,13 @@ def test_only_members_act_and_nobody_in_another_name(
         act = person.value(by_hand, run, '{"epochs": 1000000}')
         eventually(lambda: person.row(ACT, act)[0] == "refused")
         assert "expected 1 to 999999" in person.row(ACT, act)[1]
+        for change in ('{"lr": 1}', "[1]", '{"batch_size": 0}'):
+            refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, change, code="22023")
+        refused(person, "SELECT cerebro.clone_config(%s, 9, '{}')", run, code="42704")
+        refused(person, "SELECT cerebro.add_configs(%s, selection_table => 'nowhere')", run, code="42P01")
+        act = person.value("SELECT cerebro.add_configs(%s, selection_table => 'strange')", run)
+        eventually(lambda: person.row(ACT, act)[0] == "refused")
+        assert "are not among those" in person.row(ACT, act)[1]
         shared_superuser.rows(f"GRANT {person.value('SELECT current_user')} TO gita")
         for key in (1, 2, 3):
             done(gita, "set_epochs(%s, 1, %s)", run, key)
@@ -353,20 +351,6 @@ def test_clones_of_clones_are_repeated_wherever_their_runs_were_cut(bench: Workb
     bench.rows("SELECT cerebro.resume(%s)", repeated)
     assert bench.rows(begun, repeated) == origins
     assert bench.weights("cut_clone_again") == bench.weights("cut_clone")
-
-
-def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> None:
-    other = bench.model(NOISY)
-    bench.configure("strange", [compile_text("SGD(learning_rate=0.04)")], ["batch_size=1"], other)
-    with live(bench, person, "refusing") as (run, fitted):
-        for change, code in (('{"lr": 1}', "22023"), ("[1]", "22023"), ('{"batch_size": 0}', "22023")):
-            refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, change, code=code)
-        refused(person, "SELECT cerebro.clone_config(%s, 9, '{}')", run, code="42704")
-        refused(person, "SELECT cerebro.add_configs(%s, selection_table => 'nowhere')", run, code="42P01")
-        act = person.value("SELECT cerebro.add_configs(%s, selection_table => 'strange')", run)
-        eventually(lambda: person.row(ACT, act)[0] == "refused")
-        assert "are not among those" in person.row(ACT, act)[1]
-        fitted.result()
 
 
 @pytest.mark.long

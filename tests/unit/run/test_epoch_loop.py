@@ -1316,6 +1316,10 @@ class Steered(Log):
         self.answered.append(act.act_id)
         assert self.decisions is not None
         self.decisions += rows
+        for row in rows:
+            status = self.status.get(row.mst_key)
+            if status not in ("completed", "stopped") or (status == "completed" and row.action == "promote"):
+                self.status[row.mst_key] = DECIDED.get(row.action, "running")
 
     def act_refused(self, act: Act, reason: str) -> None:
         self.answered.append(act.act_id)
@@ -1387,6 +1391,7 @@ def test_an_act_holds_from_the_next_visit_on(
     assert orchestrator.failed == {} and platform.trained
     limits = {decision.mst_key: decision.last_epoch for decision in platform.decided}
     assert all(epoch <= limits.get(key, epochs) for key, epoch, _ in platform.trained)
+    assert {log.status.get(key) for key in range(configs)} <= {"completed", "stopped"}, "nothing goes on"
 
 
 @dataclass

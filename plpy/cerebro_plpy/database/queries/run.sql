@@ -201,11 +201,14 @@ WHERE a.run_id = %s::bigint AND a.act_id = %s::bigint
 UPDATE cerebro.run_log r SET status = %s::text WHERE r.run_id = %s::bigint
 
 -- name: configs_decided
--- Who had come to the end is completed, unless somebody gives it more epochs, and who has failed stays so.
+-- Who had come to the end is completed, unless somebody gives it more epochs, and who has failed stays so. Of several decisions about
+-- a configuration the last one holds.
 UPDATE cerebro.config_log c
 SET status = CASE WHEN d.action IN ('rest', 'hold') THEN 'paused' WHEN d.action = 'stop' THEN 'stopped' ELSE 'running' END,
     reason = CASE WHEN d.action IN ('rest', 'hold', 'stop') THEN d.reason END
-FROM pg_catalog.json_to_recordset(%s::json) AS d (mst_key integer, action text, reason text)
+FROM (SELECT DISTINCT ON (j.mst_key) j.mst_key, j.action, j.reason
+      FROM pg_catalog.json_to_recordset(%s::json) AS j (decision_no integer, mst_key integer, action text, reason text)
+      ORDER BY j.mst_key, j.decision_no DESC) d
 WHERE c.run_id = %s::bigint AND c.mst_key = d.mst_key
   AND (d.action IN ('rest', 'hold', 'stop') AND c.status IN ('waiting', 'running', 'paused')
        OR d.action IN ('promote', 'continue') AND c.status IN ('paused', 'stopped') OR d.action = 'promote' AND c.status = 'completed')
@@ -222,7 +225,7 @@ WHERE c.run_id = %s::bigint AND c.status IN ('paused', 'waiting')
 
 -- name: past_decisions
 -- Who is only given epochs is stopped by its metrics all the same, unlike who is to be continued.
-SELECT d.mst_key, CASE WHEN d.rule = 'set_epochs' THEN 'promote' ELSE d.action END AS action, d.last_epoch, d.reason,
+SELECT d.mst_key, CASE WHEN d.rule = 'set_epochs' AND d.action = 'continue' THEN 'promote' ELSE d.action END AS action, d.last_epoch, d.reason,
        CASE WHEN d.action = 'clone' THEN c.warm_started_from END AS parent, d.cause
 FROM cerebro.decision_log d JOIN cerebro.config_log c USING (run_id, mst_key) WHERE d.run_id = %s::bigint ORDER BY d.decision_no
 
