@@ -1,7 +1,8 @@
 """The catalog of PostgreSQL 12, on which Greenplum 7 is based, and a check of statements against it.
 
-`postgresql_12.txt` lists its functions, types, relations, and settings: read from the catalog of a Greenplum 7 with
-`CATALOG`, so it also has those of Greenplum. `tests/integration/greenplum/test_catalog.py` compares the two.
+`postgresql_12.txt` lists its functions, types, relations, and settings, but none of extensions: read from the catalog
+of a Greenplum 7 with `CATALOG`, so it also has those of Greenplum. `tests/integration/greenplum/test_catalog.py`
+compares the two.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ SELECT concat_ws(E'\\t', 'function', f.name, string_agg(DISTINCT f.taken, ','), 
 FROM (SELECT p.proname AS name, CASE p.provolatile WHEN 'v' THEN 'volatile' ELSE '' END AS volatile,
              CASE WHEN p.provariadic <> 0 THEN (p.pronargs - 1) || '+' ELSE n::text END AS taken
       FROM pg_catalog.pg_proc p, generate_series(p.pronargs::integer - p.pronargdefaults, p.pronargs) n
-      WHERE p.pronamespace = 'pg_catalog'::regnamespace) f
+      WHERE p.pronamespace = 'pg_catalog'::regnamespace
+        AND (SELECT count(*) FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') = 0) f
 GROUP BY f.name
 UNION ALL
 SELECT 'type' || E'\\t' || t.typname FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
