@@ -92,7 +92,7 @@ class Database:
         A lock goes with the subtransaction that took it, if that is undone.
         """
         found: list[Row] = []
-        with suppress(_Undone), self._plpy.subtransaction(), self._patient():
+        with suppress(_Undone), self._subtransaction(), self._patient():
             found = self._planned(statement, values)
             raise _Undone
         return found
@@ -128,7 +128,7 @@ class Database:
     def hold(self, table: str) -> bool:
         """Keep a table from being emptied or dropped until the transaction ends; False where it is gone already."""
         try:
-            with self._plpy.subtransaction():
+            with self._subtransaction():
                 self.rows(sql("session.hold", table=table))
         except self._plpy.SPIError as error:
             if sqlstate_of(error.spidata[0]) != UndefinedTable.sqlstate:
@@ -186,8 +186,26 @@ class Database:
     @contextmanager
     def together(self, **settings: str) -> Iterator[None]:
         """Several statements that leave nothing where one of them fails, under other settings."""
-        with self._plpy.subtransaction(), self.configured(**settings):
+        with self._subtransaction(), self.configured(**settings):
             yield
+
+    @contextmanager
+    def _subtransaction(self) -> Iterator[None]:
+        """A subtransaction, which an error undoes; no cancel takes effect while it begins or ends.
+
+        Greenplum ends the session if a cancel interrupts the end: PL/Python then ends the same subtransaction again.
+        """
+        subtransaction = self._plpy.subtransaction()
+        with self.platform.uninterrupted():
+            subtransaction.__enter__()
+        try:
+            yield
+        except BaseException as error:
+            with self.platform.uninterrupted():
+                subtransaction.__exit__(type(error), error, error.__traceback__)
+            raise
+        with self.platform.uninterrupted():
+            subtransaction.__exit__(None, None, None)
 
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.
