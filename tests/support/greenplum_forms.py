@@ -33,6 +33,8 @@ def _of_node(node: ast.Node, product: Product) -> Iterator[str]:
         written = sum(isinstance(cte.ctequery, WRITES) for cte in node.withClause.ctes)
         if written + isinstance(node, WRITES) > 1 and written:
             yield "a statement that writes in WITH writes something else, too"
+    if isinstance(node, (ast.CreatePolicyStmt, ast.AlterPolicyStmt)):
+        yield from _reads_on_segments(node, product)
     if isinstance(node, ast.CreateTrigStmt) and not node.row:
         yield "a trigger for statements"
     if isinstance(node, ast.IndexStmt) and node.concurrent:
@@ -71,6 +73,15 @@ def _volatile_on_replicated(statement: ast.Node, product: Product) -> Iterator[s
     for call in walk(parts):
         if isinstance(call, ast.FuncCall) and _is_volatile(call, product):
             yield f"the replicated table {table} changed by the volatile function {call.funcname[-1].sval}"
+
+
+def _reads_on_segments(policy: ast.CreatePolicyStmt | ast.AlterPolicyStmt, product: Product) -> Iterator[str]:
+    """Yield the functions of a policy that read a view or a table that is not on every segment."""
+    for call in walk([policy.qual, policy.with_check]):
+        if isinstance(call, ast.FuncCall):
+            name = call.funcname[-1].sval
+            for relation in sorted(product.reads.get(name, set()) - product.replicated):
+                yield f"a policy that calls {name}, which reads {relation}"
 
 
 def _is_volatile(call: ast.FuncCall, product: Product) -> bool:

@@ -8,12 +8,13 @@ compares the two.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pglast import ast, enums
+from pglast import ast, enums, parse_sql, parser
 from product_sql import Statement, walk
 
 FILE = Path(__file__).with_suffix(".txt")
@@ -66,6 +67,7 @@ class Product:
         types: their names.
         replicated: the tables that Greenplum keeps whole on every segment.
         generated: the generated columns of tables.
+        reads: by function in SQL, the tables and views of the product that its body names.
     """
 
     functions: dict[str, bool] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class Product:
     types: set[str] = field(default_factory=set)
     replicated: set[str] = field(default_factory=set)
     generated: dict[str, set[str]] = field(default_factory=dict)
+    reads: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, statements: tuple[Statement, ...]) -> Product:
@@ -91,6 +94,7 @@ class Product:
                 volatility = [o.arg.sval for o in node.options or () if o.defname == "volatility"]
                 name = node.funcname[-1].sval
                 self.functions[name] = self.functions.get(name, False) or volatility in ([], ["volatile"])
+                self.reads.setdefault(name, set()).update(_relations(node))
             elif isinstance(node, ast.ViewStmt):
                 self.views.add(node.view.relname)
                 self.types.add(node.view.relname)
@@ -108,6 +112,16 @@ class Product:
         for column in elements or ():
             if isinstance(column, ast.ColumnDef) and _constraint(column, "CONSTR_GENERATED"):
                 self.generated.setdefault(table, set()).add(column.colname)
+
+
+def _relations(function: ast.CreateFunctionStmt) -> Iterator[str]:
+    """Yield the tables and views of schema cerebro that the body of a function in SQL names."""
+    options = {option.defname: option.arg for option in function.options or ()}
+    if "as" in options and options["language"].sval == "sql":
+        with suppress(parser.ParseError):  # a body that is put together when it is made
+            for node in walk(parse_sql(options["as"][0].sval)):
+                if isinstance(node, ast.RangeVar) and node.schemaname == "cerebro":
+                    yield node.relname
 
 
 def faults(statement: Statement, product: Product) -> list[str]:

@@ -22,6 +22,10 @@ ELSEWHERE = {
     ("queries/session.sql busy", "there is no setting idle_session_timeout"): "greenplum.busy does it there",
     ("queries/session.sql idle", "there is no setting idle_session_timeout"): "greenplum.rest does it there",
     (
+        "sql/80-views.sql",
+        "a policy that calls may_act, which reads visible_run",
+    ): "sql/85-greenplum.sql changes it there",
+    (
         "queries/visit.sql visit_end",
         "a statement that writes in WITH writes something else, too",
     ): "greenplum.visit_end does it there",
@@ -71,6 +75,8 @@ DO $$ BEGIN EXECUTE 'ALTER TABLE cerebro.all_over SET DISTRIBUTED REPLICATED'; E
 CREATE VIEW cerebro.seen AS SELECT 1 AS a;
 CREATE FUNCTION cerebro.wanders() RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION cerebro.stays() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+CREATE FUNCTION cerebro.looks() RETURNS boolean LANGUAGE sql AS 'SELECT EXISTS (SELECT FROM cerebro.seen)';
+CREATE FUNCTION cerebro.knows() RETURNS boolean LANGUAGE sql AS 'SELECT EXISTS (SELECT FROM cerebro.all_over)';
 """
 CONFLICT = "INSERT INTO cerebro.all_over VALUES (1) ON CONFLICT (a) DO UPDATE SET a = "
 REFUSED = [
@@ -111,6 +117,7 @@ REFUSED = [
     ),
     ("WITH i AS (INSERT INTO t VALUES (1) RETURNING a) UPDATE t SET a = 1 FROM i",
      "a statement that writes in WITH writes something else, too"),
+    ("CREATE POLICY p ON t USING (cerebro.looks())", "a policy that calls looks, which reads seen"),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN gcd(1, 2); END'", "there is no function gcd"),
     ("DO $$ BEGIN EXECUTE format('CREATE TABLE %I AS SELECT gcd(1, 2)', 't'); END $$", "there is no function gcd"),
 ]  # fmt: skip
@@ -129,6 +136,7 @@ TAKEN = [
     "CREATE TABLE t (a integer) DISTRIBUTED BY (a); CREATE TEMPORARY TABLE u AS SELECT 1 AS a DISTRIBUTED RANDOMLY",
     "SELECT a.query FROM pg_stat_activity a; SELECT current_setting('idle_session_timeout', true), NULL::cerebro.seen",
     CONFLICT + "cerebro.stays()",
+    "CREATE POLICY p ON t USING (cerebro.knows())",
     "INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = random()::integer",
     "CREATE UNIQUE INDEX ON cerebro.all_over (coalesce(b, '')); ALTER TABLE t ADD PRIMARY KEY (b)",
     "UPDATE t SET a = 1 FROM u CROSS JOIN LATERAL (SELECT FROM t s WHERE s.a = u.a) x",
