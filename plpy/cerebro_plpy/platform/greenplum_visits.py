@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import at, chunks, join
@@ -53,10 +54,10 @@ class GreenplumVisits(SharedVisits):
 
     def _results(self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]) -> Steps[Trained]:
         """What the log says of beginnings is by the coordinator's clock, so of ends as well: hosts have clocks of their
-        own."""
+        own. The last visit has ended now."""
         found, now = (yield from super()._results(worker, tour, parts)), time.time()
-        ends = [dict.fromkeys(told.get("datasets", ()), now) or now for told in found.results]
-        return found._replace(results=[{**told, "ended_at": end} for told, end in zip(found.results, ends)])
+        ahead = now - log_rows.end(found.results[-1])
+        return found._replace(results=[log_rows.by_another_clock(told, ahead) for told in found.results])
 
     def predicted(self, worker: Worker) -> Statement:
         """End a prediction job whose blocks have been fetched."""
