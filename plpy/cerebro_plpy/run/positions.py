@@ -6,7 +6,7 @@ until then it is known where the configuration stood before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.residence import Residence
@@ -76,6 +76,18 @@ class Positions:
     def limit(self, mst_key: int, epoch: int) -> None:
         """A configuration may train until the end of that epoch."""
         self._change(mst_key, lambda progress: replace(progress, limit=epoch))
+
+    def grow(self, epochs: int, evaluate_epochs: Iterable[int]) -> dict[int, int]:
+        """Let the plan have more epochs, with evaluations after these; return the limits, by mst_key, of those that
+        would go on by themselves, and are not to."""
+        plan, kept = self.plan, dict[int, int]()
+        for key, progress in list(self.progress.items()):
+            if progress.limit is None:
+                self.limit(key, plan.epochs)
+                if not (progress.stopping or progress.held):
+                    kept[key] = plan.epochs
+        self.plan = replace(plan, epochs=epochs, evaluate_epochs=plan.evaluate_epochs.union(evaluate_epochs))
+        return kept
 
     def extend(self, mst_key: int, epoch: int) -> None:
         """A configuration may train until the end of that epoch, also where it had come to its end."""

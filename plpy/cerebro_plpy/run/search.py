@@ -111,7 +111,7 @@ class Search:
         """Somebody says for how many epochs configurations are trained, by mst_key: more than the run has, too."""
         last, told = max(limits.values()), f"epochs said by {act.actor}"
         grows = last > self._positions.plan.epochs
-        kept = self._grow(last) if grows else {}
+        kept = self._positions.grow(last, self._request.spec.evaluated_until(last)) if grows else {}
         others = [(key, limit) for key, limit in kept.items() if key not in limits]
         made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in others]
         unfinished = [key for key in limits if not self._positions.progress[key].finished]
@@ -127,18 +127,6 @@ class Search:
         for key in unfinished:
             if self._training[key].completed():
                 self._log.config_completed(key)
-
-    def _grow(self, epochs: int) -> dict[int, int]:
-        """Let the run have more epochs; the limits of those that would go on by themselves, and are not to."""
-        plan, kept = self._positions.plan, dict[int, int]()
-        for key, progress in list(self._positions.progress.items()):
-            if progress.limit is None:
-                self._positions.limit(key, plan.epochs)
-                if not (progress.stopping or progress.held):
-                    kept[key] = plan.epochs
-        evaluated = plan.evaluate_epochs.union(self._request.spec.evaluated_until(epochs))
-        self._positions.plan = replace(plan, epochs=epochs, evaluate_epochs=evaluated)
-        return kept
 
     def begin_first(self, act: Act, progress: ConfigProgress) -> None:
         """Somebody wants a configuration to go first, also where the rule has not let it begin yet."""
