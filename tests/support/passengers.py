@@ -11,7 +11,7 @@ TABLE = """
     FROM generate_series(1, 600) AS n"""
 MODEL = "passengers_survived"
 QUICK = "models => '{linear}', configs => 1, epochs => 2, seed => 1"
-LONG = "models => '{realmlp}', configs => 30, epochs => 500"
+LONG = "models => '{linear}', configs => 1, epochs => 100000, budget => '1 hour'"
 TRAIN = "SELECT * FROM cerebro.train(?, ?, {})"
 PREDICT = "SELECT id, prediction, probability, probabilities::text FROM cerebro.predict(?, ?, id_col => ?) ORDER BY id"
 ROW = '{"age": 31, "deck": "a", "fare": 8.5}'

@@ -36,7 +36,7 @@ def session(shared_database: Database) -> Iterator[cerebro_db.Session]:
 
 @pytest.fixture(scope="module")
 def original(session: cerebro_db.Session) -> int:
-    return session.fit("packed", "original", "configs", 2, name="original")
+    return session.fit("packed", "original", "configs", 2, name="original", workers=1)
 
 
 def weights(session: cerebro_db.Session, table: str) -> dict[int, bytes]:

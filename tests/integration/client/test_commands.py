@@ -94,7 +94,7 @@ def trained(shared_database: Database) -> dict[str, str]:
         )
         cursor.execute(
             "SELECT run_id FROM cerebro.train('flips', 'up', model => 'ups', configs => 3, epochs => 2, seed => 1,"
-            " models => '{linear,realmlp_simple}', ensemble => 1, budget => '1 hour')"
+            " models => '{linear,realmlp_simple}', ensemble => 1, workers => 1, budget => '1 hour')"
         )
         ((run, *_), *_) = cursor.fetchall()
     session.close()

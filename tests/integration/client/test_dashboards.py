@@ -26,7 +26,7 @@ FILTER = re.compile(r"\$__timeFilter\(([\w.]+)\)")
 def run(bench: Workbench) -> int:
     bench.pack("packed", 2)
     bench.configure("configs", [compile_text(f"SGD(learning_rate={rate})") for rate in (0.01, 0.1)])
-    named = {"search": "asha", "metrics_compute_frequency": 1}
+    named = {"search": "asha", "metrics_compute_frequency": 1, "workers": 1}
     return bench.fit("packed", "outputs", "configs", 3, **named)
 
 

@@ -35,11 +35,11 @@ def runs(bench: Workbench) -> dict[str, int]:
     bench.pack("packed", 2)
     good = [compile_text(f"SGD(learning_rate={rate}, momentum=0.9)") for rate in (0.001, 0.3)]
     bench.configure("configs", [*good, compile_text("Adam(learning_rate=1e30)"), compile_text()], ["batch_size=8"])
-    madlib = bench.fit("packed", "outputs", "configs", 3, metrics_compute_frequency=1, name="by hand")
+    madlib = bench.fit("packed", "outputs", "configs", 3, metrics_compute_frequency=1, name="by hand", workers=1)
     bench.rows("CREATE TABLE plain AS SELECT x[1] AS a, x[2] AS b, label FROM points")
     bench.rows(
         "SELECT cerebro.train('plain', 'label', models => '{linear,realmlp_simple}', configs => 4, epochs => 3,"
-        " search => 'asha', seed => 3, ensemble => 1)"
+        " search => 'asha', seed => 3, ensemble => 1, workers => 1)"
     )
     return {"madlib": madlib, "templates": bench.newest_run()}
 
@@ -108,10 +108,10 @@ def superuser_bench(shared_superuser: Workbench) -> Workbench:
 
 def test_a_run_that_goes_on(bench: Workbench, runs: dict[str, int]) -> None:
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in (0.01, 0.02)]
-    bench.configure("slow", rates, ["batch_size=1,epochs=12"], bench.model(NOISY))
+    bench.configure("slow", rates, model=bench.model(NOISY))
     watcher = bench.another()
     before = watcher.newest_run()
-    with bench.fitting("packed", "going_on", "slow", 40, workers=1, metrics_compute_frequency=1):
+    with bench.fitting("packed", "going_on", "slow", 100_000, workers=1, metrics_compute_frequency=1):
         eventually(lambda: watcher.newest_run() > before)
         run = watcher.newest_run()
         eventually(lambda: watcher.value("SELECT count(*) > 2 FROM cerebro.metric WHERE run_id = %s", run))
@@ -167,3 +167,12 @@ def test_the_dashboard_shows_them(optunas: Dashboard, runs: dict[str, int]) -> N
 def test_the_dashboard_changes_nothing(optunas: Dashboard, bench: Workbench, runs: dict[str, int]) -> None:
     assert optunas.ask(f"/api/studies/{runs['madlib']}", method="DELETE").status == 405
     assert bench.value("SELECT count(*) FROM cerebro.run WHERE run_id = %s", runs["madlib"]) == 1
+
+
+def test_its_pages_stand_behind_the_same_gate(optunas: Dashboard) -> None:
+    for path in ("/", "/dashboard", "/api/studies", "/static/bundle.js"):
+        assert optunas.ask(path, cookie=None).status == 403
+        assert optunas.ask(path, host="example.org").status == 421
+    page = optunas.ask("/dashboard")
+    assert page.status == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert optunas.ask("/api/studies", {"study_name": "mine"}).status == 405

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg2
 import pytest
@@ -69,11 +70,17 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+class Served(NamedTuple):
+    """The folder of a started server, and its URL."""
+
+    data: Path
+    url: str
+
+
 @pytest.fixture(scope="module")
-def served(shared_folder: Path) -> Path:
-    """The folder of a started server, which the tests leave as they found it."""
-    start(shared_folder / "server")
-    return shared_folder / "server"
+def served(shared_folder: Path) -> Served:
+    """A started server, which the tests leave as they found it."""
+    return Served(shared_folder / "server", start(shared_folder / "server"))
 
 
 @pytest.mark.long
@@ -101,8 +108,8 @@ def test_a_life(folder: Path) -> None:
     assert ask(url, "TABLE kept") == 1
 
 
-def test_what_the_role_finds(served: Path) -> None:
-    url = start(served)
+def test_what_the_role_finds(served: Served) -> None:
+    url = served.url
     assert make_url(url).username == make_url(url).database == "cerebro"
     with engine_for(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == ["public", "madlib"]
@@ -116,8 +123,8 @@ def test_what_the_role_finds(served: Path) -> None:
     connection.engine.dispose()
 
 
-def test_only_the_owner_reaches_it(served: Path) -> None:
-    data, url = served, start(served)
+def test_only_the_owner_reaches_it(served: Served) -> None:
+    data, url = served
     assert ask(as_superuser(url), "SHOW listen_addresses") == ""
     rule = "concat_ws(' ', type, database::text, user_name::text, auth_method)"
     rules = f"SELECT string_agg({rule}, ';') FROM pg_hba_file_rules"
@@ -128,8 +135,8 @@ def test_only_the_owner_reaches_it(served: Path) -> None:
     assert owners(processes_in(data / "cluster")) == {socket.st_uid} == {expected}
 
 
-def test_settings_follow_the_environment(served: Path) -> None:
-    data, url = served, as_superuser(start(served))
+def test_settings_follow_the_environment(served: Served) -> None:
+    data, url = served.data, as_superuser(served.url)
     setting = "SELECT value FROM cerebro.setting WHERE name = '{}'"
     trainer = str(ask(url, setting.format("trainer_python")))
     subprocess.run([trainer, "-I", "-c", "import cerebro_trainer"], check=True, cwd="/")
@@ -143,8 +150,8 @@ def test_settings_follow_the_environment(served: Path) -> None:
 
 
 @pytest.mark.long
-def test_another_build_replaces_the_extension(served: Path) -> None:
-    data, url = served, as_superuser(start(served))
+def test_another_build_replaces_the_extension(served: Served) -> None:
+    data, url = served.data, as_superuser(served.url)
     made = "SELECT oid FROM pg_extension WHERE extname = 'cerebro_db'"
     before = ask(url, made)
     assert "anew" not in run("start", data).stderr

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from models import NOISY
 from processes import eventually
 from workbench import Workbench, compile_text
 
-SLOW = {"metrics_compute_frequency": 1, "workers": 1}
 ACT = "SELECT action, mst_key, status FROM cerebro.act WHERE run_id = %s ORDER BY act_id"
 STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
 
@@ -30,22 +30,25 @@ STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
 def tables(bench: Workbench) -> None:
     bench.pack("packed", 2)
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in (0.01, 0.02, 0.03)]
-    bench.configure("slow", rates, ["batch_size=1,epochs=6"], bench.model(NOISY))
+    bench.configure("slow", rates, ["batch_size=4"], bench.model(NOISY))
 
 
-@contextmanager
-def live(bench: Workbench, person: Workbench, output: str, epochs: int) -> Iterator[int]:
-    """A run that has completed visits, and that ends by itself or is cancelled."""
-    before = person.newest_run()
-    with bench.calling(lambda: bench.fit("packed", output, "slow", epochs, **SLOW)) as called:
-        eventually(lambda: called.done() or person.newest_run() > before)
-        run = person.newest_run()
-        eventually(lambda: person.value("SELECT count(*) > 0 FROM cerebro.metric WHERE run_id = %s", run))
-        try:
-            yield run
-        finally:
-            person.rows("SELECT cerebro.cancel(%s)", run)
-            called.exception()
+def stands_still(bench: Workbench, output: str) -> int:
+    """A run that would go on for long, paused after its first visits so as to leave processors free."""
+    query = "SELECT cerebro.submit('packed', %s, 'slow', 100000, metrics_compute_frequency => 1, workers => 1)"
+    run = int(bench.value(query, output))
+    eventually(lambda: bench.value("SELECT count(*) > 0 FROM cerebro.metric WHERE run_id = %s", run))
+    bench.rows("SELECT cerebro.pause_run(%s)", run)
+    eventually(lambda: bench.value(STATUS, run) == "paused")
+    return run
+
+
+@pytest.fixture(scope="module")
+def steered(bench: Workbench) -> Iterator[int]:
+    run = stands_still(bench, "steered")
+    yield run
+    bench.rows("SELECT cerebro.cancel(%s)", run)
+    bench.rows("SELECT cerebro.wait(%s)", run)
 
 
 def command(run: int, url: str, *more: str) -> list[str]:
@@ -119,24 +122,42 @@ def watched(run: int, url: str) -> Iterator[Screen]:
         screen.close()
 
 
-def test_keys_steer_the_run(bench: Workbench, person: Workbench) -> None:
-    with live(bench, person, "steered", 1000) as run, watched(run, bench.url) as screen:
+@pytest.mark.long_for(key="\x03")
+@pytest.mark.parametrize("key, status", [("q", 0), ("\x03", 0), (None, 128 + signal.SIGTERM)])
+def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(
+    person: Workbench, steered: int, key: str | None, status: int
+) -> None:
+    before = person.rows(ACT, steered)
+    with watched(steered, person.url) as screen:
+        if key is None:
+            screen.process.terminate()
+        else:
+            screen.press(key)
+        assert screen.ends() == status
+        assert person.value(STATUS, steered) == "paused" and person.rows(ACT, steered) == before
+
+
+def test_keys_steer_the_run(person: Workbench, steered: int) -> None:
+    """The last test of this run, which it cancels."""
+    run = steered
+    with watched(run, person.url) as screen:
+        before = len(person.rows(ACT, run))
         screen.press("js")
-        eventually(lambda: len(person.rows(ACT, run)) == 1)
-        ((action, key, _),) = person.rows(ACT, run)
+        eventually(lambda: len(person.rows(ACT, run)) == before + 1)
+        *_, (action, key, _) = person.rows(ACT, run)
         assert action == "stop_config" and key in (1, 2, 3)
         at = screen.shows(f"stop_config of config {key}: done")
-        screen.press('+{"batch_size": 2}\r')
-        at = screen.shows("clone_config of config", at)
-        eventually(lambda: person.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 4)
-        screen.press('+{"nonsense": 1}\r')
-        at = screen.shows("refused", at)
-        screen.press("p")
-        eventually(lambda: person.value(STATUS, run) == "paused")
-        screen.shows(f"run {run} paused", at)
         screen.press("p")
         eventually(lambda: person.value(STATUS, run) == "running")
         at = screen.shows(f"run {run} running", at)
+        screen.press("p")
+        eventually(lambda: person.value(STATUS, run) == "paused")
+        at = screen.shows(f"run {run} paused", at)
+        screen.press('+{"nonsense": 1}\r')
+        at = screen.shows("refused", at)
+        screen.press('+{"batch_size": 2}\r')
+        at = screen.shows("clone_config of config", at)
+        eventually(lambda: person.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 4)
         screen.press("x")
         screen.shows("x again cancels the run", at)
         screen.press("x")
@@ -144,35 +165,42 @@ def test_keys_steer_the_run(bench: Workbench, person: Workbench) -> None:
         assert person.value(STATUS, run) == "cancelled"
 
 
-@pytest.mark.long_for(key="\x03")
-@pytest.mark.parametrize("key, status", [("q", 0), ("\x03", 0), (None, 128 + signal.SIGTERM)])
-def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(
-    bench: Workbench, person: Workbench, key: str | None, status: int
-) -> None:
-    with live(bench, person, f"left_{status}_{key == 'q'}", 1000) as run, watched(run, bench.url) as screen:
-        if key is None:
-            screen.process.terminate()
-        else:
-            screen.press(key)
-        assert screen.ends() == status
-        assert person.value(STATUS, run) == "running" and person.rows(ACT, run) == []
+def test_elsewhere_it_is_lines(bench: Workbench, tmp_path: Path) -> None:
+    """Two look at one run: a person whose output goes into a file, and a program."""
+    run = stands_still(bench, "lines")
+    with (
+        printing(tmp_path / "lines", command(run, bench.url)) as told,
+        printing(tmp_path / "json", command(run, bench.url, "--json")) as documents,
+    ):
+        eventually(lambda: told.read_text() and documents.read_text())
+        bench.rows("SELECT cerebro.set_epochs(%s, 1), cerebro.continue_run(%s)", run, run)
+    assert "\x1b" not in told.read_text() + documents.read_text()
+    assert f"run {run} completed" in told.read_text()
+    found = [json.loads(line) for line in documents.read_text().splitlines()]
+    visits = [one["visits_done"] for one in found]
+    assert visits == sorted(visits) and len(found) > 1
+    statuses = [one["status"] for one in found]
+    goes_on = ["running"] * statuses.count("running")
+    assert statuses == ["paused"] * statuses.count("paused") + goes_on + ["completed"]
+    changes = [{name: value for name, value in one.items() if name not in ("elapsed", "eta")} for one in found]
+    assert all(one != other for one, other in pairwise(changes))
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_elsewhere_it_is_lines(bench: Workbench, person: Workbench, form: tuple[str, ...]) -> None:
-    output = f"lines_{len(form)}"
-    with live(bench, person, output, 3) as run:
-        done = subprocess.run(command(run, bench.url, *form), cwd="/", capture_output=True, text=True, input="xx")
-    assert (done.returncode, done.stderr) == (0, "") and "\x1b" not in done.stdout
-    if form:
-        found = [json.loads(line) for line in done.stdout.splitlines()]
-        visits = [one["visits_done"] for one in found]
-        assert visits == sorted(visits) and len(found) > 1
-        assert [one["status"] for one in found] == ["running"] * (len(found) - 1) + ["completed"]
-        changes = [{name: value for name, value in one.items() if name not in ("elapsed", "eta")} for one in found]
-        assert all(one != other for one, other in pairwise(changes))
-    else:
-        assert f"run {run} completed" in done.stdout
+@contextmanager
+def printing(path: Path, arguments: list[str]) -> Iterator[Path]:
+    """What a process prints meanwhile; it ends by itself, and complains of nothing."""
+    with (
+        path.open("w") as file,
+        subprocess.Popen(
+            arguments, cwd="/", stdin=subprocess.PIPE, stdout=file, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        try:
+            yield path
+            _, complaint = process.communicate("xx", timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, complaint) == (0, "")
 
 
 def test_ctrl_c_cancels_what_is_trained(bench: Workbench, person: Workbench) -> None:

@@ -64,18 +64,6 @@ def test_a_header_does_not_say_who_sends_a_request(page: Dashboard) -> None:
     assert page.ask("/", x_forwarded_for="10.0.0.1").status == 200
 
 
-def test_optunas_pages_stand_behind_the_same_gate(bench: Workbench, run: int) -> None:
-    with dashboard(bench.url, "--optuna") as optunas:
-        for path in ("/", "/dashboard", "/api/studies", "/static/bundle.js"):
-            assert optunas.ask(path, cookie=None).status == 403
-            assert optunas.ask(path, host="example.org").status == 421
-        studies = optunas.ask("/api/studies")
-        assert studies.status == 200 and f"#{run}" in studies.text
-        page = optunas.ask("/dashboard")
-        assert page.status == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
-        assert optunas.ask("/api/studies", {"study_name": "mine"}).status == 405
-
-
 @pytest.mark.parametrize("path", ["/train", "/train/plan", "/model/predict", "/model/deploy", "/runs/{run}/acts"])
 def test_what_another_page_sends_is_refused(page: Dashboard, run: int, path: str) -> None:
     form = {"action": "cancel", "source": "points", "target": "label", "budget": "1", "search": "auto"}

@@ -27,7 +27,7 @@ def page() -> Iterator[Browser]:
 def site(bench: Workbench, page: Browser) -> Iterator[Dashboard]:
     bench.rows(
         f"CREATE TABLE {QUOTED} AS SELECT n AS id, sin(n) AS wave, n % 3 AS rest, sin(n) > 0 AS up"
-        " FROM generate_series(1, 2000) n"
+        " FROM generate_series(1, 600) n"
     )
     bench.rows(f"ALTER TABLE {QUOTED} ADD PRIMARY KEY (id)")
     with dashboard(bench.url) as found:
@@ -126,6 +126,9 @@ def test_a_run_that_goes_on(page: Browser, site: Dashboard, bench: Workbench, go
     page.look("points > 3 && bars > 3")
     page.look(f"Number(document.querySelector('#done').textContent) > {visits}")
     assert page.look("document.querySelectorAll('.u-over').length") == 2
+    page.click("#progress [value=pause_run]")  # what follows looks at it, and needs the processor
+    page.look("document.querySelector('#progress .status.paused') !== null")
+    assert asked(bench, going_on, "pause_run")[2] == "done"
 
 
 def asked(bench: Workbench, run: int, action: str) -> tuple[object, ...]:
@@ -139,7 +142,7 @@ def asked(bench: Workbench, run: int, action: str) -> tuple[object, ...]:
 
 def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:
     page.driver.get(f"{site.root}/runs/{going_on}")
-    key = int(str(page.look("document.querySelector('#board .status.running')?.closest('tr').dataset.key")))
+    key = int(str(page.look("document.querySelector('#board tr[data-key]')?.dataset.key")))
     page.click(f"#config-{key} .choose")
     page.look("document.querySelector('#chosen h2').textContent.includes('#' + " + str(key) + ")")
     page.click("#chosen [value=prioritise]")

@@ -88,17 +88,27 @@ def test_it_is_one_run_for_whoever_reads_the_log_while_it_ends(bench: Workbench,
             assert len(segments) == len(set(segments)) > 1
 
 
-def test_its_sessions_give_way_to_others(bench: Workbench, endless: int) -> None:
+def test_it_shows_what_it_does_and_gives_way_to_others(bench: Workbench, endless: int) -> None:
     """To each by itself, and by the groups that the kernel makes of them; the session of a user is as it was."""
     eventually(lambda: completed(bench, endless, 1))
-    own = "SELECT array_agg(pid) FROM pg_stat_activity WHERE application_name LIKE %s"
-    sessions = bench.value(own, f"cerebro_db run {endless} %")
+    names = "SELECT array_agg(application_name ORDER BY application_name) FROM pg_stat_activity WHERE {}"
+    shown = f"application_name LIKE 'cerebro_db run {endless} %%' AND datname = current_database()"
+    roles = ["background", "control", *(["watch"] if bench.greenplum else []), "worker", "worker"]
+    eventually(lambda: bench.value(names.format(shown)) == [f"cerebro_db run {endless} {what}" for what in roles])
+    pid = bench.value("SELECT pid FROM cerebro.run WHERE run_id = %s", endless)
+    assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith("CALL cerebro.work(")
+    assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"
+    sessions = bench.value(f"SELECT array_agg(pid) FROM pg_stat_activity WHERE {shown}")
     usual = os.getpriority(os.PRIO_PROCESS, bench.pid())
     assert len(sessions) >= 4
     assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in sessions} == {max(5, usual)}
     files = [group for pid in sessions if (group := Path(f"/proc/{pid}/autogroup")).exists()]
     groups = [group for group in files if group.read_text()]  # none where the kernel was told to make none
     eventually(lambda: all(int(group.read_text().split()[-1]) >= 5 for group in groups))
+    bench.rows("SET lock_timeout = '60s'")
+    bench.rows("BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; ROLLBACK")
+    bench.rows("RESET lock_timeout")
+    assert wait(bench, endless, "0") == "running"
 
 
 @pytest.mark.long
@@ -143,23 +153,6 @@ def removed_by_vacuum(session: Workbench) -> bool:
     """Whether the deleted rows can be removed."""
     session.rows("VACUUM deleted")
     return int(session.value("SELECT pg_relation_size('deleted')")) == 0
-
-
-def test_it_shows_what_it_does(bench: Workbench, endless: int) -> None:
-    names = "SELECT array_agg(application_name ORDER BY application_name) FROM pg_stat_activity WHERE {}"
-    shown = f"application_name LIKE 'cerebro_db run {endless} %%' AND datname = current_database()"
-    roles = ["background", "control", *(["watch"] if bench.greenplum else []), "worker", "worker"]
-    eventually(lambda: bench.value(names.format(shown)) == [f"cerebro_db run {endless} {what}" for what in roles])
-    pid = bench.value("SELECT pid FROM cerebro.run WHERE run_id = %s", endless)
-    assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith("CALL cerebro.work(")
-    assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"
-
-
-def test_its_source_can_be_read_and_written_meanwhile(bench: Workbench, endless: int) -> None:
-    bench.rows("SET lock_timeout = '60s'")
-    bench.rows("BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; ROLLBACK")
-    bench.rows("RESET lock_timeout")
-    assert wait(bench, endless, "0") == "running"
 
 
 @pytest.mark.long

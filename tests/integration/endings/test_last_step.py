@@ -17,13 +17,17 @@ GUESTS = """
     SELECT n AS id, n * 7919 % 97 AS age, (ARRAY['a', 'b', 'c'])[n % 3 + 1] AS place, n * 7919 % 97 > 40 AS stays
     FROM generate_series(1, 300) n;
     GRANT SELECT ON public.guests TO PUBLIC"""
-ARGUMENTS = {"source": "public.guests", "target": "stays", "models": ["linear"], "configs": 1, "seed": 1, "ensemble": 1}
+ARGUMENTS = {
+    "source": "public.guests", "target": "stays", "models": ["linear"], "configs": 1, "seed": 1, "ensemble": 1,
+    "workers": 1, "budget": "1 hour",
+}  # fmt: skip
 RENAMED = "ALTER TABLE public.guests RENAME TO visitors"
 BACK = "ALTER TABLE IF EXISTS public.visitors RENAME TO guests"
 STATE = "SELECT status, error, ended_at IS NULL FROM cerebro.run_log WHERE run_id = %s"
 PACKED = """
     SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'
     AND relname IN (format('r%%s_training', %s::bigint), format('r%%s_validation', %s::bigint))"""
+SHORTENED = "SELECT status FROM cerebro.act WHERE run_id = %s AND action = 'set_epochs'"
 VISITS = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
 
 
@@ -50,14 +54,20 @@ def begun(watcher: Workbench, before: int) -> int:
     return run
 
 
+def nearly_end(watcher: Workbench, run: int) -> None:
+    """Let a run stand still, with no more to train than the epoch that it has begun."""
+    watcher.rows("SELECT cerebro.pause_run(%s), cerebro.set_epochs(%s, 1)", run, run)
+    eventually(lambda: watcher.row(STATE, run)[0] == "paused")
+    eventually(lambda: watcher.value(SHORTENED, run) == "done")
+
+
 @contextmanager
 def in_the_midst(bench: Workbench, watcher: Workbench, model: str, *, background: bool) -> Iterator[int]:
     """A run that stands still after a visit, and at the end of the block is trained to its end."""
     before = watcher.newest_run()
-    with bench.calling(lambda: train(bench, model, 200, background=background)) as trained:
+    with bench.calling(lambda: train(bench, model, 10_000, background=background)) as trained:
         run = begun(watcher, before)
-        watcher.rows("SELECT cerebro.pause_run(%s)", run)
-        eventually(lambda: watcher.row(STATE, run)[0] == "paused")
+        nearly_end(watcher, run)
         yield run
         watcher.rows("SELECT cerebro.continue_run(%s)", run)
         error = trained.exception()

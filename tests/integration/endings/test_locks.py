@@ -35,7 +35,7 @@ UNGATED = "DROP EVENT TRIGGER IF EXISTS gate; DROP FUNCTION IF EXISTS public.gat
 def tables(bench: Workbench) -> None:
     bench.pack("packed", 2)
     bench.configure("three", several(3))
-    bench.configure("slow", several(2), ["batch_size=1,epochs=50"])
+    bench.configure("slow", several(2), ["batch_size=1,epochs=5"])
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
 
 
 def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench) -> None:
-    run = bench.fit("packed", "read", "three", 1)
+    run = bench.fit("packed", "read", "three", 1, workers=1)
     held = f"SELECT array_agg(oid::regclass::text ORDER BY oid) FROM pg_class WHERE relname ^@ 'r{run}_c'"
     states = bench.value(held)
     assert len(states) == 3
@@ -231,7 +231,7 @@ def test_states_of_the_caller_s_own_session_are_gone_with_a_rollback(bench: Work
 
 def test_outputs_need_the_states(bench: Workbench) -> None:
     """They are gone when their owner drops them."""
-    run = bench.fit("packed", "kept", "three", 1)
+    run = bench.fit("packed", "kept", "three", 1, workers=1)
     ((table,), *_) = bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
     bench.rows(f"DROP TABLE {table}")
     refused(bench, WRITE, run, "lost", code="55000")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import psycopg2
 import pytest
@@ -91,7 +91,7 @@ def working(bench: Workbench) -> Iterator[int]:
 def test_three_roles_share_two_places(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]) -> None:
     before = bench.newest_run()
     with quota(shared_superuser, trainers=2):
-        runs = [(user, submit(user, f"shared_{number}")) for number in range(2) for user in users]
+        runs = [(user, submit(user, f"shared_{number}")) for number, user in enumerate([*users, users[0]])]
         for user, run in runs:
             assert user.value("SELECT cerebro.wait(%s)", run) == "completed", run
     assert shared_superuser.value(MOST, before) <= 2
@@ -99,68 +99,6 @@ def test_three_roles_share_two_places(bench: Workbench, shared_superuser: Workbe
         own = [run for other, run in runs if other is user]
         began = "SELECT run_id FROM cerebro.visit WHERE run_id = ANY (%s) GROUP BY run_id ORDER BY min(started_at)"
         assert [run for (run,) in user.rows(began, own)] == own, "in the order of their arrival"
-
-
-def test_a_queued_run_holds_nothing_and_tells_its_position(
-    bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
-) -> None:
-    with quota(shared_superuser, role="queue_ann", trainers=2), working(bench):
-        ann = users[0]
-        first = submit(ann, "first", 100_000, "long")
-        second = submit(ann, "second")
-        eventually(lambda: ann.value(STATUS, second) == "queued")
-        progress = "SELECT status, queue_position FROM cerebro.progress WHERE run_id = %s"
-        assert ann.row(progress, second) == ("queued", 1)
-        assert not bench.rows("SELECT FROM cerebro.run WHERE run_id = %s", second)
-        assert bench.row("SELECT owner, status FROM cerebro.queue WHERE run_id = %s", second) == (None, "queued")
-        sessions = "SELECT pid, backend_xmin FROM pg_stat_activity WHERE application_name LIKE %s"
-        if not bench.greenplum:  # there the session that writes the log stays
-            eventually(lambda: len(shared_superuser.rows(sessions, f"cerebro_db run {second} %")) == 1)
-        eventually(lambda: {row[1] for row in shared_superuser.rows(sessions, f"cerebro_db run {second} %")} == {None})
-        assert ann.value("SELECT cerebro.cancel(%s)", first)
-        assert ann.value("SELECT cerebro.wait(%s)", second) == "completed"
-
-
-def test_a_queued_run_can_be_cancelled_resumed_and_dropped(
-    bench: Workbench, shared_superuser: Workbench, users: list[Workbench], for_one: int
-) -> None:
-    ann = users[0]
-    with quota(shared_superuser, role="queue_ann", trainers=for_one):
-        first = submit(ann, "holding", 100_000, "long")
-        eventually(lambda: ann.rows("SELECT FROM cerebro.visit WHERE run_id = %s", first))
-        second, third = submit(ann, "resumed"), submit(ann, "dropped")
-        eventually(lambda: ann.value(STATUS, third) == "queued")
-        assert ann.value("SELECT cerebro.cancel(%s)", second)
-        assert ann.value("SELECT cerebro.wait(%s)", second) == "cancelled"
-        ann.rows("SELECT cerebro.drop_run(%s)", third)
-        assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", third)
-        ann.rows("SELECT cerebro.resume(%s, background => true)", second)
-        eventually(lambda: ann.value(STATUS, second) == "queued")
-        assert ann.value("SELECT cerebro.cancel(%s)", first)
-        assert ann.value("SELECT cerebro.wait(%s)", second) == "completed"
-
-
-def test_a_call_waits_too_and_says_so(
-    bench: Workbench, shared_superuser: Workbench, users: list[Workbench], for_one: int
-) -> None:
-    ann = users[0]
-    with quota(shared_superuser, role="queue_ann", trainers=for_one):
-        other = ann.another()
-        other.rows("SET search_path = queue_ann, public, madlib")
-        first = submit(other, "before", 100_000, "long")
-        ann.messages()
-        with ann.calling(lambda: ann.fit("public.packed", "called", "public.two", 1)) as called:
-            run = eventually(lambda: other.newest_run() if other.newest_run() > first else 0)
-            eventually(lambda: other.value(STATUS, run) == "queued")
-            assert other.value("SELECT cerebro.cancel(%s)", run)
-            with pytest.raises(psycopg2.errors.QueryCanceled):
-                called.result()
-        with ann.calling(lambda: ann.fit("public.packed", "called", "public.two", 1)) as called:
-            eventually(lambda: other.rows("SELECT FROM cerebro.queue WHERE status = 'queued'"))
-            assert other.value("SELECT cerebro.cancel(%s)", first)
-            called.result()
-        assert any("is queued, at position 1" in text for text in ann.messages())
-        other.close()
 
 
 def test_what_can_never_fit_is_refused_before_anything_begins(
@@ -234,23 +172,6 @@ def test_a_run_that_works_nowhere_is_waited_for_by_nobody(shared_superuser: Work
     forged.session.close()
 
 
-def test_a_queued_run_whose_session_is_lost_leaves_nothing_behind(
-    shared_superuser: Workbench, users: list[Workbench], for_one: int
-) -> None:
-    ann = users[0]
-    with quota(shared_superuser, role="queue_ann", trainers=for_one):
-        first = submit(ann, "before_it", 100_000, "long")
-        second = submit(ann, "lost")
-        eventually(lambda: ann.value(STATUS, second) == "queued")
-        pid = shared_superuser.value("SELECT pid FROM cerebro.run WHERE run_id = %s", second)
-        shared_superuser.rows("SELECT pg_terminate_backend(%s)", pid)
-        eventually(lambda: ann.value(STATUS, second) == "interrupted")
-        assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", second)
-        assert ann.value("SELECT cerebro.cancel(%s)", first)
-        ann.rows("SELECT cerebro.resume(%s)", second)
-        assert ann.value(STATUS, second) == "completed"
-
-
 def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
     shared_superuser: Workbench, users: list[Workbench]
 ) -> None:
@@ -266,8 +187,16 @@ def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
         second = submit(cid, "used_up")
         rests = "SELECT status, rests FROM cerebro.queue WHERE run_id = %s"
         eventually(lambda: cid.rows(rests, second) == [("queued", True)])
-        shared_superuser.rows("UPDATE cerebro.used_time SET counted_at = counted_at - interval '1 day'")
-        eventually(lambda: cid.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
+
+        def begun_a_day_later() -> bool:
+            """Whether it has a place, were all of it a day longer ago: also what the run counts while it waits."""
+            shared_superuser.rows(
+                "UPDATE cerebro.used_time SET counted_at = counted_at - interval '1 day'"
+                " WHERE owner = 'queue_cid' AND counted_at > now() - interval '1 day'"
+            )
+            return bool(cid.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
+
+        eventually(begun_a_day_later)
     assert cid.value("SELECT cerebro.wait(%s)", second) == "completed"
 
 
@@ -322,3 +251,72 @@ def test_roles_take_turns_where_there_are_fewer_places(
             user.rows("SELECT cerebro.set_epochs(%s, 1)", run)
         assert {user.value("SELECT cerebro.wait(%s)", run) for user, run in runs} == {"completed"}
     assert shared_superuser.value(MOST, before) == 1
+
+
+@pytest.fixture(scope="module")
+def first(shared_superuser: Workbench, users: list[Workbench], for_one: int) -> Iterator[int]:
+    """A run that has all places of its role, until the last test lets those go on that wait behind it."""
+    ann = users[0]
+    with quota(shared_superuser, role="queue_ann", trainers=for_one):
+        run = submit(ann, "first", 100_000, "long")
+        eventually(lambda: ann.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
+        yield run
+        ann.rows("SELECT cerebro.cancel(%s)", run)
+        ann.rows("SELECT cerebro.wait(%s)", run)
+
+
+@pytest.fixture
+def ann(users: list[Workbench]) -> Workbench:
+    return users[0]
+
+
+def test_a_queued_run_holds_nothing_and_tells_its_position(
+    bench: Workbench, shared_superuser: Workbench, ann: Workbench, first: int
+) -> None:
+    second = submit(ann, "second")
+    eventually(lambda: ann.value(STATUS, second) == "queued")
+    progress = "SELECT status, queue_position FROM cerebro.progress WHERE run_id = %s"
+    assert ann.row(progress, second) == ("queued", 1)
+    assert not bench.rows("SELECT FROM cerebro.run WHERE run_id = %s", second)
+    assert bench.row("SELECT owner, status FROM cerebro.queue WHERE run_id = %s", second) == (None, "queued")
+    sessions = "SELECT pid, backend_xmin FROM pg_stat_activity WHERE application_name LIKE %s"
+    if not bench.greenplum:  # there the session that writes the log stays
+        eventually(lambda: len(shared_superuser.rows(sessions, f"cerebro_db run {second} %")) == 1)
+    eventually(lambda: {row[1] for row in shared_superuser.rows(sessions, f"cerebro_db run {second} %")} == {None})
+    ann.rows("SELECT cerebro.drop_run(%s)", second)
+    assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", second)
+
+
+def test_a_call_waits_too_and_can_be_cancelled(ann: Workbench, first: int) -> None:
+    with closing(ann.another()) as other:
+        other.rows("SET search_path = queue_ann, public, madlib")
+        before = ann.newest_run()
+        with other.calling(lambda: other.fit("public.packed", "called", "public.two", 1, backend="jax")) as called:
+            run = eventually(lambda: ann.newest_run() if ann.newest_run() > before else 0)
+            eventually(lambda: ann.value(STATUS, run) == "queued")
+            assert ann.value("SELECT cerebro.cancel(%s)", run)
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                called.result()
+
+
+def test_all_go_on_when_there_is_a_place(shared_superuser: Workbench, ann: Workbench, first: int) -> None:
+    """Those that were cancelled or lost meanwhile by a resume, and a call, which says that it has waited."""
+    cancelled, lost = submit(ann, "cancelled"), submit(ann, "lost")
+    eventually(lambda: ann.value(STATUS, lost) == "queued")
+    assert ann.value("SELECT cerebro.cancel(%s)", cancelled)
+    assert ann.value("SELECT cerebro.wait(%s)", cancelled) == "cancelled"
+    shared_superuser.rows("SELECT pg_terminate_backend(pid) FROM cerebro.run WHERE run_id = %s", lost)
+    eventually(lambda: ann.value(STATUS, lost) == "interrupted")
+    assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", lost)
+    ann.rows("SELECT cerebro.resume(%s, background => true)", cancelled)
+    eventually(lambda: ann.value(STATUS, cancelled) == "queued")
+    with closing(ann.another()) as other:
+        other.rows("SET search_path = queue_ann, public, madlib")
+        with other.calling(lambda: other.fit("public.packed", "called", "public.two", 1, backend="jax")) as called:
+            eventually(lambda: ann.value("SELECT count(*) FROM cerebro.queue WHERE status = 'queued'") == 2)
+            assert ann.value("SELECT cerebro.cancel(%s)", first)
+            called.result()
+        assert any("is queued, at position 2" in text for text in other.messages())
+    assert ann.value("SELECT cerebro.wait(%s)", cancelled) == "completed"
+    ann.rows("SELECT cerebro.resume(%s)", lost)
+    assert ann.value(STATUS, lost) == "completed"

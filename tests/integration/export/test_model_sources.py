@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -131,19 +132,39 @@ net.eval()
 save_file(net.state_dict(), "net.safetensors")
 save_file({"images": images, "outputs": net(images).detach()}, "seen.safetensors")
 torch.save(net.state_dict(), "net.bin")
-torch.export.save(torch.export.export(net, (images,)), "net.pt2")
+"""
+EXPORTED = """
+import torch
+
+net = torch.nn.Linear(3, 4)
+torch.export.save(torch.export.export(net, (torch.rand(5, 3),)), "net.pt2")
 """
 
 
 @pytest.fixture(scope="module")
 def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of files that PyTorch has written, in a process of its own."""
+    """A folder of files that PyTorch has written, and of one that only has the name of such a file."""
+    folder = tmp_path_factory.mktemp("pytorch")
+    run_torch(PYTORCH, folder)
+    (folder / "empty.pt").touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what torch.export writes, also under another name."""
+    folder = tmp_path_factory.mktemp("exported")
+    run_torch(EXPORTED, folder)
+    shutil.copy(folder / "net.pt2", folder / "renamed")
+    return folder
+
+
+def run_torch(program: str, folder: Path) -> None:
+    """In a process of its own."""
     if find_spec("torch") is None:
         pytest.skip("without torch, which is not installed")
-    folder = tmp_path_factory.mktemp("pytorch")
     settings = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder)}
-    subprocess.run([sys.executable, "-c", PYTORCH], cwd=folder, env=settings, check=True)
-    return folder
+    subprocess.run([sys.executable, "-c", program], cwd=folder, env=settings, check=True)
 
 
 def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cerebro_db.Session, pytorch: Path) -> None:
@@ -168,14 +189,26 @@ def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cereb
     np.testing.assert_allclose(outputs, seen["outputs"], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["net.pt2", "net.bin", "renamed"])
+@pytest.mark.parametrize("name", ["net.bin", "empty.pt", "made"])
 def test_what_unpickles_is_refused_with_the_reason(session: cerebro_db.Session, pytorch: Path, name: str) -> None:
-    """As a model and as weights, by what is in it."""
-    if name == "renamed":
-        shutil.copy(pytorch / "net.pt2", pytorch / name)
-    for model, weights in ((pytorch / name, None), (mixed(), pytorch / name)):
+    """As a model and as weights, by what is in it, or by its name."""
+    if name == "made":
+        with zipfile.ZipFile(pytorch / name, "w") as file:
+            file.writestr("net/archive_format", "pt2")
+    check_refused(session, pytorch / name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["net.pt2", "renamed"])
+def test_what_torch_exports_is_refused_with_the_reason(session: cerebro_db.Session, exported: Path, name: str) -> None:
+    """It takes seconds to be made."""
+    check_refused(session, exported / name)
+
+
+def check_refused(session: cerebro_db.Session, path: Path) -> None:
+    for model, weights in ((path, None), (mixed(), path)):
         with pytest.raises(
-            errors.FeatureNotSupported, match=rf"{name} is a file of torch.* who loads them runs code"
+            errors.FeatureNotSupported, match=rf"{path.name} is a file of torch.* who loads them runs code"
         ) as no:
             session.load_model(model, "models", weights=weights)
         assert "save_file(net.state_dict()" in str(no.value)

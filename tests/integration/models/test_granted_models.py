@@ -348,7 +348,7 @@ def test_a_bare_name_means_a_model_of_one_s_own(
         bob.rows("SET search_path = bob, madlib; CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM public.homes")
         bob.data()
         floats = Measure(25.0, 15.0, 0.0, 49.0)
-        trained(bob, "rooms", "roomy", "rooms", epochs=1, margin=1.5, floats=floats, params={"width": 8})
+        trained(bob, "rooms", "roomy", "rooms", template="linear", epochs=1, margin=1.5, floats=floats)
         assert bob.rows("SELECT owner FROM cerebro.model ORDER BY 1") == [("bob",), ("cerebro",)]
         own = bob.rows(ALL.replace("'cerebro'", "'bob'"), "rooms", "public.homes")
         assert own == bob.rows(ALL.replace(", owner => 'cerebro'", ""), "rooms", "public.homes") != told

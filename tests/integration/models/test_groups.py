@@ -28,7 +28,7 @@ SALES = """
          LATERAL (SELECT CASE WHEN n % 2 = 0 THEN 'de' WHEN n % 3 > 0 THEN 'fr' WHEN n % 5 > 0 THEN 'it'
                               WHEN n % 7 > 0 THEN 'lu' END AS country) g"""
 ARGUMENTS = """models => '{linear}', space => '{"batch_size": 32}', configs => 2, epochs => 4, ensemble => 1,
-    seed => 1, backend => 'jax', group_by => 'country', min_group_rows => 50"""
+    seed => 1, backend => 'jax', workers => 1, group_by => 'country', min_group_rows => 50"""
 OWN = ["de", "fr", "it"]
 
 
@@ -198,12 +198,16 @@ def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench:
 
 
 def test_classes_count_alike_within_each_group(bench: Workbench) -> None:
+    """The log of a run says so from its beginning on: it need not train."""
     bench.rows("""CREATE TABLE visits AS SELECT n AS id, CASE WHEN n % 2 = 0 THEN 'de' ELSE 'fr' END AS country,
                   n * 7919 % 101 AS price, CASE WHEN n % 14 = 0 OR n % 6 = 1 THEN 'yes' ELSE 'no' END AS bought
                   FROM generate_series(1, 400) AS n""")
     arguments = """models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, backend => 'jax',
-        group_by => 'country', min_group_rows => 50, space => '{"class_weight": "auto"}'"""
-    ((run_id, *_), *_) = bench.rows(f"SELECT * FROM cerebro.train('visits', 'bought', {arguments})")
+        workers => 1, group_by => 'country', min_group_rows => 50, space => '{"class_weight": "auto"}'"""
+    call = f"SELECT * FROM cerebro.train('visits', 'bought', background => true, {arguments})"
+    ((run_id, *_), *_) = bench.rows(call)
+    bench.rows("SELECT cerebro.cancel(%s)", run_id)
+    bench.rows("SELECT cerebro.wait(%s)", run_id)
     spec = bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", run_id)
     counts = {group: place[-1] for group, place in spec["groups"].items()} | {None: spec["counts"]}
     assert [sum(pair) for pair in zip(counts["de"], counts["fr"], strict=True)] == counts[None]
@@ -213,7 +217,6 @@ def test_classes_count_alike_within_each_group(bench: Workbench) -> None:
         assert float(no) * counts[group][0] == pytest.approx(float(yes) * counts[group][1], rel=1e-3)
         assert float(no) * counts[group][0] == pytest.approx(sum(counts[group]) / 2, rel=1e-3)
     assert len({text for _, text in texts}) == 3
-    bench.rows("SELECT cerebro.drop_model('visits_bought')")
 
 
 @pytest.mark.long
@@ -233,14 +236,14 @@ def test_a_search_decides_for_each_group(bench: Workbench, sales: int) -> None:
 
 
 SAMPLED = """models => '{linear}', space => '{"batch_size": 32}', epochs => 1, ensemble => 1, seed => 1,
-    backend => 'jax', workers => 1, group_by => 'country', min_group_rows => 50, search => 'tpe'"""
+    backend => 'jax', workers => 1, group_by => 'country', min_group_rows => 100, search => 'tpe'"""
 DRAWN = """SELECT group_value, mst_key, source, point::text, compile_params FROM cerebro.config_log
     WHERE run_id = %s AND mst_key IN (SELECT mst_key FROM cerebro.config_log WHERE run_id = %s) ORDER BY mst_key"""
 
 
 @pytest.fixture(scope="module")
 def sampled(bench: Workbench, sales: int) -> int:
-    """A run in which each group draws two configurations, beside those that it begins with."""
+    """A run in which two groups draw configurations, beside those that they begin with."""
     ((run_id, *_), *_) = bench.rows(
         f"SELECT * FROM cerebro.train('sales', 'amount', model => 's', configs => 4, {SAMPLED})"
     )
@@ -251,10 +254,10 @@ def test_each_group_draws_configurations_of_its_own(bench: Workbench, sampled: i
     counts = """SELECT group_value, count(*), count(*) FILTER (WHERE source = 'search'), count(DISTINCT point::text)
                 FILTER (WHERE source = 'search') FROM cerebro.config_log WHERE run_id = %s GROUP BY 1 ORDER BY 1"""
     found = bench.rows(counts, sampled)
-    assert [group for group, *_ in found] == [*OWN, None]
+    assert [group for group, *_ in found] == ["de", "fr", None]
     assert {total for _, total, *_ in found} == {4} and all(1 <= drawn == several for *_, drawn, several in found)
     board = bench.rows("SELECT group_value, max(rank) FROM cerebro.leaderboard WHERE run_id = %s GROUP BY 1", sampled)
-    assert dict(board) == dict.fromkeys([*OWN, None], 4)
+    assert dict(board) == dict.fromkeys(["de", "fr", None], 4)
 
 
 @pytest.mark.long

@@ -26,7 +26,7 @@ def trained(bench: Workbench) -> Workbench:
         cursor.execute(SHAPED)
     bench.pack("packed", 2)
     bench.configure("two", [compile_text("Adam(learning_rate=0.03)"), compile_text("Adam(learning_rate=0.01)")])
-    bench.fit("packed", "flat", "two", 3, seed=1, validation_table="packed")
+    bench.fit("packed", "flat", "two", 1, seed=1, validation_table="packed", workers=1)
     bench.rows("SELECT training_preprocessor_dl('squares', 'boxed', 'label', '\"a \"\"%s\"', 8, 4.0, n_segments => 1)")
     bench.configure("square", [compile_text("Adam(learning_rate=0.01)")], model=bench.model(SQUARE))
     bench.fit("boxed", "square_model", "square", 1, seed=1)
