@@ -60,8 +60,21 @@ def _compiled(model: Model) -> Any:
     built.set_weights(weights)
     options = program["compile"]
     optimizer = keras.optimizers.get(copy.deepcopy(options["optimizer"]))  # Keras takes configs apart
-    built.compile(optimizer, loss=options["loss"], metrics=options["metrics"], loss_weights=options["loss_weights"])
+    built.compile(
+        optimizer,
+        loss=options["loss"],
+        metrics=options["metrics"],
+        loss_weights=options["loss_weights"],
+        run_eagerly=_eagerly(),
+    )
     return built
+
+
+def _eagerly() -> bool:
+    """Return whether models of the backend take a few steps faster without compiling a graph."""
+    import keras
+
+    return bool(keras.backend.backend() == "tensorflow")
 
 
 def seeded(architecture: dict[str, Any], seed: int) -> list[np.ndarray]:
@@ -108,11 +121,12 @@ def predictions(text: str, weights: list[np.ndarray], inputs: list[np.ndarray]) 
     return _array(model(_alone(inputs)))
 
 
-def built(texts: list[str]) -> list[tuple[int | None, ...]]:
-    """The shapes that models give, each of them built."""
+def built(texts: list[str]) -> list[tuple[tuple[int | None, ...], list[tuple[int, ...]]]]:
+    """Build models; return the shapes of the output and of the weights of each model."""
     import keras
 
-    return [tuple(keras.models.model_from_json(text).output_shape) for text in texts]
+    models = [keras.models.model_from_json(text) for text in texts]
+    return [(tuple(model.output_shape), [tuple(weight.shape) for weight in model.weights]) for model in models]
 
 
 def shapes_apart(text: str) -> list[str]:
@@ -154,7 +168,7 @@ def members_apart(
 
     losses = ("categorical_crossentropy" if classes else "mean_squared_error", mean_loss)
     for model, loss in zip((whole, parts), losses, strict=True):
-        model.compile(keras.optimizers.SGD(1.0), loss)
+        model.compile(keras.optimizers.SGD(1.0), loss, run_eagerly=_eagerly())
         model.train_on_batch(_alone(inputs), targets)
     return whole.get_weights(), twin.get_weights()
 
@@ -168,10 +182,10 @@ def smoothed_apart(
     ours, plain = (keras.models.model_from_json(text) for text in texts)
     plain.set_weights(ours.get_weights())
     smooth = keras.losses.CategoricalCrossentropy(label_smoothing=share)
-    ours.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy")
-    plain.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy")
+    for model in (ours, plain):
+        model.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy", run_eagerly=_eagerly())
     losses = [float(model.evaluate(_alone(inputs), targets, verbose=0)) for model in (ours, plain)]
-    plain.compile(keras.optimizers.SGD(1.0), smooth)
+    plain.compile(keras.optimizers.SGD(1.0), smooth, run_eagerly=_eagerly())
     for model in (ours, plain):
         model.train_on_batch(_alone(inputs), targets)
     return ours.get_weights(), plain.get_weights(), losses[0], losses[1]

@@ -28,6 +28,11 @@ from cerebro_plpy.trainer.process import TrainerSpec
 Opened = Callable[..., Link]
 SPEC = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=60)
 ROOM = len(os.sched_getaffinity(0)) + 1
+PRIVATES: list[dict[str, Any]] = [
+    {"sealed": True, "program": program()},
+    {"program": {**program(loss="own"), "sources": {"own": "def own(y_true, y_pred):\n    return y_pred\n"}}},
+]
+"""What only one session may have."""
 
 
 pytestmark = pytest.mark.usefixtures("own_nurseries")
@@ -282,7 +287,7 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
 @pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Opened) -> None:
     """Whatever it has trained before, with dropout and other rates; and what it has had is not there any more, nor is a
-    folder that it had."""
+    folder that it had. A trainer with a sealed model, or with functions of its user's own, is not kept."""
     spec, form = replace(SPEC, framework=framework), FORMS[framework][0]
     first = opened(spec)
     expected = trained(first, NOISY, form, 0.01)
@@ -296,6 +301,12 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
     second.close()
     for link in (first, second):
         eventually(lambda home=Path(link._home.path): not home.exists())  # type: ignore[misc]
+    for private in PRIVATES:
+        link = opened(spec)
+        state = {"source": "new", "key": "", "seed": 1}
+        link.ask(wire.request("begin", job="predict", state=state, result_key="r", datasets=[], **private))
+        pid = left(link)
+        eventually(lambda ended={pid}: not alive(ended))  # type: ignore[misc]
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
@@ -304,29 +315,16 @@ def test_nothing_of_a_session_stays_in_a_program(plain: ProcessPoolExecutor, fra
     assert plain.submit(traces.wiped, framework).result() == []
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_initial_weights_are_those_of_keras(plain: ProcessPoolExecutor, framework: str) -> None:
     assert plain.submit(traces.seeded, framework).result()
 
 
-def test_a_new_state_costs_no_prepared_graph(plain: ProcessPoolExecutor, framework: str) -> None:
-    if framework == "tensorflow":
-        assert plain.submit(traces.prepared_anew).result() == 0
+@pytest.mark.parametrize("framework", ["tensorflow"], indirect=True, scope="session")
+def test_a_new_state_costs_no_prepared_graph(plain: ProcessPoolExecutor) -> None:
+    assert plain.submit(traces.prepared_anew).result() == 0
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_what_is_beside_weights_is_as_in_a_new_state(plain: ProcessPoolExecutor, framework: str) -> None:
     assert plain.submit(traces.renewed, framework).result()
-
-
-def test_what_only_one_session_may_have_is_not_kept(opened: Opened) -> None:
-    """A sealed model, and a program with functions of its user's own."""
-    own = {"own": "def own(y_true, y_pred):\n    return y_pred\n"}
-    privates: list[dict[str, Any]] = [
-        {"sealed": True, "program": program()},
-        {"program": {**program(loss="own"), "sources": own}},
-    ]
-    state = {"source": "new", "key": "", "seed": 1}
-    for private in privates:
-        link = opened(replace(SPEC, framework="tensorflow"))
-        link.ask(wire.request("begin", job="predict", state=state, result_key="r", datasets=[], **private))
-        pid = left(link)
-        eventually(lambda ended={pid}: not alive(ended))  # type: ignore[misc]

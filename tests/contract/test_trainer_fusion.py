@@ -71,7 +71,7 @@ def alone(trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, vi
 @pytest.mark.parametrize(
     "architecture",
     [
-        MLP,
+        pytest.param(MLP, marks=pytest.mark.long_for(framework="torch")),
         pytest.param(ROUNDED, marks=[pytest.mark.long_for(framework=each) for each in ("jax", "tensorflow")]),
         pytest.param(NOISY, marks=pytest.mark.long),
     ],
@@ -105,7 +105,7 @@ def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architect
 
 
 def test_one_by_one_is_as_in_jobs_of_their_own(trainer: Peer, framework: str) -> None:
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(20))
     programs, form = rates(3), use(FORMS[framework][0])
     result, states = fused(trainer, programs, form, visits=2)
     for key, told in zip(programs, result["states"], strict=True):
@@ -116,7 +116,7 @@ def test_one_by_one_is_as_in_jobs_of_their_own(trainer: Peer, framework: str) ->
 
 
 def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(20))
     programs = rates(3)
     _, states = fused(trainer, programs, use(FUSED), visits=2)
     for key in programs:
@@ -126,7 +126,7 @@ def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
 @pytest.mark.one_framework(loss="binary_crossentropy")
 @pytest.mark.parametrize("loss", ["categorical_crossentropy", "binary_crossentropy"])
 def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss: str) -> None:
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(20))
     programs = {key: program(optimizer="SGD", loss=loss, learning_rate=rate) for key, rate in enumerate(RATES)}
     result, states = fused(trainer, programs, use(FUSED))
     errors = [told["error"] for told in result["states"]]

@@ -180,7 +180,7 @@ def test_computing_does_not_delay_its_pulse_and_a_peer_that_vanishes_ends_it() -
         peer.load("d", buffers(*[200] * 50))
         peer.begin("train", program(), {"source": "new", "seed": 1}, fit=fit(1, 10_000), order=place())
         peer.tell({"do": "finish"})
-        for _ in range(3):
+        for _ in range(2):
             before = peer.pulse[0]
             eventually(lambda before=before: peer.pulse[0] != before)  # type: ignore[misc]
         assert peer.silent(), "it still computes"

@@ -48,7 +48,7 @@ def data(trainer: Peer, second_trainer: Peer) -> None:
         peer.load("d", buffers(21, 13))
 
 
-@pytest.mark.long_for(framework=("jax", "torch"), name=("adam", "momentum", "rmsprop", "schedule"))
+@pytest.mark.long_for(framework=("jax", "torch"), name=("adam", "momentum", "rmsprop", "schedule", "accumulating"))
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer: Peer, name: str) -> None:
     """Nor does the way through bytes by itself."""

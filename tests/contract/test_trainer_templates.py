@@ -139,17 +139,31 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
 @pytest.mark.one_framework
 @by_name
 def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, template: Template) -> None:
-    """What searches draw, and the least that each field may be."""
+    """Build what searches draw, and the least that each field may be."""
     least: dict[str, object] = {field.name: field.limits[0] for field in template.fields if field.limits}
     drawn: list[dict[str, object]] = [
         {field.name: field.draw.draw(Random(seed)) for field in template.fields} for seed in range(2)
     ]
-    chosen = list(zip(CASES, (*drawn, {}, least, least, drawn[0], least), strict=True))
+    chosen = list(zip((*CASES, CASES[0]), (*drawn, {}, least, least, drawn[0], least, least), strict=True))
     texts = [
         template.architecture(table, head, template.params(head, ROWS, params)) for (table, head), params in chosen
     ]
-    shapes = plain.submit(plain_keras.built, texts).result()
-    assert shapes == [(None, head.units) for (_, head), _ in chosen]
+    models = plain.submit(plain_keras.built, texts).result()
+    for ((table, head), params), (output, shapes) in zip(chosen, models, strict=True):
+        assert output == (None, head.units)
+        if params is least:
+            check_inputs(table, shapes, template.params(head, ROWS, least).get("width", 0))
+
+
+def check_inputs(table: Table, shapes: list[tuple[int, ...]], width: Any) -> None:
+    """Check that a network has weights over each kind of columns that a table has, and over no other kind."""
+    levels = [shape for shape in shapes if shape[0] == table.levels]
+    joined = table.columns + EMBEDDING * len(table.cardinalities)
+    with_words = joined + WORD * len(table.wide)
+    wide = table.columns * width
+    columns = [s for s in shapes if s[0] in (table.columns, table.numbers, joined, with_words) or s[-1] == wide]
+    assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
+    assert sum(shape[0] == WORDS.levels for shape in shapes) == len(table.wide)
 
 
 @pytest.mark.one_framework
@@ -214,23 +228,6 @@ def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> No
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.one_framework
-@by_name
-def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
-    """What it trains first are weights over each of them, whichever kinds of columns it has and has not."""
-    small = {"width": 4, "depth": 1} if template.name != "linear" else {}
-    for table, head in (CASES[0], CASES[3], CASES[6]):
-        made, _ = program(template, head, table, **small)
-        shapes = [weight.shape for weight in weights(trainer.initial(made))]
-        levels = [shape for shape in shapes if shape[0] == table.levels]
-        joined = table.columns + EMBEDDING * len(table.cardinalities)
-        with_words = joined + WORD * len(table.wide)
-        wide = table.columns * small.get("width", 0)
-        columns = [s for s in shapes if s[0] in (table.columns, table.numbers, joined, with_words) or s[-1] == wide]
-        assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
-        assert sum(shape[0] == WORDS.levels for shape in shapes) == len(table.wide)
-
-
 def columns() -> tuple[list[np.ndarray], np.ndarray]:
     """Inputs of the table, and what depends on all of them but by chance."""
     random = np.random.default_rng(1)
@@ -270,7 +267,7 @@ def measured(target: np.ndarray) -> Floats:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.long_for(template=TRANSFORMER)
+@pytest.mark.long_for(template=(TRANSFORMER, SIMPLE))
 @by_name
 def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
     classes = np.digitize(columns()[1], (1.0, 2.0))

@@ -224,7 +224,7 @@ def test_shapes_that_do_not_fit_fail_the_config_only(
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_infinite_loss_fails_the_config_and_the_next_one_trains(trainer: Peer, streamed: bool) -> None:
-    parts = buffers(50, 50)
+    parts = buffers(24, 24)
     exploding = program(sequential([4], dense(3, "out", "linear")), optimizer="SGD", loss="mse", learning_rate=1e9)
     trainer.load("d", parts, cache_bytes=0 if streamed else 1 << 30)
     trainer.begin("train", exploding, NEW, fit=fit(), order=place())
