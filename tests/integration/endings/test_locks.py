@@ -208,7 +208,7 @@ def test_outputs_can_be_made_again_after_a_rollback(bench: Workbench, other: Wor
 
 
 def test_outputs_of_what_is_not_a_completed_run_are_refused(bench: Workbench) -> None:
-    completed = bench.value("SELECT max(run_id) FROM cerebro.run WHERE status = 'completed'")
+    completed = bench.fit("packed", "written", "three", 1)
     bench.configure("diverging", [compile_text("SGD(learning_rate=1e38)")])
     with pytest.raises(psycopg2.Error):
         bench.fit("packed", "none", "diverging", 1)

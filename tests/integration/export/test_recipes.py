@@ -36,7 +36,7 @@ ODD = """
     CREATE TABLE odd AS
     SELECT n AS id,
            CASE WHEN n % 9 > 0 THEN (n * 7919 % 1000)::numeric / 7 END AS price,
-           CASE n % 11 WHEN 0 THEN 'NaN' WHEN 1 THEN 'Infinity' ELSE n * 1e-3 END::double precision AS far,
+           CASE n % 11 WHEN 0 THEN double precision 'NaN' WHEN 1 THEN 'Infinity' ELSE n * 1e-3 END AS far,
            (n % 100 * 12345678901)::bigint AS large, n % 2 = 0 AS fair,
            (ARRAY['é', 'b c', '', NULL])[n % 4 + 1] AS kind, md5((n % 2)::text)::uuid AS name,
            n % 5 AS few, (n % 3)::double precision / 2 AS half,
