@@ -37,7 +37,7 @@ def test_packed_tables(bench: Workbench, keys: bool, summary: str, encoded: bool
     """They are trained on and evaluated on, whole: the loss is that of Keras over all rows."""
     name = f"packed_{keys}_{summary.replace('.', '_')}_{encoded}"
     packed(bench, name, keys=keys, summary=summary, encoded=encoded)
-    run = bench.fit(name, f"of_{name}", "mst", 2, validation_table=name)
+    run = bench.fit(name, f"of_{name}", "mst", 1, validation_table=name, workers=1)
     segments = bench.value("SELECT count(DISTINCT segment_id) FROM cerebro.visit WHERE run_id = %s", run)
     assert segments >= 2
     rows = "SELECT sum(rows) FROM cerebro.visit WHERE run_id = %s AND epoch = 1"
@@ -63,7 +63,7 @@ def test_packing_for_validation_against_a_table_of_madlib_s(bench: Workbench, ke
     packed(bench, older, keys=keys)
     bench.rows("SELECT validation_preprocessor_dl('points', %s, 'label', 'x', %s)", newer, older)
     assert bench.value(f"SELECT label_class_values FROM {newer}_summary") == LABELS
-    bench.fit(older, f"of_{older}", "mst", 1, validation_table=newer)
+    bench.fit(older, f"of_{older}", "mst", 1, validation_table=newer, workers=1)
     losses = f"SELECT training_loss_final, validation_loss_final FROM of_{older}_info"
     first, second = bench.row(losses)
     assert first == pytest.approx(second, abs=TOLERANCE)
@@ -157,7 +157,7 @@ def test_shapes_decide_what_is_validated_and_evaluated_on(bench: Workbench) -> N
     bench.rows("UPDATE nulled_summary SET label_class_values = ARRAY[NULL]::text[]")
     for source, other in (("named", "coded"), ("coded", "named"), ("nulled", "named")):
         name = f"{source}_{other}"
-        bench.fit(source, name, "mst", 1, validation_table=other)
+        bench.fit(source, name, "mst", 1, validation_table=other, workers=1)
         first, second = bench.row(f"SELECT training_loss_final, validation_loss_final FROM {name}_info")
         assert first == pytest.approx(second, abs=TOLERANCE)
         bench.rows(f"SELECT madlib_keras_evaluate('{name}', '{other}', 'scored_{name}', mst_key => 1)")

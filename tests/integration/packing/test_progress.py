@@ -80,10 +80,14 @@ def test_a_limit_of_time_ends_it_too(bench: Workbench, caller: Workbench) -> Non
 
 def test_every_part_is_seen_and_the_name_of_the_session_comes_back(bench: Workbench, caller: Workbench) -> None:
     output = fresh("slowly")
-    seen = set()
+    seen = set[str]()
+
+    def look() -> bool:
+        seen.add(shown(bench, caller)[0])
+        return packed.done()
+
     with packing(caller, call("less_slow", output)) as packed:
-        while not packed.done():
-            seen.add(shown(bench, caller)[0])
+        eventually(look)
         packed.result()
     assert {"counted", "looked for classes in", "read"} <= seen
     assert caller.value("SHOW application_name") == "a notebook"

@@ -69,10 +69,10 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def trained(bench: Workbench, backend: str) -> str:
     """The output table of a run."""
-    run = bench.fit("halves", f"on_{backend}", "one", 2, backend=backend, validation_table="halves")
+    run = bench.fit("halves", f"on_{backend}", "one", 2, backend=backend, validation_table="halves", workers=1)
     assert {found for _, found, _ in visits(bench, run)} == {backend}
     assert {form for _, _, form in visits(bench, run)} <= FORMS[backend]
-    bench.fit("halves", f"{backend}_again", "one", 2, schedule="replay", replay_run=run)
+    bench.fit("halves", f"{backend}_again", "one", 2, schedule="replay", replay_run=run, workers=1)
     return f"on_{backend}"
 
 

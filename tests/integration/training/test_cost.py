@@ -47,7 +47,9 @@ def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
     bench.configure("two", several(2))
     bench.configure("endless", [compile_text()], ["batch_size=1,epochs=1000000"])
-    bench.configure("slow", [compile_text()], ["batch_size=1,epochs=40"], bench.model(NOISY))
+    model = bench.model(NOISY)
+    bench.configure("slow", [compile_text()], ["batch_size=1,epochs=40"], model)
+    bench.configure("cut_short", [compile_text()], ["batch_size=1,epochs=15"], model)
 
 
 def spent(pids: set[int]) -> float:
@@ -106,7 +108,7 @@ def test_what_failed_has_cost_something(bench: Workbench) -> None:
 
 @pytest.mark.postgresql("it ends a trainer of this machine")
 def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench) -> None:
-    with closing(bench.another()) as mine, mine.fitting("packed", "ended", "slow", 2, seed=1, workers=1) as fitted:
+    with closing(bench.another()) as mine, mine.fitting("packed", "ended", "slow", 1, seed=1, workers=1) as fitted:
         begun = f"SELECT worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"
         ((worker,),) = eventually(lambda: bench.rows(begun))
         (trainer,) = eventually(lambda: trainers({worker}))
@@ -135,7 +137,7 @@ def test_what_was_under_way_when_a_run_was_cancelled_belongs_to_the_run(bench: W
 
 
 def test_a_run_that_is_resumed_adds_up(bench: Workbench) -> None:
-    with closing(bench.another()) as mine, mine.fitting("packed", "cut", "slow", 3, seed=1) as fitted:
+    with closing(bench.another()) as mine, mine.fitting("packed", "cut", "cut_short", 3, seed=1) as fitted:
         made = f"SELECT run_id FROM cerebro.visit WHERE status = 'completed' AND {NEWEST}"
         run = eventually(lambda: bench.rows(made))[0][0]
         assert bench.value("SELECT cerebro.cancel(%s)", run)

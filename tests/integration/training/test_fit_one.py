@@ -70,6 +70,12 @@ def fit(
     return bench.newest_run()
 
 
+@pytest.fixture(scope="module")
+def taken(bench: Workbench) -> int:
+    """A run whose output is `taken`."""
+    return fit(bench, "taken", ADAM, seed=2)
+
+
 def weights(bench: Workbench, model: str) -> bytes:
     return bytes(bench.value(f"SELECT model_weights FROM {model}"))
 
@@ -140,8 +146,8 @@ def test_over_one_segment_it_does_what_model_hopping_does(bench: Workbench, tabl
     assert weights(bench, "averaged") == bench.weights("hopped")[1]
 
 
-def test_the_log_tells_of_replicas_and_means(bench: Workbench) -> None:
-    run = fit(bench, "logged", ADAM, iterations=2)
+def test_the_log_tells_of_replicas_and_means(bench: Workbench, taken: int) -> None:
+    run = taken
     logged = bench.rows(
         "SELECT visit_no, epoch, kind, rows FROM cerebro.visit WHERE run_id = %s AND status = 'completed' ORDER BY 1",
         run,
@@ -181,8 +187,7 @@ def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, ta
 
 
 @pytest.mark.checklist(31)
-def test_evaluate_and_predict_take_its_table(bench: Workbench) -> None:
-    fit(bench, "taken", ADAM, seed=2)
+def test_evaluate_and_predict_take_its_table(bench: Workbench, taken: int) -> None:
     bench.rows("SELECT madlib_keras_evaluate('taken', 'packed', 'taken_loss')")
     found = bench.row("SELECT loss, metric, metrics_type, loss_type FROM taken_loss")
     assert found == bench.row(
@@ -200,25 +205,23 @@ def test_a_table_of_several_models_is_not_gone_on_from(bench: Workbench) -> None
         fit(bench, "of_several", ADAM, warm_start=True)
 
 
-def test_epochs_are_counted_on(bench: Workbench) -> None:
-    fit(bench, "both_at_once", ADAM, iterations=2, seed=5)
-    fit(bench, "one_and_one", ADAM, iterations=1, seed=5)
-    fit(bench, "one_and_one", ADAM, iterations=1, seed=5, warm_start=True)
-    assert weights(bench, "one_and_one") == weights(bench, "both_at_once")
+def test_epochs_are_counted_on(bench: Workbench, taken: int) -> None:
+    fit(bench, "one_and_one", ADAM, iterations=1, seed=2)
+    fit(bench, "one_and_one", ADAM, iterations=1, seed=2, warm_start=True)
+    assert weights(bench, "one_and_one") == weights(bench, "taken")
 
 
-def test_warm_start_goes_on_with_the_same_table(bench: Workbench) -> None:
-    fit(bench, "warm", ADAM, seed=2)
+def test_warm_start_goes_on_with_the_same_table(bench: Workbench, taken: int) -> None:
+    bench.rows("SELECT cerebro.write_outputs(%s, 'warm')", taken)
     before, loss = weights(bench, "warm"), bench.value("SELECT training_loss_final FROM warm_summary")
     fit(bench, "warm", FROZEN, iterations=1, warm_start=True)
     assert weights(bench, "warm") == before
     assert bench.row("SELECT training_loss_final, count(*) OVER () FROM warm_summary") == (pytest.approx(loss), 1)
 
 
-def test_outputs_can_be_written_again(bench: Workbench) -> None:
-    run = fit(bench, "first", ADAM, iterations=1)
-    bench.rows("SELECT cerebro.write_outputs(%s, 'again')", run)
-    assert weights(bench, "again") == weights(bench, "first")
+def test_outputs_can_be_written_again(bench: Workbench, taken: int) -> None:
+    bench.rows("SELECT cerebro.write_outputs(%s, 'again')", taken)
+    assert weights(bench, "again") == weights(bench, "taken")
     assert bench.value("SELECT model FROM again_summary") == "again"
 
 
@@ -260,11 +263,10 @@ def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) 
     assert refused.value.diag.message_detail == "Compile param check failed for: loss='mse'"
 
 
-def test_no_order_of_visits_repeats_it(bench: Workbench) -> None:
-    run = fit(bench, "averaged_once", ADAM, iterations=1)
+def test_no_order_of_visits_repeats_it(bench: Workbench, taken: int) -> None:
     bench.configure("to_replay", [ADAM])
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="which averages; no order of visits repeats it"):
-        bench.fit("packed", "o", "to_replay", 1, schedule="replay", replay_run=run)
+        bench.fit("packed", "o", "to_replay", 1, schedule="replay", replay_run=taken)
 
 
 def test_several_inputs_and_outputs(bench: Workbench) -> None:
@@ -287,15 +289,14 @@ def test_several_inputs_and_outputs(bench: Workbench) -> None:
     ]
 
 
-def test_custom_functions(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_custom_functions(bench: Workbench, shared_superuser: Workbench, taken: int) -> None:
     """The same function under a name of its own gives the same bits."""
     source = "import keras\ndef own_loss(y_true, y_pred): return keras.losses.categorical_crossentropy(y_true, y_pred)"
     shared_superuser.rows("SELECT madlib.load_custom_function('one_functions', %s::text, 'own_loss')", source)
     try:
         own = compile_text("Adam(learning_rate=0.01)", "own_loss")
-        fit(bench, "known", ADAM, seed=8)
-        fit(bench, "owned", own, seed=8, object_table="one_functions")
-        assert weights(bench, "owned") == weights(bench, "known")
+        fit(bench, "owned", own, seed=2, object_table="one_functions")
+        assert weights(bench, "owned") == weights(bench, "taken")
         with pytest.raises(psycopg2.Error, match="custom function 'own_loss' used in compile params but input object"):
             fit(bench, "o", own)
     finally:

@@ -47,20 +47,28 @@ def learned(result: dict[str, Any]) -> bool:
     return bool(losses[-1] < 0.9 * losses[0])
 
 
-@pytest.mark.parametrize(("target", "outputs"), [("amount", 1), ("pair", 2)])
-def test_regression(bench: Workbench, target: str, outputs: int) -> None:
-    compiled = compile_text(ADAM, "mean_squared_error", ["mean_absolute_error"])
-    found = trained(bench, f"of_{target}", perceptron(outputs, "linear"), compiled, target, "float")
+REGRESSION = compile_text(ADAM, "mean_squared_error", ["mean_absolute_error"])
+
+
+@pytest.fixture(scope="module")
+def amounts(bench: Workbench) -> dict[str, Any]:
+    """What was trained on the points' amount; its output is `of_amount`."""
+    return trained(bench, "of_amount", perceptron(1, "linear"), REGRESSION, "amount", "float")
+
+
+@pytest.mark.parametrize("target", ["amount", "pair"])
+def test_regression(bench: Workbench, amounts: dict[str, Any], target: str) -> None:
+    pairs = target == "pair"
+    found = trained(bench, "of_pair", perceptron(2, "linear"), REGRESSION, "pair", "float") if pairs else amounts
     assert learned(found)
     assert found["metrics_type"] == ["mean_absolute_error"]
     assert found["num_classes"] is None and found[f"{target}_class_values"] is None
     assert found["dependent_vartype"] == {"amount": ["real"], "pair": ["real[]"]}[target]
 
 
-def test_regression_numbers_are_those_of_the_predictions(bench: Workbench) -> None:
-    compiled = compile_text(ADAM, "mean_squared_error", ["mean_absolute_error"])
-    found = trained(bench, "checked", perceptron(1, "linear"), compiled, "amount", "float")
-    bench.rows("SELECT madlib_predict('checked', 'points', 'id', 'x', 'guesses', mst_key => 1)")
+def test_regression_numbers_are_those_of_the_predictions(bench: Workbench, amounts: dict[str, Any]) -> None:
+    found = amounts
+    bench.rows("SELECT madlib_predict('of_amount', 'points', 'id', 'x', 'guesses', mst_key => 1)")
     squares, differences = bench.row(
         "SELECT avg((prob - amount) ^ 2), avg(abs(prob - amount)) FROM guesses JOIN points USING (id)"
     )

@@ -74,6 +74,6 @@ def test_pictures_are_trained_on_and_predicted(bench: Workbench) -> None:
     bench.pack("pictures_packed", 2, source="pictures", target="kind", inputs="pixels")
     model = bench.model(json.dumps(networks.vit()))
     bench.configure("vits", [ADAM], ["batch_size=8,epochs=5"], model)
-    bench.fit("pictures_packed", "seer", "vits", 4, **FIXED)
+    bench.fit("pictures_packed", "seer", "vits", 4, **{**FIXED, "workers": 1})
     bench.rows("SELECT madlib_predict('seer', 'pictures', 'id', 'pixels', 'sights', 'response', mst_key => 1)")
     assert bench.value("SELECT bool_and(class_value = kind) FROM sights JOIN pictures USING (id)")
