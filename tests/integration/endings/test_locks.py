@@ -267,6 +267,7 @@ def test_a_role_that_is_no_more_leaves_nothing_running(
 
 
 @pytest.mark.long
+@pytest.mark.postgresql("a session whose role has another name can ask no segment there")
 def test_outputs_are_not_made_of_a_log_that_shows_nothing(bench: Workbench, shared_superuser: Workbench) -> None:
     """Its role gets another name after it was found that there is the run."""
     with another_role(bench, shared_superuser, "passing") as session:
