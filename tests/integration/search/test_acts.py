@@ -37,12 +37,12 @@ def tables(bench: Workbench) -> None:
 
 @contextmanager
 def live(
-    bench: Workbench, person: Workbench, output: str, configs: str = "slow", **named: object
+    bench: Workbench, person: Workbench, output: str, configs: str = "slow", epochs: int = EPOCHS, **named: object
 ) -> Iterator[tuple[int, Future[int]]]:
     """A run of three configurations that has begun to train."""
     before = person.newest_run()
     named = {"metrics_compute_frequency": 1, "workers": 1, **named}
-    with bench.fitting("packed", output, configs, EPOCHS, **named) as fitted:
+    with bench.fitting("packed", output, configs, epochs, **named) as fitted:
         eventually(lambda: person.newest_run() > before)
         run = person.newest_run()
         begun = "SELECT count(DISTINCT mst_key) = 3 FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
@@ -59,11 +59,11 @@ def done(person: Workbench, call: str, *values: object) -> int:
     return int(act)
 
 
-def check_replay(bench: Workbench, run: int, output: str, keys: int = len(RATES)) -> None:
+def check_replay(bench: Workbench, run: int, output: str, keys: int = len(RATES), epochs: int = EPOCHS) -> None:
     """A replay comes to the same bits, of warm clones too."""
     visits = "SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
     visits += f" AND mst_key <= {keys}"
-    again = bench.fit("packed", f"{output}_again", "slow", EPOCHS, schedule="replay", replay_run=run)
+    again = bench.fit("packed", f"{output}_again", "slow", epochs, schedule="replay", replay_run=run)
     assert bench.rows(f"{visits} ORDER BY 1, 2", again) == bench.rows(f"{visits} ORDER BY 1, 2", run)
     found = bench.weights(output)
     assert bench.weights(f"{output}_again") == {key: found[key] for key in range(1, keys + 1)}
@@ -99,13 +99,13 @@ def test_a_run_that_is_paused_begins_nothing(bench: Workbench, person: Workbench
         visits = person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run)
         eventually(lambda: not trainers(serving))
         assert person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) == visits
-        done(person, "set_epochs(%s, 11, 3)", run)
-        done(person, "set_epochs(%s, 13)", run)
+        done(person, "set_epochs(%s, 8, 3)", run)
+        done(person, "set_epochs(%s, 9)", run)
         done(person, "continue_run(%s)", run)
         fitted.result()
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
     found = bench.rows("SELECT status, epochs FROM cerebro.config WHERE run_id = %s", run)
-    assert found == [("completed", 13)] * len(RATES)
+    assert found == [("completed", 9)] * len(RATES)
     assert bench.value("SELECT count(model_weights) FROM fewer") == len(RATES)
     check_replay(bench, run, "fewer")
 
@@ -114,8 +114,8 @@ def test_a_run_that_is_paused_begins_nothing(bench: Workbench, person: Workbench
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 def test_epochs_can_be_more(bench: Workbench, person: Workbench, cut: bool) -> None:
     """Of one configuration, or of all; the others keep theirs. A run that was cut knows it, and a replay, too."""
-    output, more = f"more_{cut}", EPOCHS + 2
-    with live(bench, person, output) as (run, fitted):
+    output, few, more = f"more_{cut}", 8, 10
+    with live(bench, person, output, epochs=few) as (run, fitted):
         done(person, "pause_run(%s)", run)
         done(person, "set_epochs(%s, %s, 2)", run, more)
         if cut:
@@ -127,21 +127,22 @@ def test_epochs_can_be_more(bench: Workbench, person: Workbench, cut: bool) -> N
             done(person, "continue_run(%s)", run)
             fitted.result()
     epochs = bench.rows("SELECT mst_key, epochs, status FROM cerebro.config WHERE run_id = %s ORDER BY 1", run)
-    assert epochs == [(1, EPOCHS, "completed"), (2, more, "completed"), (3, EPOCHS, "completed")]
+    assert epochs == [(1, few, "completed"), (2, more, "completed"), (3, few, "completed")]
     progress = "SELECT status, epochs, visits_done = visits_total FROM cerebro.progress WHERE run_id = %s"
     assert bench.row(progress, run) == ("completed", more, True)
     assert bench.row(f"SELECT num_iterations, metrics_iters[{more}] FROM {output}_summary") == (more, more)
     measured = "SELECT mst_key, max(epoch) FROM cerebro.metric WHERE run_id = %s GROUP BY 1 ORDER BY 1"
-    assert bench.rows(measured, run) == [(1, EPOCHS), (2, more), (3, EPOCHS)]
+    assert bench.rows(measured, run) == [(1, few), (2, more), (3, few)]
     again = bench.fit("packed", f"{output}_again", "slow", more, schedule="replay", replay_run=run)
     assert bench.weights(f"{output}_again") == bench.weights(output)
     assert bench.rows(measured, again) == bench.rows(measured, run)
 
 
 def test_progress_expects_all_to_come_to_the_end_where_a_reason_stops_them(bench: Workbench, person: Workbench) -> None:
-    with live(bench, person, "expected", search="median", schedule="rotation") as (run, fitted):
+    epochs = 10
+    with live(bench, person, "expected", epochs=epochs, search="median", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
-        assert person.value(TOTAL, run) >= len(RATES) * EPOCHS * SEGMENTS
+        assert person.value(TOTAL, run) >= len(RATES) * epochs * SEGMENTS
         done(person, "continue_run(%s)", run)
         fitted.result()
     assert bench.value(ALL_DONE, run)
@@ -149,16 +150,17 @@ def test_progress_expects_all_to_come_to_the_end_where_a_reason_stops_them(bench
 
 def test_of_a_search_one_may_have_more_epochs(bench: Workbench, person: Workbench) -> None:
     """Progress expects the others to come as far as is decided."""
-    with live(bench, person, "sought", search="asha", schedule="rotation") as (run, fitted):
+    few, more = 12, 14
+    with live(bench, person, "sought", epochs=few, search="asha", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
-        assert len(RATES) * SEGMENTS <= person.value(TOTAL, run) < len(RATES) * EPOCHS * SEGMENTS
-        done(person, "set_epochs(%s, %s, 2)", run, EPOCHS + 2)
+        assert len(RATES) * SEGMENTS <= person.value(TOTAL, run) < len(RATES) * few * SEGMENTS
+        done(person, "set_epochs(%s, %s, 2)", run, more)
         done(person, "continue_run(%s)", run)
         fitted.result()
     assert bench.value(ALL_DONE, run)
-    assert bench.row(CONFIG, run, 2) == ("completed", None, EPOCHS + 2)
-    assert bench.value("SELECT max(epochs) FROM cerebro.config WHERE run_id = %s AND mst_key <> 2", run) <= EPOCHS
-    bench.fit("packed", "sought_again", "slow", EPOCHS + 2, schedule="replay", replay_run=run)
+    assert bench.row(CONFIG, run, 2) == ("completed", None, more)
+    assert bench.value("SELECT max(epochs) FROM cerebro.config WHERE run_id = %s AND mst_key <> 2", run) <= few
+    bench.fit("packed", "sought_again", "slow", more, schedule="replay", replay_run=run)
     assert bench.weights("sought_again") == bench.weights("sought")
 
 
@@ -205,11 +207,12 @@ def test_a_search_is_steered_too(bench: Workbench, person: Workbench) -> None:
 
 
 def test_what_was_asked_survives_the_end_of_the_session(bench: Workbench, person: Workbench) -> None:
-    with live(bench, person, "cut") as (run, fitted):
+    few, epochs = 8, 10
+    with live(bench, person, "cut", epochs=epochs) as (run, fitted):
         done(person, "pause_run(%s)", run)
         done(person, "stop_config(%s, 2)", run)
         for key in (2, 3):
-            done(person, "set_epochs(%s, 12, %s)", run, key)
+            done(person, "set_epochs(%s, %s, %s)", run, few, key)
         assert person.row(CONFIG, run, 2)[0] == "paused"
         assert person.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.Error):
@@ -217,9 +220,9 @@ def test_what_was_asked_survives_the_end_of_the_session(bench: Workbench, person
     visits = bench.value(VISITS, run, 2)
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.value(VISITS, run, 2) == visits and bench.row(CONFIG, run, 2)[0] == "stopped"
-    assert bench.row(CONFIG, run, 1) == ("completed", None, EPOCHS)
-    assert bench.row(CONFIG, run, 3) == ("completed", None, 12)
-    check_replay(bench, run, "cut")
+    assert bench.row(CONFIG, run, 1) == ("completed", None, epochs)
+    assert bench.row(CONFIG, run, 3) == ("completed", None, few)
+    check_replay(bench, run, "cut", epochs=epochs)
 
 
 def test_only_members_act_and_what_cannot_be_is_refused(
@@ -263,30 +266,31 @@ def test_only_members_act_and_what_cannot_be_is_refused(
 @pytest.mark.long_for(warm=False)
 @pytest.mark.parametrize("warm", [True, False])
 def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench, warm: bool) -> None:
-    output = f"cloned_{warm}"
+    output, epochs = f"cloned_{warm}", 8
     change = '{"optimizer": "SGD(learning_rate=0.005)", "batch_size": 2}'
-    with live(bench, person, output) as (run, fitted):
+    with live(bench, person, output, epochs=epochs) as (run, fitted):
+        done(person, "pause_run(%s)", run)
         act = done(person, "clone_config(%s, 2, %s, %s)", run, change, warm)
-        eventually(lambda: person.value(VISITS, run, 4))
+        done(person, "continue_run(%s)", run)
         fitted.result()
     origin = "SELECT source, cloned_from, warm_started_from, status, epochs FROM cerebro.config WHERE run_id = %s"
-    assert bench.row(f"{origin} AND mst_key = 4", run) == ("clone", 2, 2 if warm else None, "completed", EPOCHS)
+    assert bench.row(f"{origin} AND mst_key = 4", run) == ("clone", 2, 2 if warm else None, "completed", epochs)
     compiled, fitting = bench.row(f"SELECT compile_params, fit_params FROM {output}_info WHERE mst_key = 4")
     assert "SGD(learning_rate=0.005)" in compiled and "batch_size=2" in fitting and "epochs=2" in fitting
     decided = "SELECT mst_key, action FROM cerebro.decision WHERE run_id = %s AND act_id = %s"
     assert bench.rows(decided, run, act) == [(4, "start")]
     assert bench.value(f"SELECT count(model_weights) FROM {output}") == 4
     bench.rows(f"SELECT madlib_predict('{output}', 'points', 'id', 'x', '{output}_p', 'response', mst_key => 4)")
-    check_replay(bench, run, output, keys=4)
+    check_replay(bench, run, output, keys=4, epochs=epochs)
     table = f"SELECT mst_key, model_id, compile_params, fit_params FROM {output}_info"
     bench.rows(f"CREATE TABLE all_{warm} AS {table}; CREATE TABLE all_{warm}_summary AS SELECT * FROM slow_summary")
     replayed = {"schedule": "replay", "replay_run": run}
-    bench.fit("packed", f"whole_{warm}", f"all_{warm}", EPOCHS, **replayed)
+    bench.fit("packed", f"whole_{warm}", f"all_{warm}", epochs, **replayed)
     assert bench.weights(f"whole_{warm}") == bench.weights(output)
     if warm:
         bench.rows("DELETE FROM all_True WHERE mst_key = 2")
         with pytest.raises(psycopg2.errors.FeatureNotSupported, match="began from states of others"):
-            bench.fit("packed", "refused", "all_True", EPOCHS, **replayed)
+            bench.fit("packed", "refused", "all_True", epochs, **replayed)
 
 
 def test_configurations_of_a_table_join_a_search(bench: Workbench, person: Workbench) -> None:
@@ -308,9 +312,12 @@ def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> 
         "compile_params": {"loss": ["categorical_crossentropy"], "metrics": ["accuracy"], "lr": [0.001, 0.1, "log"]}
     }
     near = {"compile_params": {"lr": [0.021, 0.022]}, "fit_params": {"batch_size": [1, 2]}}
-    with live(bench, person, "spaced") as (run, fitted):
+    epochs = 8
+    with live(bench, person, "spaced", epochs=epochs) as (run, fitted):
+        done(person, "pause_run(%s)", run)
         done(person, "add_configs(%s, %s, 2)", run, json.dumps({**space, "fit_params": {"batch_size": [2]}}))
         act = done(person, "drill_down(%s, 2, %s)", run, json.dumps(near))
+        done(person, "continue_run(%s)", run)
         fitted.result()
     joined = "SELECT mst_key, source, cloned_from, compile_params, fit_params FROM cerebro.config WHERE run_id = %s"
     found = bench.rows(f"{joined} AND mst_key > 3 ORDER BY 1", run)
@@ -320,7 +327,7 @@ def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> 
     fits = [f"batch_size={size},epochs=2" for size in (1, 2)]
     assert texts == {(f"SGD(lr={rate})", fit) for rate in (0.021, 0.022) for fit in fits}
     assert bench.value("SELECT change -> 'configs' -> 0 ->> 'fit_params' FROM cerebro.act WHERE act_id = %s", act)
-    check_replay(bench, run, "spaced", keys=9)
+    check_replay(bench, run, "spaced", keys=9, epochs=epochs)
 
 
 @pytest.mark.long

@@ -24,6 +24,20 @@ CONFIGS = """
     SELECT mst_key, source, cloned_from, warm_started_from, template, params, status FROM cerebro.config
     WHERE run_id = %s AND mst_key > 2 ORDER BY 1"""
 
+WRONG = {
+    "clone_config(%s, 1, '{\"rate\": 1}')": "22023",
+    "clone_config(%s, 1, '{\"lr\": -1}')": "22023",
+    "clone_config(%s, 7, '{}')": "42704",
+    "add_configs(%s, '{\"lr\": [0.1, 0.2]}')": "22023",  # the other fields have ranges
+    "add_configs(%s, '{\"rate\": [0.1]}', 2)": "22023",
+    'add_configs(%s, \'{"models": ["cnn"]}\', 2)': "22023",  # for images
+    "add_configs(%s, '{\"models\": [1]}', 2)": "22023",
+    "add_configs(%s, '{}', 0)": "22023",
+    "add_configs(%s, selection_table => 'visitors')": "22023",
+    "drill_down(%s, 1, '{\"lr\": [1e-7]}')": "22023",  # there already
+    "drill_down(%s, 7, '{\"lr\": [1e-7]}')": "42704",
+}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def visitors(bench: Workbench) -> None:
@@ -55,8 +69,11 @@ def done(person: Workbench, call: str, *values: object) -> None:
 
 
 def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workbench, person: Workbench) -> None:
-    """Each is trained as one of the call with these fields would be, and comes out once more."""
+    """Each is trained as one of the call with these fields would be, and comes out once more; others are refused."""
     with paused(bench, person, "joined") as (run, trained):
+        for call, code in WRONG.items():
+            refused(person, f"SELECT cerebro.{call}", run, code=code)
+        assert person.rows("SELECT action FROM cerebro.act WHERE run_id = %s", run) == [("pause_run",)]
         wider, added = '{"lr": 0.05, "width": 32}', {"models": ["linear"], "lr": [0.1, 0.2], "weight_decay": 0}
         done(person, "clone_config(%s, 1, %s, false)", run, wider)
         done(person, "add_configs(%s, %s, 2)", run, json.dumps(added))
@@ -103,25 +120,3 @@ def test_a_warm_clone_goes_on_where_its_run_was_cut(bench: Workbench, person: Wo
     assert bench.value("SELECT mst_key FROM cerebro.model_version WHERE run_id = %s", run) == 3
     ((state, why),) = bench.rows("SELECT ok, detail FROM cerebro.verify('warm') WHERE what = 'state'")
     assert not state and "began from a state of another one" in why
-
-
-def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> None:
-    wrong = {
-        "clone_config(%s, 1, '{\"rate\": 1}')": "22023",
-        "clone_config(%s, 1, '{\"lr\": -1}')": "22023",
-        "clone_config(%s, 7, '{}')": "42704",
-        "add_configs(%s, '{\"lr\": [0.1, 0.2]}')": "22023",  # the other fields have ranges
-        "add_configs(%s, '{\"rate\": [0.1]}', 2)": "22023",
-        'add_configs(%s, \'{"models": ["cnn"]}\', 2)': "22023",  # for images
-        "add_configs(%s, '{\"models\": [1]}', 2)": "22023",
-        "add_configs(%s, '{}', 0)": "22023",
-        "add_configs(%s, selection_table => 'visitors')": "22023",
-        "drill_down(%s, 1, '{\"lr\": [1e-7]}')": "22023",  # there already
-        "drill_down(%s, 7, '{\"lr\": [1e-7]}')": "42704",
-    }
-    with paused(bench, person, "refusing") as (run, trained):
-        for call, code in wrong.items():
-            refused(person, f"SELECT cerebro.{call}", run, code=code)
-        assert person.rows("SELECT action FROM cerebro.act WHERE run_id = %s", run) == [("pause_run",)]
-        done(person, "continue_run(%s)", run)
-        trained.result()

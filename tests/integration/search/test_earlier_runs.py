@@ -40,6 +40,7 @@ def tables(bench: Workbench) -> None:
     bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'packed')")
     rates = [0.3 / 1.5**n for n in range(GRID)]
     bench.configure("grid", [compile_text(f"SGD(learning_rate={rate})") for rate in rates], ["batch_size=8"])
+    bench.configure("few", [compile_text(f"SGD(learning_rate={rate})") for rate in rates[:3]], ["batch_size=8"])
     bench.configure("outside", [compile_text(f"SGD(learning_rate={rate})") for rate in (0.9, 0.1)], ["batch_size=2"])
     bench.configure("one", [compile_text("SGD(learning_rate=0.02)")], ["batch_size=8"])
     bench.configure("noisy", [compile_text("SGD(learning_rate=0.1)")], ["batch_size=1,epochs=4"], bench.model(NOISY))
@@ -82,8 +83,6 @@ def test_a_sampler_is_told_how_all_stood(bench: Workbench, earlier: int) -> None
         assert values["compile/lr"] == pytest.approx(0.3 / 1.5 ** (key - 1)) and values["fit/batch_size"] == 0
         ties = sum(rank == ranks[key] for rank in ranks.values())
         assert stood == pytest.approx((ranks[key] - 1 + ties / 2) / GRID)
-    other = bench.fit("packed", "told_alike", "one", 1, search_params=params(earlier), **asked)
-    assert bench.rows(DRAWN, one) == bench.rows(DRAWN, other) and bench.weights("told") == bench.weights("told_alike")
     without = bench.fit("packed", "not_told", "one", 1, search_params=params(), **asked)
     assert not {*bench.rows(DRAWN, one)} & {*bench.rows(DRAWN, without)}
 
@@ -91,7 +90,7 @@ def test_a_sampler_is_told_how_all_stood(bench: Workbench, earlier: int) -> None
 def test_other_configurations_are_not_told(bench: Workbench, earlier: int) -> None:
     """Nor those of runs that compare by something else, nor warm ones: of these the best are tried all the same."""
     outside = bench.fit("packed", "beyond", "outside", 1, **CALL)
-    trained = bench.fit("packed", "unheld", "grid", 1, **{**CALL, "validation_table": None})
+    trained = bench.fit("packed", "unheld", "few", 1, **{**CALL, "validation_table": None})
     bench.messages()
     asked = {"search": "tpe", "search_params": params(outside, trained, earlier), **CALL}
     run = bench.fit("packed", "others", "one", 1, **asked)

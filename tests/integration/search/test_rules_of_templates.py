@@ -88,13 +88,9 @@ def check_population(bench: Workbench, run: int) -> None:
 
 
 def test_a_population_of_templates_goes_on_from_its_best(bench: Workbench) -> None:
-    """Two calls with one seed decide alike and come to the same bits."""
-    run, again = (trained(bench, model, "pbt", None) for model in ("bred", "bred_again"))
-    check_population(bench, run)
-    assert bench.rows(DECISIONS, run) == bench.rows(DECISIONS, again)
-    assert [row[:6] for row in bench.rows(LINES, run)] == [row[:6] for row in bench.rows(LINES, again)]
-    key, _ = found = version(bench, "bred")
-    assert found == version(bench, "bred_again")
+    """The best comes out once more, unless it began from another one's state."""
+    check_population(bench, trained(bench, "bred", "pbt", None))
+    key, _ = version(bench, "bred")
     ((same, why),) = bench.rows("SELECT ok, detail FROM cerebro.verify('bred') WHERE what = 'state'")
     assert (same, "from a state of another one" in why) == (key <= CONFIGS, key > CONFIGS)
 
