@@ -283,6 +283,7 @@ def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framew
     assert plain.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]
 
 
+@pytest.mark.long_for(framework="jax")
 def test_a_step_asks_its_schedule_once(plain: ProcessPoolExecutor, framework: str) -> None:
     assert plain.submit(traces.rates, framework).result() == traces.RATES[framework]
 

@@ -53,6 +53,7 @@ def test_the_mean_of_a_state_with_itself_is_that_state(trainer: Peer, policy: st
     assert content(trainer.state()) == content(state)
 
 
+@pytest.mark.long_for(framework="jax")
 def test_training_goes_on_from_the_mean(trainer: Peer) -> None:
     chosen = program()
     states = replicas(trainer, chosen, 2)
