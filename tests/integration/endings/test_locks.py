@@ -216,7 +216,8 @@ def test_outputs_of_what_is_not_a_completed_run_are_refused(bench: Workbench) ->
     refused(bench, WRITE, completed + 1000, "x", code="42704")
     refused(bench, WRITE, completed, None, code="22004")
     refused(bench, WRITE, completed, "packed", code="42P07")
-    refused(bench, WRITE, bench.newest_run(), "x", code="55000")
+    failed = bench.value("SELECT max(run_id) FROM cerebro.run WHERE status = 'failed'")
+    refused(bench, WRITE, failed, "x", code="55000")
     assert not bench.exists("x", "none")
 
 
