@@ -56,8 +56,8 @@ class GreenplumVisits(SharedVisits):
         """What the log says of beginnings is by the coordinator's clock, so of ends as well: hosts have clocks of their
         own. The last visit has ended now."""
         found, now = (yield from super()._results(worker, tour, parts)), time.time()
-        ahead = now - log_rows.end(found.results[-1])
-        return found._replace(results=[log_rows.by_another_clock(told, ahead) for told in found.results])
+        offset = now - log_rows.end(found.results[-1])
+        return found._replace(results=[log_rows.shift_ends(result, offset) for result in found.results])
 
     def predicted(self, worker: Worker) -> Statement:
         """End a prediction job whose blocks have been fetched."""

@@ -41,16 +41,16 @@ def end(result: Result) -> float:
     return float(max(ended.values()) if isinstance(ended, Mapping) else ended)
 
 
-def by_another_clock(result: Result, ahead: float) -> Result:
-    """Return a result whose ends are by a clock that is so many seconds ahead.
+def shift_ends(result: Result, offset: float) -> Result:
+    """Return a result whose ends are by a clock that is `offset` seconds ahead.
 
-    >>> by_another_clock({"ended_at": 1.0}, 2.0), by_another_clock({"ended_at": {"a": 1.0, "b": 1.5}}, 2.0)
+    >>> shift_ends({"ended_at": 1.0}, 2.0), shift_ends({"ended_at": {"a": 1.0, "b": 1.5}}, 2.0)
     ({'ended_at': 3.0}, {'ended_at': {'a': 3.0, 'b': 3.5}})
     """
-    ended = result["ended_at"]
-    if isinstance(ended, Mapping):
-        return {**result, "ended_at": {key: end + ahead for key, end in ended.items()}}
-    return {**result, "ended_at": ended + ahead}
+    moment = result["ended_at"]
+    if isinstance(moment, Mapping):
+        return {**result, "ended_at": {key: end + offset for key, end in moment.items()}}
+    return {**result, "ended_at": moment + offset}
 
 
 def by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]]:

@@ -80,14 +80,14 @@ class Positions:
     def grow(self, epochs: int, evaluate_epochs: Iterable[int]) -> dict[int, int]:
         """Let the plan have more epochs, with evaluations after these; return the limits, by mst_key, of those that
         would go on by themselves, and are not to."""
-        plan, kept = self.plan, dict[int, int]()
+        plan, limits = self.plan, dict[int, int]()
         for key, progress in list(self.progress.items()):
             if progress.limit is None:
                 self.limit(key, plan.epochs)
                 if not (progress.stopping or progress.held):
-                    kept[key] = plan.epochs
+                    limits[key] = plan.epochs
         self.plan = replace(plan, epochs=epochs, evaluate_epochs=plan.evaluate_epochs.union(evaluate_epochs))
-        return kept
+        return limits
 
     def extend(self, mst_key: int, epoch: int) -> None:
         """A configuration may train until the end of that epoch, also where it had come to its end."""

@@ -66,11 +66,11 @@ class Search:
     def _recall_acts(self, decided: Sequence[Heard]) -> None:
         """Hold whom somebody has stopped, and let nobody go further than was decided, search or not."""
         last = {decision.mst_key: decision for heard in decided for decision in heard.decisions}
-        by_act = [each for heard in decided if heard.cause is None for each in heard.decisions]
-        self._insisted = {each.mst_key for each in by_act if each.action == "continue"}
-        for each in by_act:
-            if each.action == "promote" and each.mst_key in self._positions.progress:
-                self._training[each.mst_key].epochs = each.limit
+        by_act = [decision for group in decided if group.cause is None for decision in group.decisions]
+        self._insisted = {decision.mst_key for decision in by_act if decision.action == "continue"}
+        for decision in by_act:
+            if decision.action == "promote" and decision.mst_key in self._positions.progress:
+                self._training[decision.mst_key].epochs = decision.limit
         for key, decision in last.items():
             if key in self._positions.progress:
                 self._positions.limit(key, decision.limit)
@@ -111,8 +111,8 @@ class Search:
         """Somebody says for how many epochs configurations are trained, by mst_key: more than the run has, too."""
         last, told = max(limits.values()), f"epochs said by {act.actor}"
         grows = last > self._positions.plan.epochs
-        kept = self._positions.grow(last, self._request.spec.evaluated_until(last)) if grows else {}
-        others = [(key, limit) for key, limit in kept.items() if key not in limits]
+        own_limits = self._positions.grow(last, self._request.spec.evaluated_until(last)) if grows else {}
+        others = [(key, limit) for key, limit in own_limits.items() if key not in limits]
         made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in others]
         unfinished = [key for key in limits if not self._positions.progress[key].finished]
         for key, limit in limits.items():
