@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import greenplum
 import psycopg2
@@ -80,9 +82,10 @@ def server() -> Server:
     query = make_url(started.stdout.splitlines()[-1]).query
     found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])))
     with provision.superuser(found.socket, found.port) as connection:
-        # A test's data need not survive a power failure.
-        for setting in ("fsync", "full_page_writes"):
-            connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = off")
+        # A test's data need not survive a power failure. A client waits for a statement whatever signal it gets: only
+        # the server ends one that hangs, before the time of the test is over.
+        for setting, value in (("fsync", "off"), ("full_page_writes", "off"), ("statement_timeout", "'500s'")):
+            connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = {value}")
         connection.exec_driver_sql("SELECT pg_reload_conf()")
     return found
 
@@ -111,6 +114,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
         if any(matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
             item.add_marker(pytest.mark.long)
+
+
+class Hang(BaseException):
+    """A property test has taken too long: no failure for Hypothesis, which would try an example that hangs again."""
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
+    """Ends a property test by an exception of its own; None leaves others to pytest-timeout."""
+    if "hypothesis" not in item.keywords or settings.method != "signal":
+        return None
+
+    def end(_: int, __: FrameType | None) -> None:
+        raise Hang(f"it takes longer than {settings.timeout} s")
+
+    def cancel() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    item.cancel_timeout = cancel  # type: ignore[attr-defined]
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    return True
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]

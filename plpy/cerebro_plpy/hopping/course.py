@@ -7,6 +7,7 @@ for those before it. Otherwise they reach it as they come.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -19,23 +20,24 @@ class Heard(NamedTuple):
     """What was decided at once: after the config `cause` had come to its limit or to its end; None at the beginning.
 
     The first decision is about that config. So many others are `wanted` to join, which are to be drawn now, of a group
-    where the run is over groups.
+    where the run is over groups. An `act` is what somebody asked for, where no rule has decided.
     """
 
     cause: int | None
     decisions: tuple[Decision, ...]
     wanted: int = 0
     group: str | None = None
+    act: str | None = None
 
 
-def by_result(decisions: Iterable[tuple[int | None, Decision]]) -> tuple[Heard, ...]:
-    """Decisions in their order, each with its cause, as they were made at once."""
-    found: list[tuple[int | None, list[Decision]]] = []
-    for cause, decision in decisions:
+def by_result(decisions: Iterable[tuple[int | None, str | None, Decision]]) -> tuple[Heard, ...]:
+    """Decisions in their order, each with its cause and its act, as they were made at once."""
+    found: list[tuple[int | None, str | None, list[Decision]]] = []
+    for cause, act, decision in decisions:
         if cause is None or decision.mst_key == cause:
-            found.append((cause, []))
-        found[-1][1].append(decision)
-    return tuple(Heard(cause, tuple(made)) for cause, made in found)
+            found.append((cause, act, []))
+        found[-1][2].append(decision)
+    return tuple(Heard(cause, tuple(made), act=act) for cause, act, made in found)
 
 
 class Outcome(NamedTuple):
@@ -80,6 +82,7 @@ class Course:
         self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
         self._curves: dict[int, dict[int, float]] = defaultdict(dict)  # of which it hears when limits are come to
+        self._last: dict[int, int] = {}  # the last epoch of configs whose epochs somebody has set
         self._moment, self._opened = 0, False
         self._wide = 0  # so many are to be under way now, beyond the usual width
         self._asked_again = False  # whether others may take the place of one that somebody else has stopped
@@ -115,17 +118,22 @@ class Course:
             if cause is not None:
                 self._hear(cause, values.get(cause, {}).get(self.trials[cause].limit))
             for decision in heard.decisions:
-                self._take(decision)
+                self._take(decision, heard.act)
         self._asked_again = self._opened
-        for key, trial in self.trials.items():
-            if trial.under_way and trial.limit in values.get(key, {}):
-                self._waiting[key] = Outcome(values[key][trial.limit])
+        for key in self.trials:
+            self._await(key)
+
+    def _await(self, mst_key: int) -> None:
+        """The rule hears next of a value that is known already at the limit of a config."""
+        trial, curve = self.trials[mst_key], self._curves[mst_key]
+        if trial.under_way and trial.limit in curve:
+            self._waiting[mst_key] = Outcome(curve[trial.limit])
 
     def heard(self, mst_key: int, epoch: int, value: float) -> None:
         """A config has a value after an epoch."""
         self._curves[mst_key][epoch] = value
-        if self.trials[mst_key].under_way and epoch == self.trials[mst_key].limit:
-            self._waiting[mst_key] = Outcome(value)
+        if epoch == self.trials[mst_key].limit:
+            self._await(mst_key)
 
     def over(self, mst_key: int, why: str, *, failed: bool = False) -> None:
         """A config goes no further, whatever a rule says."""
@@ -140,10 +148,11 @@ class Course:
         self.trials[mst_key] = Trial(group=group)
         self._asked_again = True
 
-    def settle(self, decision: Decision) -> None:
-        """Somebody else has decided about a config."""
+    def settle(self, decision: Decision, act: str | None = None) -> None:
+        """Somebody else has decided about a config, by an act or not."""
         self._waiting.pop(decision.mst_key, None)
-        self._take(decision)
+        self._take(decision, act)
+        self._await(decision.mst_key)
         self._asked_again = True
 
     def make_room(self, idle: int) -> None:
@@ -191,8 +200,8 @@ class Course:
 
     def _decided(self, cause: int | None, ended: str | None) -> Heard:
         groups = frozenset(group for group, left in self._draws.items() if left)
-        room = Room(self._free, bool(groups), groups)
-        found = list(self.rule.decide(self.trials, room, None if ended else cause))
+        room, over = Room(self._free, bool(groups), groups), cause is not None and self.trials[cause].over
+        found = list(self.rule.decide(self.trials, room, None if over else cause))
         if cause is not None:
             own = next((each for each in found if each.mst_key == cause), None) or self._end(cause, ended)
             found = [own, *(each for each in found if each is not own)]
@@ -204,10 +213,10 @@ class Course:
         limit = self.trials[mst_key].limit
         if ended:
             return Decision(mst_key, "stop", limit, ended)
-        last = self.trials[mst_key].before + limit == self.rule.asked[-1]
+        last = self.trials[mst_key].over or self.trials[mst_key].before + limit == self.rule.asked[-1]
         return Decision(mst_key, "rest", limit, "it was trained to the end" if last else "others go on before it")
 
-    def _take(self, decision: Decision) -> None:
+    def _take(self, decision: Decision, act: str | None = None) -> None:
         key = decision.mst_key
         if decision.action == "clone" and decision.of is not None:
             parent = self.trials[decision.of]
@@ -217,12 +226,22 @@ class Course:
             self._begun[key] = self._moment - trial.limit
         over = decision.action in ("hold", "stop") or (trial.over and decision.action == "rest")
         self.trials[key] = trial._replace(limit=decision.limit, over=over)
+        if act == "set_epochs":
+            self._last[key] = decision.limit
+            self._conclude(key)
+
+    def _conclude(self, mst_key: int) -> None:
+        """No rule lets a config go on for more epochs than somebody has set."""
+        trial = self.trials[mst_key]
+        if trial.limit in trial.values and trial.limit >= self._last.get(mst_key, math.inf):
+            self.trials[mst_key] = trial._replace(over=True)
 
     def _hear(self, mst_key: int, value: float | None) -> None:
         trial, self._moment = self.trials[mst_key], self._when(mst_key)
         if value is not None:
             curve = {epoch: each for epoch, each in self._curves[mst_key].items() if epoch <= trial.limit}
             self.trials[mst_key] = trial._replace(values={**trial.values, trial.limit: value}, curve=curve)
+            self._conclude(mst_key)
 
     def _next(self) -> int | None:
         """Whose result is next for the rule; None where that is still to come."""

@@ -223,7 +223,7 @@ def expire(plan: Plan, progress: ConfigProgress, kept: bool, evaluated: bool) ->
 
 def revive(plan: Plan, progress: ConfigProgress, limit: int) -> ConfigProgress:
     """The config as one that trains on, until the end of an epoch; it was held, or stopped between two epochs."""
-    waiting = plan.visited(progress.mst_key) if progress.stopping else progress.waiting
+    waiting = plan.visited(progress.mst_key) if progress.finished else progress.waiting
     return replace(progress, waiting=waiting, stopping=False, held=False, limit=limit)
 
 

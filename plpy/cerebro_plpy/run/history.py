@@ -79,7 +79,7 @@ def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]], newest: int)
 def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
     """What a search has decided so far, result by result."""
     rows = control.run(sql("run.past_decisions"), (run_id,))
-    return by_result((cause, Decision(*made)) for *made, cause in rows)
+    return by_result((cause, act, Decision(*made)) for *made, cause, act in rows)
 
 
 def replans(control: Session, run_id: int) -> tuple[int, str | None]:

@@ -66,10 +66,10 @@ class Search:
     def _recall_acts(self, decided: Sequence[Heard]) -> None:
         """Hold whom somebody has stopped, and let nobody go further than was decided, search or not."""
         last = {decision.mst_key: decision for heard in decided for decision in heard.decisions}
-        by_act = [decision for group in decided if group.cause is None for decision in group.decisions]
-        self._insisted = {decision.mst_key for decision in by_act if decision.action == "continue"}
-        for decision in by_act:
-            if decision.action == "promote" and decision.mst_key in self._positions.progress:
+        by_act = [(heard.act, decision) for heard in decided for decision in heard.decisions]
+        self._insisted = {decision.mst_key for act, decision in by_act if act == "continue_config"}
+        for act, decision in by_act:
+            if act == "set_epochs" and decision.mst_key in self._positions.progress:
                 self._training[decision.mst_key].epochs = decision.limit
         for key, decision in last.items():
             if key in self._positions.progress:
@@ -130,13 +130,13 @@ class Search:
 
     def begin_first(self, act: Act, progress: ConfigProgress) -> None:
         """Somebody wants a configuration to go first, also where the rule has not let it begin yet."""
-        if self._course and not self._course.limits[progress.mst_key]:
+        if self._course and not (self._course.limits[progress.mst_key] or progress.held):
             limit = self._course.rule.asked[0]
             self._positions.limit(progress.mst_key, limit)
             return self._by_act(act, progress, "start", limit, f"to go first, by {act.actor}")
-        self._log.act_done(act, self._visits(progress))
+        self._log.act_done(act, self.visits(progress))
 
-    def _visits(self, progress: ConfigProgress) -> int:
+    def visits(self, progress: ConfigProgress) -> int:
         """How many visits a configuration has made when those under way are."""
         training = self._training[progress.mst_key]
         ahead = training.unstored if self._positions.gone_on(progress.mst_key) else 0
@@ -173,7 +173,7 @@ class Search:
         return last if progress.limit is None else progress.limit
 
     def _by_act(self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str) -> None:
-        self._log_act(act, [Decision(progress.mst_key, action, limit, why)], self._visits(progress))
+        self._log_act(act, [Decision(progress.mst_key, action, limit, why)], self.visits(progress))
 
     def _log_act(
         self, act: Act, decisions: Sequence[Decision], visits: int | None, joined: Joined | None = None
@@ -183,7 +183,7 @@ class Search:
         self._log.act_done(act, visits, rows, joined)
         for decision in decisions:
             if self._course:
-                self._course.settle(decision)
+                self._course.settle(decision, act.action)
         if rows:
             self._tell(rows, self._evaluations())
 
@@ -232,9 +232,7 @@ class Search:
 
     def decide(self) -> None:
         """Ask the rule about all that it has not heard of; where nothing is left to decide, let all that rest end."""
-        if self._over:
-            return
-        if self._course:
+        if self._course and not self._over:
             self._ask(self._course)
         self._release()
         settled = not (self.waits or self._recruits.arriving)
@@ -308,18 +306,16 @@ class Search:
         return bool(unfinished) and not going_on and all(each.resting and each.held for each in unfinished)
 
     def close(self) -> None:
-        """Nothing is decided any more: who rests has come to its end."""
-        if self._over:
-            return
-        self._over = True
-        if self._course:
+        """No rule decides any more: who rests has come to its end, also where somebody has let it go on since."""
+        if not self._over and self._course:
             self.undecided = frozenset(key for key, trial in self._course.trials.items() if trial.under_way)
-        for key, progress in self._positions.progress.items():
-            if progress.resting:
-                end = self._positions.end if self._training[key].evaluated else self._positions.stop
-                end(key)
-        if self._log.last_decision:  # else nobody was let rest
+        resting = [key for key, progress in self._positions.progress.items() if progress.resting]
+        for key in resting:
+            end = self._positions.end if self._training[key].evaluated else self._positions.stop
+            end(key)
+        if self._log.last_decision and (resting or not self._over):  # else nobody was let rest
             self._log.search_over()
+        self._over = True
 
     def _rows(self, heard: Heard) -> list[DecisionRow]:
         rows = []

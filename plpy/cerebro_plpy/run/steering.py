@@ -124,10 +124,12 @@ class Steering:
             begun = progress.waiting and begun_with_epoch(self._positions.plan, progress)
             if begun and training.evaluated:
                 raise InvalidParameter(f"mst_key {key} was evaluated in the midst of an epoch, as that of its end")
+            if progress.stopping and self._within_epoch(progress):
+                raise InvalidParameter(f"mst_key {key} was stopped for good in the midst of an epoch")
             self._go_on()
             self._search.revive(act, progress, training.epochs)
         elif act.action == "set_epochs":
-            if beyond and progress.stopping:
+            if progress.stopping:
                 raise InvalidParameter(f"mst_key {key} was stopped; cerebro.continue_config lets it go on before")
             self._search.set_epochs(act, {key: self._epochs(act, progress)})
         else:
@@ -136,11 +138,17 @@ class Steering:
             self.first = [key, *(other for other in self.first if other != key)]
             self._search.begin_first(act, progress)
 
+    def _within_epoch(self, progress: ConfigProgress) -> bool:
+        """Whether the epoch stays incomplete of a configuration that begins no further visit."""
+        plan = self._positions.plan
+        return not plan.averaging and self._search.visits(progress) % len(plan.visited(progress.mst_key)) > 0
+
     def _set_all_epochs(self, act: Act) -> None:
         if self._search.searches:
             raise InvalidParameter("a search decides for how many epochs its configurations are trained: name one")
         progress = self._positions.progress.values()
-        going_on = [each for each in progress if not each.finished and each.mst_key not in self._bounds.written]
+        written = self._bounds.written
+        going_on = [each for each in progress if not (each.finished or each.stopping or each.mst_key in written)]
         if not going_on:
             raise InvalidParameter("no configuration is trained any more")
         self._search.set_epochs(act, {each.mst_key: self._epochs(act, each) for each in going_on})

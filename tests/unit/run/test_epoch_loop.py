@@ -27,7 +27,7 @@ from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, QueryCanceled
 from cerebro_plpy.hopping import course, replans
 from cerebro_plpy.hopping.allowance import Allowance, Spent
 from cerebro_plpy.hopping.brackets import halving
@@ -607,6 +607,10 @@ DRAWN = 100
 
 
 DECIDED: Mapping[str, str] = {"rest": "paused", "hold": "paused", "stop": "stopped"}
+REVIVED: Mapping[str, Sequence[str]] = {
+    "continue": ("paused", "stopped"),
+    "promote": ("paused", "stopped", "completed"),
+}
 
 
 class Log(RunLog):
@@ -649,9 +653,16 @@ class Log(RunLog):
             return
         assert self.decisions is not None and rule == "rule"
         self.decisions += rows
-        for row in rows:
-            if self.status.get(row.mst_key) not in ("completed", "stopped"):
-                self.status[row.mst_key] = DECIDED.get(row.action, "running")
+        self.configs_decided(rows)
+
+    def configs_decided(self, rows: Sequence[DecisionRow]) -> None:
+        """What the statement of that name does: of several decisions about a configuration the last one holds."""
+        for key, row in {row.mst_key: row for row in rows}.items():
+            status = self.status.get(key, "running")
+            if row.action in DECIDED and status in ("running", "paused"):
+                self.status[key] = DECIDED[row.action]
+            elif status in REVIVED.get(row.action, ()):
+                self.status[key] = "running"
 
     def search_over(self) -> None:
         self.status |= {key: "stopped" for key, status in self.status.items() if status == "paused"}
@@ -1124,9 +1135,12 @@ def by_epoch(losses: Sequence[Sequence[int]]) -> dict[tuple[int, int], float]:
     return {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
 
 
-def known_decisions(rows: Sequence[DecisionRow]) -> tuple[course.Heard, ...]:
-    """What a log tells of decisions, result by result."""
-    return course.by_result((row.cause, Decision(row.mst_key, row.action, row.last_epoch, row.reason)) for row in rows)
+def known_decisions(rows: Sequence[DecisionRow], acts: Mapping[int, str] = {}) -> tuple[course.Heard, ...]:
+    """What a log tells of decisions, result by result; the acts, by number, are those that somebody asked for."""
+    return course.by_result(
+        (row.cause, acts.get(row.decision_no), Decision(row.mst_key, row.action, row.last_epoch, row.reason))
+        for row in rows
+    )
 
 
 @given(
@@ -1294,6 +1308,7 @@ class Steered(Log):
         super().__init__([1], decisions)
         self._clock, self._asked = clock, asked
         self.answered: list[int] = []
+        self.by_act: dict[int, str] = {}  # by the number of the decision
         self._turn = 0.0
 
     def acts(self) -> list[Act]:
@@ -1314,12 +1329,10 @@ class Steered(Log):
         self, act: Act, visits: int | None, rows: Sequence[DecisionRow] = (), joined: Joined | None = None
     ) -> None:
         self.answered.append(act.act_id)
+        self.by_act.update({row.decision_no: act.action for row in rows})
         assert self.decisions is not None
         self.decisions += rows
-        for row in rows:
-            status = self.status.get(row.mst_key)
-            if status not in ("completed", "stopped") or (status == "completed" and row.action == "promote"):
-                self.status[row.mst_key] = DECIDED.get(row.action, "running")
+        self.configs_decided(rows)
 
     def act_refused(self, act: Act, reason: str) -> None:
         self.answered.append(act.act_id)
@@ -1332,6 +1345,15 @@ ASKED = st.tuples(
     st.integers(1, 4),
 )
 LATEST = 100
+ACTS_AFTER_THE_SEARCH = [
+    (22, "pause_run", 1, 1),
+    (43, "stop_config", 2, 2),
+    (1, "stop_config", 0, 2),
+    (35, "continue_run", 2, 2),
+    (5, "stop_config", 1, 2),
+    (47, "set_epochs", 3, 4),
+    (1, "set_epochs", 0, 4),
+]
 
 
 @given(
@@ -1343,6 +1365,14 @@ LATEST = 100
     faults=FEW,
     looks=LOOKS,
     commit_seconds=st.sampled_from([0, 9]),
+)
+# A rule went beyond the epochs that were set.
+@example(True, "longest", 2, 1, [(1, "set_epochs", 0, 1)], {}, [1, 1, 2, 5, 5], 9)
+# Who went on from the midst of an epoch, after the search was over, never came to an end.
+@example(False, "rotation", 3, 2, ACTS_AFTER_THE_SEARCH, {59: OutOfMemory, 8: OutOfMemory}, [1, 1, 2, 2, 4, 1, 1, 2], 0)
+# Who was stopped before its first visit, and then named to go first, was waited for.
+@example(
+    True, "rotation", 1, 1, [(4, "stop_config", 2, 2), (7, "prioritise", 2, 2)], {}, [1, 4, 4, 4, 3, 5, 3, 5, 3, 3], 0
 )
 @trials(200)
 def test_an_act_holds_from_the_next_visit_on(
@@ -1356,7 +1386,8 @@ def test_an_act_holds_from_the_next_visit_on(
     commit_seconds: int,
 ) -> None:
     """No visit begins before all acts that there were at its turn are done or refused, and in the log, each once; and
-    none is of an epoch beyond those that the last decision about its configuration lets it train."""
+    none is of an epoch beyond those that the last decision about its configuration lets it train. No rule lets one
+    train for more epochs than somebody has set, and who reads the log knows what the search knew."""
     configs, epochs = 4, 9
     request = requested(configs, segments, epochs, set(range(1, epochs + 1)), schedule, commit_seconds=commit_seconds)
     search = Searching("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
@@ -1392,6 +1423,15 @@ def test_an_act_holds_from_the_next_visit_on(
     limits = {decision.mst_key: decision.last_epoch for decision in platform.decided}
     assert all(epoch <= limits.get(key, epochs) for key, epoch, _ in platform.trained)
     assert {log.status.get(key) for key in range(configs)} <= {"completed", "stopped"}, "nothing goes on"
+    most: dict[int, int] = {}
+    for decision in platform.decided:
+        if log.by_act.get(decision.decision_no) == "set_epochs":
+            most[decision.mst_key] = decision.last_epoch
+        assert decision.last_epoch <= most.get(decision.mst_key, epochs)
+    if searched and (known_course := orchestrator._search._course):
+        recalled = course.Course(known_course.rule, range(configs), 1, fixed=False)
+        recalled.recall(known_decisions(platform.decided, log.by_act), known_course._curves)
+        assert recalled.trials == known_course.trials
 
 
 @dataclass

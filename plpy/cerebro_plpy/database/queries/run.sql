@@ -224,9 +224,8 @@ UPDATE cerebro.config_log c SET status = 'stopped', reason = coalesce(c.reason, 
 WHERE c.run_id = %s::bigint AND c.status IN ('paused', 'waiting')
 
 -- name: past_decisions
--- Who is only given epochs is stopped by its metrics all the same, unlike who is to be continued.
-SELECT d.mst_key, CASE WHEN d.rule = 'set_epochs' AND d.action = 'continue' THEN 'promote' ELSE d.action END AS action, d.last_epoch, d.reason,
-       CASE WHEN d.action = 'clone' THEN c.warm_started_from END AS parent, d.cause
+SELECT d.mst_key, d.action, d.last_epoch, d.reason, CASE WHEN d.action = 'clone' THEN c.warm_started_from END AS parent,
+       d.cause, CASE WHEN d.act_id IS NOT NULL THEN d.rule END AS act
 FROM cerebro.decision_log d JOIN cerebro.config_log c USING (run_id, mst_key) WHERE d.run_id = %s::bigint ORDER BY d.decision_no
 
 -- name: past_replans
