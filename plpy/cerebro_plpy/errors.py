@@ -163,7 +163,7 @@ class QueryCanceled(CerebroError):
 
 
 class ServerGone(CerebroError):
-    """The postmaster ended while a call was under way."""
+    """The postmaster ended, or the session was told to end, while a call was under way."""
 
     sqlstate = "57P01"
 

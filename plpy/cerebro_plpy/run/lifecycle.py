@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConnectionFailure,
+    ObjectNotReady,
+    QueryCanceled,
+    SegmentLost,
+    ServerGone,
+)
 from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
 from cerebro_plpy.records import replace
@@ -233,11 +240,12 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
 
 
 def stop_run(spending: Spending, error: BaseException) -> None:
-    """End what the run began, and log why it ends early."""
+    """End what the run began, and log why it ends early; one whose session or server is told to end is interrupted."""
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         spending.abandon()
         spending.workplace.stop_workers()
-        spending.log.stop(*_ending(error), spending.rest())
+        if not isinstance(error, ServerGone):
+            spending.log.stop(*_ending(error), spending.rest())
         spending.count()
 
 

@@ -305,7 +305,9 @@ def test_all_go_on_when_there_is_a_place(shared_superuser: Workbench, ann: Workb
     eventually(lambda: ann.value(STATUS, lost) == "queued")
     assert ann.value("SELECT cerebro.cancel(%s)", cancelled)
     assert ann.value("SELECT cerebro.wait(%s)", cancelled) == "cancelled"
-    shared_superuser.rows("SELECT pg_terminate_backend(pid) FROM cerebro.run WHERE run_id = %s", lost)
+    backend = shared_superuser.value("SELECT pid FROM cerebro.run WHERE run_id = %s", lost)
+    # A statement of its own: beside a table of Greenplum the function would be called on a segment.
+    assert shared_superuser.value("SELECT pg_terminate_backend(%s)", backend)
     eventually(lambda: ann.value(STATUS, lost) == "interrupted")
     assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", lost)
     ann.rows("SELECT cerebro.resume(%s, background => true)", cancelled)
