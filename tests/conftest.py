@@ -175,9 +175,12 @@ def shared_database(platform: str, request: pytest.FixtureRequest) -> Iterator[D
 
 
 @pytest.fixture(scope="module")
-def bench(shared_database: Database) -> Iterator[Workbench]:
-    """A session of the ordinary role with data to train on, shared by the tests of a module."""
-    made = Workbench(shared_database.url)
+def bench(shared_database: Database, request: pytest.FixtureRequest) -> Iterator[Workbench]:
+    """A session of the ordinary role with data to train on, shared by the tests of a module, which may say FIT_WORKERS.
+
+    The first run of each trainer costs the most: where one is as good as two, FIT_WORKERS is 1.
+    """
+    made = Workbench(shared_database.url, getattr(request.module, "FIT_WORKERS", None))
     made.data()
     yield made
     made.close()

@@ -45,10 +45,13 @@ def several(count: int) -> list[str]:
 
 
 class Workbench:
-    """One session of the ordinary role, in which every statement commits."""
+    """One session of the ordinary role, in which every statement commits.
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    A fit that says nothing else has so many workers (`fit_workers`) on PostgreSQL; None leaves that to the server.
+    """
+
+    def __init__(self, url: str, fit_workers: int | None = None) -> None:
+        self.url, self.fit_workers = url, fit_workers
         self.connection = psycopg2.connect(url)
         self.connection.autocommit = True
         self.greenplum = "Greenplum" in self.value("SELECT version()")
@@ -118,6 +121,8 @@ class Workbench:
 
     def fit(self, source: str, output: str, configs: str, iterations: int, **named: object) -> int:
         """Train; the id of the run."""
+        if self.fit_workers and not self.greenplum:
+            named.setdefault("workers", self.fit_workers)
         text = "".join(f", {name} => %s" for name in named)
         self.rows(
             f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s{text})",

@@ -17,6 +17,7 @@ from processes import eventually, trainers
 from roles import another_role, refused
 from workbench import Workbench, compile_text
 
+FIT_WORKERS = 1
 RATES = (0.01, 0.02, 0.03)
 EPOCHS, SEGMENTS = 18, 2
 ACT = "SELECT status, reason, visits FROM cerebro.act WHERE act_id = %s"

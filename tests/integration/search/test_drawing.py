@@ -12,6 +12,7 @@ from models import NOISY
 from processes import eventually
 from workbench import Workbench, compile_text
 
+FIT_WORKERS = 1
 SEGMENTS = 2
 SPACE: dict[str, Any] = {
     "compile_params": {

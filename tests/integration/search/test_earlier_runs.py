@@ -17,6 +17,7 @@ from workbench import Workbench, compile_text
 from cerebro_plpy.trainer.machine import width
 
 SEGMENTS, GRID = 2, 12
+FIT_WORKERS = 1
 SPACE: Mapping[str, Any] = {
     "compile_params": {
         "loss": ["categorical_crossentropy"],

@@ -13,6 +13,7 @@ from workbench import Workbench, compile_text
 
 from cerebro_plpy.hopping.patience import Patience
 
+FIT_WORKERS = 1
 RATES = (0.0, 0.5, 0.2, 1e-5, 1e-4, 0.1, 1e-6, 0.3, 1e-3)
 EPOCHS, SEGMENTS, ETA = 9, 2, 3
 SEARCH: Mapping[str, object] = {"search": "asha", "validation_table": "held_back", "seed": 1, "schedule": "rotation"}

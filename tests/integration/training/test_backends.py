@@ -18,6 +18,7 @@ from processes import eventually, trainers
 from states import metadata, stored
 from workbench import Row, Workbench, compile_text
 
+FIT_WORKERS = 1
 ADAM = compile_text("Adam(learning_rate=0.01)")
 FORMS = {
     "tensorflow": {"graph_loop", "xla_step", "xla_loop"},

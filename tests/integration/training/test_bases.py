@@ -22,6 +22,7 @@ from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
 pytestmark = pytest.mark.postgresql("on Greenplum each state has all of its weights")
+FIT_WORKERS = 1
 FROZEN = {"trainable": False}
 MIDDLE = (
     dense(600, "wide", **FROZEN),
@@ -259,7 +260,7 @@ def test_a_run_in_the_callers_own_session_shares_them(bench: Workbench, run: int
     bench.rows("BEGIN")
     for name in ("", "_summary"):
         bench.rows(f"CREATE TABLE mine{name} AS SELECT * FROM packed{name}")
-    bench.fit("mine", "own", "mst", 2, seed=SEED)
+    bench.fit("mine", "own", "mst", 2, seed=SEED, workers=None)
     own = bench.newest_run()
     assert sum("_z_" in name for name, _ in bench.rows(TABLES, own)) == 1
     assert all(found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle() for found in bench.weights("own").values())

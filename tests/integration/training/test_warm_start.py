@@ -13,6 +13,8 @@ from workbench import Workbench, compile_text
 
 ADAM, SGD = compile_text("Adam(learning_rate=0.01)"), compile_text("SGD(learning_rate=0.05,momentum=0.9)")
 
+FIT_WORKERS = 1
+
 
 @pytest.fixture(scope="module", autouse=True)
 def tables(bench: Workbench) -> None:
