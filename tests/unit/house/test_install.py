@@ -42,7 +42,7 @@ def of_image(image: str, folder: Path) -> Path:
             copy = made / target / source.name if target.endswith("/") else made / target
             copy.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
-                shutil.copytree(source, copy)
+                shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, copy)
     return made
