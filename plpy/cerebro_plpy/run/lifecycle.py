@@ -19,6 +19,7 @@ from cerebro_plpy.errors import (
     QueryCanceled,
     SegmentLost,
     ServerGone,
+    hidden_run,
 )
 from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
@@ -155,10 +156,10 @@ def logged_run(
     past = interrupted.past if interrupted else {}
     try:
         workplace.show(log.run_id)
-        if interrupted:
-            log.resume(pid)
-        else:
+        if not interrupted:
             log.begin(request, pid)
+        elif not log.resume(pid):  # nothing that follows would be written
+            raise hidden_run(log.run_id)
         db.info(
             f"run {log.run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
             f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {log.run_id};"

@@ -106,11 +106,11 @@ class RunLog:
         ]
         return [*drawn, *(self._origin(Origin(source), keys) for source, keys in groups.items()), *clones]
 
-    def resume(self, pid: int) -> None:
-        """The run goes on; what its interrupted orchestrator left open has failed."""
+    def resume(self, pid: int) -> bool:
+        """The run goes on; what its interrupted orchestrator left open has failed. False where the run is hidden."""
         run, reason = self.run_id, "the run was interrupted"
-        text = "; ".join(sql(f"run.{name}") for name in ("stop_visits", "stop_evaluations", "resume", "resume_configs"))
-        self._control.run(text, (reason, run, reason, run, pid, self.ticket, run, run))
+        text = "; ".join(sql(f"run.{name}") for name in ("stop_visits", "stop_evaluations", "resume_configs", "resume"))
+        return bool(self._control.run(text, (reason, run, reason, run, run, pid, self.ticket, run)))
 
     def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
         """Make the state tables of these configurations, of which no visit was made yet."""

@@ -46,3 +46,9 @@ class Control:
 )
 def test_a_server_that_is_gone_has_renamed_nobody(answer: Any, owned: bool) -> None:
     assert RunLog(cast(Any, Control(answer)), 1).owned() == owned
+
+
+@pytest.mark.parametrize(("answer", "seen"), [([(1,)], True), ([], False)])
+def test_who_cannot_see_a_run_does_not_resume_it(answer: Any, seen: bool) -> None:
+    """Nothing of what says that it goes on would be written."""
+    assert RunLog(cast(Any, Control(answer)), 1).resume(2) == seen

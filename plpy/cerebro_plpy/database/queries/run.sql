@@ -388,6 +388,7 @@ SELECT pg_catalog.pg_terminate_backend(p.pid) FROM pg_catalog.unnest(%s::integer
 
 -- name: resume
 UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, pid = %s::integer, ticket = %s::text WHERE r.run_id = %s::bigint
+RETURNING r.run_id
 
 -- name: resume_configs
 UPDATE cerebro.config_log c
