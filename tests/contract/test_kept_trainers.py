@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -232,7 +233,7 @@ def test_nothing_stays_open(opened: Opened) -> None:
     pid = left(first)
     eventually(lambda: kept(pid))
     found = parent(pid)
-    alone = descriptors(found)
+    alone = Counter(descriptors(found))  # the connection of whom it has served may be among them for a moment
     for _ in range(3):
         link = opened()
         assert link.pid == pid
@@ -242,7 +243,7 @@ def test_nothing_stays_open(opened: Opened) -> None:
         beside.close()
         left(link)
         eventually(lambda: kept(pid))
-        eventually(lambda: descriptors(found) == alone)
+        eventually(lambda: Counter(descriptors(found)) <= alone)
 
 
 def test_who_comes_while_it_is_wiped_waits_for_it(opened: Opened) -> None:
