@@ -156,7 +156,6 @@ def test_who_finds_a_nursery_stopped_has_a_trainer_of_its_own(opened: Opened) ->
     os.kill(nursery_of(link), signal.SIGCONT)
 
 
-@pytest.mark.xfail(strict=False, reason="who connects early may be told the process that has started the nursery")
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "asleep"])
 def test_a_nursery_that_comes_to_no_end_of_its_import_is_given_up(

@@ -23,13 +23,21 @@ def main() -> None:
     """Listen, and go on in the background, as keeper of the process that imports and forks."""
     arguments = _arguments()
     listener = _listener(arguments.address)
-    if listener is None or os.fork():
+    if listener is None:
+        os._exit(0)
+    begun, listens = os.pipe()
+    if os.fork():
+        os.close(listens)
+        os.read(begun, 1)  # whoever connects before the nursery listens itself is told the number of this process
         os._exit(0)
 
+    os.close(begun)
     confinement.keep_to(arguments.cores)
 
     def nursery() -> None:
         listener.listen(WAITING)  # anew: who connects is told the number of this process, and looks whether it works
+        os.write(listens, b".")
+        os.close(listens)
         # Loaded there, because the keeper is to hold no library that could fail it.
         serve: Callable[[socket.socket, str, float], None] = import_module("cerebro_trainer.nursery.forks").serve
         serve(listener, arguments.framework, arguments.seconds)
