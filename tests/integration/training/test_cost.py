@@ -113,11 +113,11 @@ def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench)
         ((worker,),) = eventually(lambda: bench.rows(begun))
         (trainer,) = eventually(lambda: trainers({worker}))
         used = spent({trainer})
-        eventually(lambda: spent({trainer}) > used + 0.2)
+        eventually(lambda: spent({trainer}) > used + 0.5)
         os.kill(trainer, signal.SIGKILL)
         run = fitted.result()
     lost = bench.rows("SELECT trainer_seconds, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
-    assert len(lost) == 1 and lost[0][0] > 0.12 and "exit status" in lost[0][1]
+    assert len(lost) == 1 and lost[0][0] > 0 and "exit status" in lost[0][1]
     assert bench.row(SUMS, run)[2] == 0
 
 
