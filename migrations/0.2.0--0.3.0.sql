@@ -7,6 +7,7 @@ COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trai
 -- It takes another argument now.
 DROP FUNCTION cerebro.grant_usage(regrole);
 
+ALTER TABLE cerebro.run_log ALTER COLUMN run_id SET CACHE 1; -- Greenplum's usual cache gives each session numbers ahead
 ALTER TABLE cerebro.run_log ADD COLUMN dropped boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
 ALTER TABLE cerebro.run_log ADD COLUMN software jsonb NOT NULL DEFAULT '{}';
@@ -204,7 +205,7 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.decision_log', '');
 
 CREATE TABLE cerebro.act_log (
     run_id  bigint NOT NULL,
-    act_id  bigint GENERATED ALWAYS AS IDENTITY,
+    act_id  bigint GENERATED ALWAYS AS IDENTITY (CACHE 1),
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
     action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run', 'clone_config', 'add_configs', 'drill_down')),

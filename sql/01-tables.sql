@@ -26,7 +26,7 @@ COMMENT ON COLUMN cerebro.quota.runs_waiting IS 'how many runs may be queued';
 COMMENT ON COLUMN cerebro.quota.cpu_a_day IS 'how much processor time, as cerebro.cost counts it, runs may have used within 24 hours; they are queued until it is less';
 
 CREATE TABLE cerebro.run_log (
-    run_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    run_id     bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY, -- Greenplum's usual cache gives each session numbers ahead
     name       text,
     owner      name NOT NULL DEFAULT current_user,
     status     text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'queued', 'paused', 'completed', 'cancelled', 'failed')),
@@ -249,7 +249,7 @@ COMMENT ON COLUMN cerebro.decision_log.cause IS 'the configuration whose result 
 
 CREATE TABLE cerebro.act_log (
     run_id  bigint NOT NULL,
-    act_id  bigint GENERATED ALWAYS AS IDENTITY,
+    act_id  bigint GENERATED ALWAYS AS IDENTITY (CACHE 1),
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
     action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run', 'clone_config', 'add_configs', 'drill_down')),

@@ -1,6 +1,7 @@
-"""Forms of statements that PostgreSQL executes and Greenplum 7 refuses.
+"""Forms of statements that PostgreSQL executes and Greenplum 7 refuses, or means otherwise.
 
-Each rule has a cause in Greenplum: a check of its own (in its `parser/analyze.c` and `cdb/cdbcat.c`), or its planner.
+Each rule has a cause in Greenplum: a check of its own (in its `parser/analyze.c` and `cdb/cdbcat.c`), its planner, or
+its default for the cache of a sequence (20).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ KEYS = ("CONSTR_PRIMARY", "CONSTR_UNIQUE")
 
 
 def refused_forms(statement: Statement, product: Product) -> list[str]:
-    """Return why Greenplum would refuse a statement."""
+    """Return why Greenplum would refuse a statement, or do something else."""
     return [fault for node in walk(statement.node) for fault in _of_node(node, product)]
 
 
@@ -37,8 +38,19 @@ def _of_node(node: ast.Node, product: Product) -> Iterator[str]:
         yield from _reads_on_segments(node, product)
     if isinstance(node, ast.CreateTrigStmt) and not node.row:
         yield "a trigger for statements"
+    if isinstance(node, ast.ColumnDef):
+        yield from _cached_identity(node)
     if isinstance(node, ast.IndexStmt) and node.concurrent:
         yield "CREATE INDEX CONCURRENTLY"
+
+
+def _cached_identity(column: ast.ColumnDef) -> Iterator[str]:
+    """Yield the column if each session takes several numbers at once, so that a later row may have a lower one."""
+    for constraint in column.constraints or ():
+        if constraint.contype.name == "CONSTR_IDENTITY":
+            options = {option.defname: option.arg for option in constraint.options or ()}
+            if getattr(options.get("cache"), "ival", None) != 1:
+                yield f"the identity column {column.colname} without CACHE 1"
 
 
 def _generated_in_key(node: ast.CreateStmt | ast.AlterTableStmt | ast.IndexStmt, product: Product) -> Iterator[str]:
