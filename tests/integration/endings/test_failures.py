@@ -13,6 +13,7 @@ import pytest
 from processes import eventually, trainers
 from workbench import Workbench, compile_text, setting, several
 
+FIT_WORKERS = 1
 DIVERGING = "SGD(learning_rate=1e38)"
 STEADY = ("SGD(learning_rate=0.05)", "Adam(learning_rate=0.02)")
 OUTPUTS = ("", "_info", "_summary")
@@ -124,7 +125,7 @@ def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
 def test_a_killed_trainer_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
     bench.pack("killed_packed", 2)
     bench.configure("killed_configs", several(2), [LONG])
-    with bench.fitting("killed_packed", "killed", "killed_configs", 1) as fitting:
+    with bench.fitting("killed_packed", "killed", "killed_configs", 1, workers=2) as fitting:
         (killed,) = eventually(lambda: kill_a_trainer(watcher))
         assert killed
         run_id = fitting.result()
@@ -154,7 +155,7 @@ def kill_a_trainer(watcher: Workbench) -> list[int]:
 def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
     bench.pack("lost_packed", 2)
     bench.configure("lost_configs", several(2), [LONG])
-    with bench.fitting("lost_packed", "lost", "lost_configs", 1) as fitting:
+    with bench.fitting("lost_packed", "lost", "lost_configs", 1, workers=2) as fitting:
         (lost,) = eventually(
             lambda: watcher.rows("SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1")
         )
@@ -172,9 +173,9 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
 
 @pytest.fixture(scope="module")
 def endless(bench: Workbench) -> str:
-    """Configurations that take longer than any test waits."""
+    """Configurations of runs that are to take longer than any test waits."""
     bench.pack("endless_packed", 2)
-    bench.configure("endless_configs", several(2), ["batch_size=1,epochs=50"])
+    bench.configure("endless_configs", several(2), ["batch_size=1,epochs=5"])
     return "endless_configs"
 
 
@@ -321,11 +322,11 @@ def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(
 
 
 def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: str) -> None:
-    bench.rows("SET statement_timeout = '2s'")
+    bench.rows("SET statement_timeout = '1s'")
     before = bench.newest_run()
     try:
         with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):
-            bench.fit("endless_packed", "timed_out", endless, 100_000, workers=2)
+            bench.fit("endless_packed", "timed_out", endless, 100_000)
     finally:
         bench.rows("RESET statement_timeout")
     eventually(lambda: not watcher.workers())

@@ -75,7 +75,10 @@ def test_temporary_tables(bench: Workbench, packed: str, caller: Workbench) -> N
 
 
 @pytest.mark.postgresql("no call works in the caller's own session there")
-def test_a_config_that_fails_in_the_caller_s_session_fails_alone(packed: str, caller: Workbench) -> None:
+def test_a_config_that_fails_in_the_caller_s_session_fails_alone(
+    bench: Workbench, packed: str, caller: Workbench
+) -> None:
+    """And a rollback to before the packing leaves nothing of it."""
     caller.pack("packed_again", 2)
     caller.configure("mixed_configs", [compile_text("SGD(learning_rate=1e38)"), compile_text()])
     run_id = caller.fit("packed_again", "model_again", "mixed_configs", 2)
@@ -85,25 +88,18 @@ def test_a_config_that_fails_in_the_caller_s_session_fails_alone(packed: str, ca
         "SELECT mst_key, status, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1, 2 ORDER BY 1", run_id
     )
     assert visits == [(1, "failed", 1), (2, "completed", 4)]
+    caller.connection.rollback()
+    assert not made(bench, "model_again") and not bench.exists("packed_again")
 
 
 def test_a_rollback_leaves_no_output(bench: Workbench, packed: str, caller: Workbench) -> None:
-    run_id = caller.fit(packed, "undone", "configs", 1, workers=2)
+    run_id = caller.fit(packed, "undone", "configs", 1, workers=1)
     assert made(caller, "undone")
     caller.connection.rollback()
     assert not made(bench, "undone")
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "completed"
     bench.rows("SELECT cerebro.write_outputs(%s, 'redone')", run_id)
     assert bench.value("SELECT count(model_weights) FROM redone") == 2
-
-
-@pytest.mark.postgresql("no call works in the caller's own session there")
-def test_a_rollback_to_before_the_packing_leaves_nothing(bench: Workbench, packed: str, caller: Workbench) -> None:
-    caller.pack("packed_in_vain", 2)
-    caller.fit("packed_in_vain", "model_in_vain", "configs", 1)
-    caller.connection.rollback()
-    assert not made(bench, "model_in_vain")
-    assert not bench.exists("packed_in_vain")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ def test_workers_are_refused_where_they_could_not_work(packed: str, caller: Work
 
 def test_a_table_that_was_only_read_can_be_used_by_workers(packed: str, caller: Workbench) -> None:
     caller.rows("SELECT count(*) FROM packed")
-    caller.fit(packed, "after_reading", "configs", 1, workers=2)
+    caller.fit(packed, "after_reading", "configs", 1, workers=1)
     assert caller.value("SELECT count(*) FROM after_reading") == 2
 
 
@@ -151,7 +147,7 @@ def test_other_transactions_are_refused(packed: str, caller: Workbench, mode: st
     caller.connection.rollback()
     caller.rows(f"SET TRANSACTION {mode}")
     with pytest.raises(psycopg2.Error, match=word) as caught:
-        caller.fit(packed, "refused", "configs", 1)
+        caller.fit(packed, "refused", "configs", 1, workers=1)
     assert caught.value.pgcode == code
     assert caught.value.diag.message_hint
     caller.connection.rollback()
