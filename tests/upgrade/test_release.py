@@ -110,7 +110,7 @@ def programs(server: Server) -> Programs:
         return Programs(administrator)
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=[pytest.param(VERSIONS[0], marks=pytest.mark.long), *VERSIONS[1:]])
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -14,11 +14,18 @@ import psycopg2
 import pytest
 from listing import listing
 from psycopg2.extensions import connection as Connection
+from workbench import Workbench
 
 from cerebro_db.server import deployment
 
 HERE = Path(__file__).parent
 FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE")
+
+
+@pytest.fixture
+def connection(shared_superuser: Workbench) -> Connection:
+    """The superuser's session, in which every statement commits."""
+    return shared_superuser.connection
 
 
 def execute(connection: Connection, statement: str) -> None:
@@ -33,18 +40,12 @@ def made_anew(connection: Connection, form: str) -> list[str]:
     return listing(connection)
 
 
-def test_both_forms_make_the_same(superuser: Connection) -> None:
-    in_public, in_madlib = (made_anew(superuser, form) for form in FORMS)
-    assert [*difflib.unified_diff(in_public, in_madlib, lineterm="", n=0)] == []
-
-
-def test_an_installation_can_be_repeated(superuser: Connection) -> None:
-    first = made_anew(superuser, FORMS[0])
-    assert made_anew(superuser, FORMS[0]) == first
-
-
-def test_objects_are_those_of_the_list(superuser: Connection, platform: str, request: pytest.FixtureRequest) -> None:
-    lines = made_anew(superuser, FORMS[0])
+def test_both_forms_make_the_listed_objects_again_and_again(
+    connection: Connection, platform: str, request: pytest.FixtureRequest
+) -> None:
+    lines, again, in_madlib = (made_anew(connection, form) for form in (FORMS[0], *FORMS))
+    assert [*difflib.unified_diff(lines, in_madlib, lineterm="", n=0)] == []
+    assert again == lines
     found = [line for line in lines if not line.startswith("digest of ")]
     recorded = HERE / "objects.txt"
     if platform == "greenplum":
@@ -61,9 +62,9 @@ def changes(before: list[str], after: list[str]) -> list[str]:
     return [line for line in difflib.ndiff(before, after) if line[0] in "-+"]
 
 
-def test_every_object_has_a_comment(superuser: Connection) -> None:
+def test_every_object_has_a_comment(connection: Connection) -> None:
     """Sequences belong to their columns, types to their tables; the rest says what it is for."""
-    with superuser.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT pg_describe_object(d.classid, d.objid, 0)
@@ -79,9 +80,9 @@ def test_every_object_has_a_comment(superuser: Connection) -> None:
         assert cursor.fetchall() == []
 
 
-def test_nothing_is_public(superuser: Connection) -> None:
+def test_nothing_is_public(connection: Connection) -> None:
     """A role that was granted nothing can execute none of the functions."""
-    with superuser.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute("CREATE ROLE stranger")
         try:
             cursor.execute(
