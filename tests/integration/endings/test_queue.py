@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import psycopg2
 import pytest
@@ -15,7 +16,7 @@ from processes import eventually
 from roles import another_role, own_schema, refused
 from workbench import Workbench, several
 
-ROLES = ("queue_ann", "queue_bob", "queue_cid")
+ROLES = ("queue_ann", "queue_bob")
 STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
 MOST = """
 WITH edge AS (
@@ -38,7 +39,7 @@ def tables(bench: Workbench, shared_superuser: Workbench) -> None:
 
 @pytest.fixture(scope="module")
 def users(bench: Workbench, shared_superuser: Workbench) -> Iterator[list[Workbench]]:
-    """Sessions of three roles that may train on these tables."""
+    """Sessions of two roles that may train on these tables."""
     with _users(bench, shared_superuser, ROLES) as found:
         yield found
 
@@ -88,17 +89,25 @@ def working(bench: Workbench) -> Iterator[int]:
         bench.rows("SELECT cerebro.wait(%s)", run)
 
 
-def test_three_roles_share_two_places(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]) -> None:
-    before = bench.newest_run()
+@pytest.fixture(scope="module")
+def shared(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]) -> list[int]:
+    """The runs of Ann, Bob, and Ann again, when all of them have ended, of which two trainers at most worked at a time.
+
+    How places are shared among any roles and runs is a law of `hopping/shares`.
+    """
+    before, (ann, bob) = bench.newest_run(), users
     with quota(shared_superuser, trainers=2):
-        runs = [(user, submit(user, f"shared_{number}")) for number, user in enumerate([*users, users[0]])]
+        runs = [(user, submit(user, f"shared_{number}")) for number, user in enumerate([ann, bob, ann])]
         for user, run in runs:
             assert user.value("SELECT cerebro.wait(%s)", run) == "completed", run
     assert shared_superuser.value(MOST, before) <= 2
-    for user in users:
-        own = [run for other, run in runs if other is user]
-        began = "SELECT run_id FROM cerebro.visit WHERE run_id = ANY (%s) GROUP BY run_id ORDER BY min(started_at)"
-        assert [run for (run,) in user.rows(began, own)] == own, "in the order of their arrival"
+    return [run for _, run in runs]
+
+
+def test_two_roles_share_two_places(users: list[Workbench], shared: list[int]) -> None:
+    first, _, last = shared
+    began = "SELECT run_id FROM cerebro.visit WHERE run_id = ANY (%s) GROUP BY run_id ORDER BY min(started_at)"
+    assert users[0].rows(began, [first, last]) == [(first,), (last,)], "in the order of their arrival"
 
 
 def test_what_can_never_fit_is_refused_before_anything_begins(
@@ -139,11 +148,12 @@ def places(session: Workbench, *runs: int) -> list[int]:
     return [session.value("SELECT coalesce(sum(places), 0) FROM cerebro.queue WHERE run_id = %s", run) for run in runs]
 
 
+@pytest.mark.long
 @pytest.mark.postgresql("on Greenplum a run has a worker for each segment, from its beginning to its end")
 def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 ) -> None:
-    ann, bob, _ = users
+    ann, bob = users
     before = ann.newest_run()
     with quota(shared_superuser, trainers=2):
         first = submit(ann, "alone_first", 100_000, "long")
@@ -160,7 +170,7 @@ def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
 
 @pytest.mark.postgresql("runs are alive by their locks there alone")
 def test_a_run_that_works_nowhere_is_waited_for_by_nobody(shared_superuser: Workbench, users: list[Workbench]) -> None:
-    ann, bob, _ = users
+    ann, bob = users
     forged = forge(bob.another())
     with quota(shared_superuser, trainers=2):
         forged.enter(fewest=2, most=2, steady=True)
@@ -173,31 +183,30 @@ def test_a_run_that_works_nowhere_is_waited_for_by_nobody(shared_superuser: Work
 
 
 def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
-    shared_superuser: Workbench, users: list[Workbench]
+    shared_superuser: Workbench, users: list[Workbench], shared: list[int]
 ) -> None:
     """It is what `cerebro.cost` counts, of trainers and backends."""
-    cid = users[2]
-    assert cid.value("SELECT cerebro.wait(%s)", submit(cid, "used")) == "completed"
-    counted = cid.value("SELECT sum(trainer_seconds + backend_seconds) FROM cerebro.cost WHERE owner = current_user")
-    used = "SELECT sum(seconds) FROM cerebro.processor_time WHERE owner = 'queue_cid'"
+    bob = users[1]
+    counted = bob.value("SELECT sum(trainer_seconds + backend_seconds) FROM cerebro.cost WHERE owner = current_user")
+    used = "SELECT sum(seconds) FROM cerebro.processor_time WHERE owner = 'queue_bob'"
     assert shared_superuser.value(used) == pytest.approx(counted) and counted > 0
-    cid.rows("SELECT cerebro.drop_run(%s)", cid.newest_run())
+    bob.rows("SELECT cerebro.drop_run(%s)", shared[1])
     assert shared_superuser.value(used) == pytest.approx(counted)
-    with quota(shared_superuser, role="queue_cid", cpu_a_day=f"{counted / 2} seconds"):
-        second = submit(cid, "used_up")
+    with quota(shared_superuser, role="queue_bob", cpu_a_day=f"{counted / 2} seconds"):
+        second = submit(bob, "used_up")
         rests = "SELECT status, rests FROM cerebro.queue WHERE run_id = %s"
-        eventually(lambda: cid.rows(rests, second) == [("queued", True)])
+        eventually(lambda: bob.rows(rests, second) == [("queued", True)])
 
         def begun_a_day_later() -> bool:
             """Whether it has a place, were all of it a day longer ago: also what the run counts while it waits."""
             shared_superuser.rows(
                 "UPDATE cerebro.used_time SET counted_at = counted_at - interval '1 day'"
-                " WHERE owner = 'queue_cid' AND counted_at > now() - interval '1 day'"
+                " WHERE owner = 'queue_bob' AND counted_at > now() - interval '1 day'"
             )
-            return bool(cid.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
+            return bool(bob.rows("SELECT FROM cerebro.visit WHERE run_id = %s", second))
 
         eventually(begun_a_day_later)
-    assert cid.value("SELECT cerebro.wait(%s)", second) == "completed"
+    assert bob.value("SELECT cerebro.wait(%s)", second) == "completed"
 
 
 def test_acts_add_no_more_configurations_than_quotas_allow(
@@ -287,20 +296,15 @@ def test_a_queued_run_holds_nothing_and_tells_its_position(
     assert not ann.rows("SELECT FROM cerebro.queue WHERE run_id = %s", second)
 
 
-def test_a_call_waits_too_and_can_be_cancelled(ann: Workbench, first: int) -> None:
-    with closing(ann.another()) as other:
-        other.rows("SET search_path = queue_ann, public, madlib")
-        before = ann.newest_run()
-        with other.calling(lambda: other.fit("public.packed", "called", "public.two", 1, backend="jax")) as called:
-            run = eventually(lambda: ann.newest_run() if ann.newest_run() > before else 0)
-            eventually(lambda: ann.value(STATUS, run) == "queued")
-            assert ann.value("SELECT cerebro.cancel(%s)", run)
-            with pytest.raises(psycopg2.errors.QueryCanceled):
-                called.result()
+def calling(session: Workbench) -> AbstractContextManager[Future[int]]:
+    return session.calling(lambda: session.fit("public.packed", "called", "public.two", 1, backend="jax"))
 
 
 def test_all_go_on_when_there_is_a_place(shared_superuser: Workbench, ann: Workbench, first: int) -> None:
-    """Those that were cancelled or lost meanwhile by a resume, and a call, which says that it has waited."""
+    """Those that were cancelled or lost meanwhile by a resume, and a call, which says that it has waited.
+
+    A call that waits can be cancelled, too.
+    """
     cancelled, lost = submit(ann, "cancelled"), submit(ann, "lost")
     eventually(lambda: ann.value(STATUS, lost) == "queued")
     assert ann.value("SELECT cerebro.cancel(%s)", cancelled)
@@ -314,7 +318,13 @@ def test_all_go_on_when_there_is_a_place(shared_superuser: Workbench, ann: Workb
     eventually(lambda: ann.value(STATUS, cancelled) == "queued")
     with closing(ann.another()) as other:
         other.rows("SET search_path = queue_ann, public, madlib")
-        with other.calling(lambda: other.fit("public.packed", "called", "public.two", 1, backend="jax")) as called:
+        with calling(other) as called:
+            run = eventually(lambda: newest if (newest := ann.newest_run()) > lost else 0)
+            eventually(lambda: ann.value(STATUS, run) == "queued")
+            assert ann.value("SELECT cerebro.cancel(%s)", run)
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                called.result()
+        with calling(other) as called:
             eventually(lambda: ann.value("SELECT count(*) FROM cerebro.queue WHERE status = 'queued'") == 2)
             assert ann.value("SELECT cerebro.cancel(%s)", first)
             called.result()
