@@ -12,6 +12,7 @@ from processes import eventually
 from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
+FIT_WORKERS = 1
 RUN_KEY = "(1667590770::bigint << 32)"
 LOCK_OF_NAME = "SELECT pg_advisory_lock(1667590772, hashtext(%s))"
 UNLOCK = "SELECT pg_advisory_unlock_all()"

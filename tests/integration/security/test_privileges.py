@@ -10,6 +10,7 @@ from processes import eventually
 from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
+FIT_WORKERS = 1
 VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve", "decision", "act", "cost")
 LOGS = ("run_log", "config_log", "visit", "evaluation", "metric", "decision_log", "act_log")
 MODELS = (
@@ -48,6 +49,7 @@ def ann(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Wor
         own_schema(shared_superuser, "ann")
         shared_superuser.rows("ALTER ROLE ann SET search_path = ann, public, madlib")
         session.rows("SET search_path = ann, public, madlib")
+        session.fit_workers = FIT_WORKERS
         yield session
 
 
