@@ -16,21 +16,23 @@ from processes import alive, backend_of, command_line, descendants, eventually, 
 from servers import started
 from workbench import Workbench, compile_text, setting, several
 
+pytestmark = pytest.mark.long
+
 CLIENT_ENDS = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.AdminShutdown)
 
 
 @pytest.fixture
-def own(folder: Path) -> Iterator[Workbench]:
-    """A session at a server that nobody else uses, with a run that would take hours."""
-    bench = Workbench(started(folder / "data"))
-    bench.data()
-    bench.pack("packed", 2)
-    bench.configure("four", several(4))
+def own(shared_folder: Path) -> Iterator[Workbench]:
+    """A session at a server that nobody else uses, with tables to train on; started again when it was ended."""
+    bench = Workbench(started(shared_folder / "data"))
+    if not bench.exists("four"):
+        bench.data()
+        bench.pack("packed", 2)
+        bench.configure("four", several(4))
     yield bench
     bench.close()
 
 
-@pytest.mark.long_for(victim=("caller", "worker"))
 @pytest.mark.parametrize("victim", ["postmaster", "caller", "worker"])
 def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None:
     caller = own.pid()
@@ -54,7 +56,6 @@ def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None
         eventually(lambda: accepts(own.url))  # it restarts by itself, after the loss of a backend
 
 
-@pytest.mark.long
 def test_calls_leave_room_for_others(own: Workbench) -> None:
     """By the administrator's setting; what waits for a next call of the same session makes room."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'"
@@ -79,12 +80,13 @@ def accepts(url: str) -> bool:
     return True
 
 
-@pytest.mark.long
-def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(own: Workbench, folder: Path) -> None:
-    postmaster = parent(own.pid())
+def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(
+    own: Workbench, shared_folder: Path
+) -> None:
+    postmaster, before = parent(own.pid()), own.newest_run()
     with own.fitting("packed", "endless", "four", 100_000) as fitted:
         observer = own.another()
-        eventually(lambda: observer.rows("SELECT FROM cerebro.run"))
+        eventually(lambda: observer.newest_run() > before)
         observer.rows("CREATE TABLE later ()")  # which waits for the disk, as the log does not
         observer.close()
         running = descendants(postmaster)
@@ -92,7 +94,7 @@ def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(
         with pytest.raises(CLIENT_ENDS):
             fitted.result()
     eventually(lambda: not alive(running))
-    again = Workbench(started(folder / "data"))
-    assert again.rows("SELECT status FROM cerebro.run") == [("interrupted",)]
+    again = Workbench(started(shared_folder / "data"))
+    assert again.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) == [("interrupted",)]
     assert again.fit("packed", "finished", "four", 1) == again.newest_run()
     again.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,36 +117,6 @@ def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
     status, error = bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id)
     assert status == "failed" and "all 2 configurations failed" in error
     assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [("failed",)]
-
-
-@pytest.mark.long
-def test_a_killed_trainer_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
-    bench.pack("killed_packed", 2)
-    bench.configure("killed_configs", several(2), [LONG])
-    with bench.fitting("killed_packed", "killed", "killed_configs", 1, workers=2) as fitting:
-        (killed,) = eventually(lambda: kill_a_trainer(watcher))
-        assert killed
-        run_id = fitting.result()
-    visits = bench.rows(
-        "SELECT mst_key, segment_id, attempt, status, error IS NULL FROM cerebro.visit WHERE run_id = %s"
-        " ORDER BY mst_key, segment_id, attempt",
-        run_id,
-    )
-    assert len(visits) == 5
-    assert [v[2:] for v in visits].count((1, "completed", True)) == 3
-    (failed,) = [v for v in visits if v[3] == "failed"]
-    assert failed[2:] == (1, "failed", False)
-    assert (*failed[:2], 2, "completed", True) in visits
-    assert bench.value("SELECT count(model_weights) FROM killed") == 2
-
-
-def kill_a_trainer(watcher: Workbench) -> list[int]:
-    """Kill the trainer of a visit that is under way; [] where none is."""
-    running = watcher.rows("SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1")
-    found = [pid for (worker,) in running for pid in trainers(watcher.serving(worker))]
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    return found
 
 
 @pytest.mark.long
