@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg2
 import pytest
-from models import NOISY
 from processes import eventually, trainers
 from roles import refused
-from workbench import Workbench, compile_text
+from workbench import Workbench, compile_text, several
 
-OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)")
-EPOCHS = 3
 TALK = """
     CREATE OR REPLACE FUNCTION public.talk() RETURNS event_trigger LANGUAGE plpgsql
         AS $$BEGIN RAISE INFO 'something'; END$$;
@@ -30,8 +28,7 @@ SLOW = """
 @pytest.fixture(scope="module", autouse=True)
 def tables(bench: Workbench) -> None:
     bench.pack("packed", 2)
-    texts = [compile_text(o) for o in OPTIMIZERS]
-    bench.configure("noisy", texts, ["batch_size=1,epochs=5"], bench.model(NOISY))
+    bench.configure("two", several(2), ["batch_size=1,epochs=5"])
 
 
 @pytest.fixture
@@ -43,7 +40,7 @@ def endless(bench: Workbench) -> Iterator[int]:
     wait(bench, run)
 
 
-def submit(session: Workbench, output: str, epochs: int, configs: str = "noisy", **named: object) -> int:
+def submit(session: Workbench, output: str, epochs: int, configs: str = "two", **named: object) -> int:
     text = "".join(f", {name} => %s" for name in named)
     query = f"SELECT cerebro.submit('packed', %s, %s, %s{text})"
     return int(session.value(query, output, configs, epochs, *named.values()))
@@ -58,24 +55,13 @@ def completed(bench: Workbench, run: int, visits: int) -> bool:
     return int(bench.value(done, run)) >= visits
 
 
-@pytest.mark.long
-def test_a_run_lives_without_its_session(bench: Workbench) -> None:
-    caller = bench.another()
-    run = submit(caller, "alone", EPOCHS)
-    assert bench.row("SELECT run_id, status FROM cerebro.run WHERE run_id = %s", run) == (run, "running")
-    caller.close()
-    assert wait(bench, run) == "completed"
-    bench.fit("packed", "beside", "noisy", EPOCHS, schedule="replay", replay_run=run)
-    assert bench.weights("alone") == bench.weights("beside")
-    assert bench.value("SELECT run_id FROM alone_summary") == run
-
-
 def test_it_is_one_run_for_whoever_reads_the_log_while_it_ends(bench: Workbench, shared_superuser: Workbench) -> None:
     """It goes on until it is completed, and then has its tables; on Greenplum every segment has its row once."""
     watcher, query = bench.another(), "SELECT status FROM cerebro.run WHERE run_id = %s"
     rows_of_segments = "SELECT gp_execution_segment() FROM gp_dist_random('cerebro.run_log') WHERE run_id = %s"
     for number in range(3 if bench.greenplum else 1):
         run, seen = submit(bench, f"watched_{number}", 1), set()
+        eventually(partial(completed, bench, run, 1))  # who looks all the time delays it
         while not {("completed",)} & set(rows := watcher.rows(query, run)):
             assert len(rows) == 1
             seen.update(rows)
@@ -108,18 +94,21 @@ def test_it_shows_what_it_does_and_gives_way_to_others(bench: Workbench, endless
     bench.rows("SET lock_timeout = '60s'")
     bench.rows("BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; ROLLBACK")
     bench.rows("RESET lock_timeout")
-    assert wait(bench, endless, "0") == "running"
+    assert wait(bench, endless, "0") == wait(bench, endless, "100 ms") == "running", "waiting has an end"
 
 
 @pytest.mark.long
 def test_all_that_worked_for_it_ends_with_it(bench: Workbench) -> None:
+    """And not with the session that asked for it."""
     caller = bench.another()
     before = bench.workers()
     run = submit(caller, "gone", 1)
+    assert bench.row("SELECT run_id, status FROM cerebro.run WHERE run_id = %s", run) == (run, "running")
     eventually(lambda: len(trainers(bench.workers() - before)) == 2)
     backends = bench.workers() - before
     caller.close()
     assert wait(bench, run) == "completed"
+    assert bench.row("SELECT run_id, count(model_weights) FROM gone, gone_summary GROUP BY 1") == (run, 2)
     eventually(lambda: not bench.workers() & backends)
     eventually(lambda: not trainers(backends))
 
@@ -131,7 +120,7 @@ def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> 
     delete_rows(bench)
     eventually(lambda: removed_by_vacuum(bench))  # when the transactions that were there have ended
     watcher, before = bench.another(), bench.newest_run()
-    with bench.fitting("packed", "pinning", "noisy", 100_000) as fitted:
+    with bench.fitting("packed", "pinning", "two", 100_000) as fitted:
         run = eventually(lambda: watcher.newest_run() if watcher.newest_run() > before else 0)
         eventually(lambda: completed(watcher, run, 1))
         delete_rows(watcher)
@@ -157,23 +146,24 @@ def removed_by_vacuum(session: Workbench) -> bool:
 
 @pytest.mark.long
 def test_it_can_be_cancelled_and_go_on_in_the_background(bench: Workbench) -> None:
-    run = submit(bench, "halted", EPOCHS, metrics_compute_frequency=1)
+    """To which bits is shown in `tests/chaos`."""
+    run = submit(bench, "halted", 100_000)
     eventually(lambda: completed(bench, run, 2))
     assert bench.value("SELECT cerebro.cancel(%s)", run)
     assert wait(bench, run) == "cancelled"
     assert not bench.value("SELECT cerebro.cancel(%s)", run), "nobody works for it"
     assert not bench.exists("halted")
     bench.rows("SELECT cerebro.resume(%s, background => true)", run)
+    bench.rows("SELECT cerebro.set_epochs(%s, 1)", run)
     assert wait(bench, run) == "completed"
-    bench.fit("packed", "halted_again", "noisy", EPOCHS, schedule="replay", replay_run=run)
-    assert bench.weights("halted") == bench.weights("halted_again")
+    assert bench.value("SELECT count(model_weights) FROM halted") == 2
 
 
 @pytest.mark.long
 def test_a_run_is_awaited_until_its_outputs_can_be_seen(bench: Workbench) -> None:
     caller = bench.another()
     caller.connection.autocommit = False
-    run = caller.fit("packed", "committed_late", "noisy", 1)
+    run = caller.fit("packed", "committed_late", "two", 1)
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
     assert wait(bench, run, "100 ms") == "running"
     caller.connection.commit()
@@ -199,10 +189,6 @@ def test_it_is_completed_when_its_tables_are_there(bench: Workbench, shared_supe
     assert ended > started
 
 
-def test_waiting_has_an_end(bench: Workbench, endless: int) -> None:
-    assert wait(bench, endless, "100 ms") == "running"
-
-
 @pytest.mark.parametrize("function", ["wait", "cancel"])
 def test_there_must_be_a_run(bench: Workbench, function: str) -> None:
     refused(bench, f"SELECT cerebro.{function}(NULL)", code="22004", words="run_id")
@@ -210,12 +196,12 @@ def test_there_must_be_a_run(bench: Workbench, function: str) -> None:
 
 
 WRONG = {
-    "a table that is not there": ("'nowhere', 'o', 'noisy', 1", "42P01", "nowhere"),
-    "a table that is not packed": ("'points', 'o', 'noisy', 1", "42809", "points"),
-    "no iteration": ("'packed', 'o', 'noisy', 0", "22023", "iterations"),
-    "no attempt": ("'packed', 'o', 'noisy', 1, max_attempts => 0", "22023", "max_attempts"),
-    "less than no time": ("'packed', 'o', 'noisy', 1, max_runtime => '-1 s'", "22023", "max_runtime"),
-    "an output that is there": ("'packed', 'points', 'noisy', 1", "42P07", "points"),
+    "a table that is not there": ("'nowhere', 'o', 'two', 1", "42P01", "nowhere"),
+    "a table that is not packed": ("'points', 'o', 'two', 1", "42809", "points"),
+    "no iteration": ("'packed', 'o', 'two', 0", "22023", "iterations"),
+    "no attempt": ("'packed', 'o', 'two', 1, max_attempts => 0", "22023", "max_attempts"),
+    "less than no time": ("'packed', 'o', 'two', 1, max_runtime => '-1 s'", "22023", "max_runtime"),
+    "an output that is there": ("'packed', 'points', 'two', 1", "42P07", "points"),
 }
 
 
@@ -241,24 +227,24 @@ def test_what_only_the_caller_sees_is_refused(bench: Workbench) -> None:
     caller = bench.another()
     caller.connection.autocommit = False
     caller.rows("SELECT training_preprocessor_dl('points', 'unseen', 'label', 'x', n_segments => 2)")
-    refused(caller, "SELECT cerebro.submit('unseen', 'o', 'noisy', 1)", code="25001", words="unseen")
+    refused(caller, "SELECT cerebro.submit('unseen', 'o', 'two', 1)", code="25001", words="unseen")
     caller.close()
 
 
 @pytest.mark.long
 def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> None:
-    run = submit(bench, "taken", EPOCHS)
+    run = submit(bench, "taken", 1)
     bench.rows("CREATE TABLE taken ()")
     assert wait(bench, run) == "completed"
     assert "output tables were not made" in bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
     assert not bench.exists("taken_info")
     bench.rows("SELECT cerebro.write_outputs(%s, 'free')", run)
-    assert bench.value("SELECT count(model_weights) FROM free") == len(OPTIMIZERS)
+    assert bench.value("SELECT count(model_weights) FROM free") == 2
 
 
 @pytest.mark.long
 def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: int) -> None:
-    refused(bench, "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)", code="42P07", words="endless")
+    refused(bench, "SELECT madlib_fit_multiple_model('packed', 'endless', 'two', 1)", code="42P07", words="endless")
 
 
 def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
@@ -299,6 +285,7 @@ CALLS: dict[str, dict[str, object]] = {
 MADE = {"madlib_fit": "one_summary", "madlib_keras_automl": "tried_summary", "cerebro.train": "cerebro.model"}
 
 
+@pytest.mark.long_for(call="madlib_keras_automl")
 @pytest.mark.parametrize("call", CALLS)
 def test_whatever_trains_does_so_in_the_background(bench: Workbench, call: str) -> None:
     """By the arguments of its SQL function, with their types and defaults."""
