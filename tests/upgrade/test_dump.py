@@ -195,6 +195,7 @@ def test_outputs_can_be_made_again(copy: Copy, runs: Runs) -> None:
     assert copy.owner.weights("rewritten") == copy.owner.weights("model")
 
 
+@pytest.mark.long
 def test_a_cancelled_run_goes_on(copy: Copy, runs: Runs) -> None:
     """To which bits is shown in `tests/chaos`."""
     finished = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
