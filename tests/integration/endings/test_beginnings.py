@@ -53,7 +53,7 @@ def test_submit_does_not_wait_for_trainers(bench: Workbench, gate: Path) -> None
 def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, how: str) -> None:
     call, before, caller = f"{how}_late", bench.newest_run(), bench.another()
     if how == "submit":
-        run = caller.value("SELECT cerebro.submit('packed', %s, 'two', 1, backend => 'auto')", call)
+        run = caller.value("SELECT cerebro.submit('packed', %s, 'two', 1)", call)
         assert eventually(lambda: bench.value("SELECT cerebro.cancel(%s)", run))
     else:
         with caller.fitting("packed", call, "two", 1, backend="auto") as fitted:

@@ -103,6 +103,7 @@ def of_fit(bench: Workbench, table: str) -> tuple[set[int], dict[int, bytes]]:
         return trainers(other.workers()), other.weights(table)
 
 
+@pytest.mark.long
 def test_a_fit_by_kept_trainers_gives_the_same_bits(bench: Workbench) -> None:
     bench.pack("packed", 2)
     bench.configure("two", several(2))

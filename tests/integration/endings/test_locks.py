@@ -11,12 +11,12 @@ from processes import eventually, trainers
 from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text, several
 
+FIT_WORKERS = 1
 KEY = "(1667590770::bigint << 32)"
 TABLES = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'cerebro'::regnamespace AND relkind = 'r'"
 WORKERS = "SELECT FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
 ENDS = {
     "is renamed": "ALTER ROLE passing RENAME TO passed",
-    "loses all that it has": "DROP OWNED BY passing CASCADE",
     "is dropped": "DROP OWNED BY passing CASCADE; DROP ROLE passing",
 }
 BACK = "DO $$BEGIN ALTER ROLE passed RENAME TO passing; EXCEPTION WHEN undefined_object THEN END$$"
@@ -38,13 +38,21 @@ def tables(bench: Workbench) -> None:
     bench.configure("slow", several(2), ["batch_size=1,epochs=5"])
 
 
-@pytest.fixture
-def other(bench: Workbench) -> Iterator[Workbench]:
-    """A session of the same user, in which nothing commits by itself."""
+@pytest.fixture(scope="module")
+def transactions(bench: Workbench) -> Iterator[Workbench]:
+    """A session of the same user, in which nothing commits by itself, and whose trainers wait between the tests."""
     session = bench.another()
     session.connection.autocommit = False
     yield session
     session.close()
+
+
+@pytest.fixture
+def other(transactions: Workbench) -> Iterator[Workbench]:
+    """That session, whose transaction is rolled back after the test."""
+    transactions.messages()
+    yield transactions
+    transactions.connection.rollback()
 
 
 def waiting(bench: Workbench, query: str) -> bool:
@@ -134,8 +142,15 @@ def test_a_log_that_stays_locked_is_not_awaited_for_ever(bench: Workbench, share
 
 @pytest.mark.postgresql("no call works in the caller's own session there")
 def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: Workbench, other: Workbench) -> None:
-    other.rows("LOCK TABLE packed IN SHARE MODE")
-    other.rows("SELECT madlib_fit_multiple_model('packed', 'alone', 'three', 1)")
+    """The states of that are gone with a rollback."""
+    lock, train = "LOCK TABLE packed IN SHARE MODE", "SELECT madlib_fit_multiple_model('packed', 'alone', 'three', 1)"
+    other.rows(lock)
+    other.rows(train)
+    other.connection.rollback()
+    refused(bench, WRITE, bench.newest_run(), "lost", code="55000")
+    assert not bench.exists("alone", "lost")
+    other.rows(lock)
+    other.rows(train)
     assert any("this session alone" in message for message in other.messages())
     other.connection.commit()
     assert bench.value("SELECT count(*) FROM alone") == 3
@@ -183,8 +198,9 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
     assert state in kept  # nobody takes it from its reader
 
 
+@pytest.mark.long
 def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench) -> None:
-    run = bench.fit("packed", "read", "three", 1, workers=1)
+    run = bench.fit("packed", "read", "three", 1)
     held = f"SELECT array_agg(oid::regclass::text ORDER BY oid) FROM pg_class WHERE relname ^@ 'r{run}_c'"
     states = bench.value(held)
     assert len(states) == 3
@@ -196,8 +212,9 @@ def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench
     assert bench.value(held) is None
 
 
+@pytest.mark.long
 def test_outputs_can_be_made_again_after_a_rollback(bench: Workbench, other: Workbench) -> None:
-    other.rows("SELECT madlib_fit_multiple_model('packed', 'undone', 'three', 2)")
+    other.fit("packed", "undone", "three", 2, workers=1)
     ((trained,),) = other.rows("SELECT array_agg(model_weights ORDER BY mst_key) FROM undone")
     other.connection.rollback()
     assert not bench.exists("undone", "undone_info", "undone_summary")
@@ -221,18 +238,9 @@ def test_outputs_of_what_is_not_a_completed_run_are_refused(bench: Workbench) ->
     assert not bench.exists("x", "none")
 
 
-@pytest.mark.postgresql("no call works in the caller's own session there")
-def test_states_of_the_caller_s_own_session_are_gone_with_a_rollback(bench: Workbench, other: Workbench) -> None:
-    other.rows("LOCK TABLE packed IN SHARE MODE")
-    other.rows("SELECT madlib_fit_multiple_model('packed', 'lost', 'three', 1)")
-    other.connection.rollback()
-    refused(bench, WRITE, bench.newest_run(), "lost", code="55000")
-    assert not bench.exists("lost")
-
-
 def test_outputs_need_the_states(bench: Workbench) -> None:
     """They are gone when their owner drops them."""
-    run = bench.fit("packed", "kept", "three", 1, workers=1)
+    run = bench.fit("packed", "kept", "three", 1)
     ((table,), *_) = bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
     bench.rows(f"DROP TABLE {table}")
     refused(bench, WRITE, run, "lost", code="55000")
@@ -299,9 +307,10 @@ def test_numbers_of_runs_are_not_used_up(bench: Workbench, shared_superuser: Wor
     refused(fresh, "SELECT madlib_fit_multiple_model('packed', 'none', 'three', 1)", code="2200H")
     assert not trainers(bench.workers() - before), "before any was started"
     shared_superuser.rows(f"ALTER SEQUENCE {sequence} NO MAXVALUE")
-    with fresh.fitting("packed", "large", "slow", 10000) as fitted:
-        run = eventually(lambda: bench.newest_run() if bench.newest_run() > first else 0)
-        assert under_way(bench, run)
+    completed = fresh.fit("packed", "large", "three", 1, workers=1)
+    assert completed > first and len(bench.weights("large")) == 3
+    with fresh.fitting("packed", "endless", "slow", 10000, workers=1) as fitted:
+        run = eventually(lambda: bench.newest_run() if bench.newest_run() > completed else 0)
         refused(bench, "SELECT cerebro.resume(%s)", run, code="55006")
         assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", run) == "running"
         assert bench.value("SELECT cerebro.wait(%s, '0')", run) == "running"

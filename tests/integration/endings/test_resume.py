@@ -146,20 +146,6 @@ def test_it_may_be_interrupted_again_and_again(bench: Workbench) -> None:
     assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = 'completed'", run) == 3
 
 
-@pytest.mark.long
-def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -> None:
-    first = bench.another()
-    run = interrupted(first, "twice", 1, lambda: cancel(bench, first.pid()))
-    first.close()
-    with other.calling(lambda: resume(other, run)) as resumed:
-        eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running")
-        with pytest.raises(psycopg2.errors.ObjectInUse) as caught:
-            resume(bench, run)
-        assert caught.value.diag.message_hint
-        resumed.result()
-    assert bench.value("SELECT count(model_weights) FROM twice") == len(OPTIMIZERS)
-
-
 def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
     bench.configure("quick", [compile_text()])
     completed = bench.fit("packed", "complete", "quick", 1)
@@ -202,8 +188,11 @@ def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, oth
     bench.rows("ALTER TABLE kept RENAME TO packed")
     bench.rows("ALTER TABLE kept_summary RENAME TO packed_summary")
     bench.rows("DROP TABLE noisy, noisy_summary")  # what it says is in the log
-    resume(bench, run)
-    assert bench.value("SELECT count(*) FROM moved") == len(OPTIMIZERS)
+    with other.calling(lambda: resume(other, run)) as resumed:
+        eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running")
+        assert refused(bench, RESUME, run, code="55006").diag.message_hint  # one of two
+        resumed.result()
+    assert bench.value("SELECT count(model_weights) FROM moved") == len(OPTIMIZERS)
     names = bench.row("SELECT source_table, model, model_selection_table, model_arch_table FROM moved_summary")
     assert names == ("packed", "moved", "noisy", "models")
     bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], 2)
