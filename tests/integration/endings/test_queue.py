@@ -168,6 +168,7 @@ def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
     assert shared_superuser.value(MOST, before) <= 2
 
 
+@pytest.mark.long
 @pytest.mark.postgresql("runs are alive by their locks there alone")
 def test_a_run_that_works_nowhere_is_waited_for_by_nobody(shared_superuser: Workbench, users: list[Workbench]) -> None:
     ann, bob = users
@@ -209,6 +210,7 @@ def test_who_has_used_the_processor_time_of_a_day_waits_until_it_is_longer_ago(
     assert bob.value("SELECT cerebro.wait(%s)", second) == "completed"
 
 
+@pytest.mark.long
 def test_acts_add_no_more_configurations_than_quotas_allow(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 ) -> None:

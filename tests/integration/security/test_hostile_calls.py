@@ -35,6 +35,7 @@ from cerebro_plpy.database.names import quote_identifier
 REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 LIMIT = "60s"
 """No call here takes so long: one that does hangs."""
+FIT_WORKERS = 1
 CALLS, INTERNAL = (settings(trials(number), suppress_health_check=list(HealthCheck)) for number in (130, 200))
 RIGHT: dict[str, Any] = {
     "source_table": "points", "output_table": "made", "dependent_varname": "label", "independent_varname": "x",
@@ -311,6 +312,7 @@ def nested(depth: int) -> Iterator[str]:
 NONSENSE = ("{}", "[]", "1", "null", '"x"', *(text for depth in (99, 300, 450, 900, 2000) for text in nested(depth)))
 
 
+@pytest.mark.long
 def test_json_that_nobody_means(segment: Workbench, functions: list[Function], documented: set[str]) -> None:
     """Whatever takes it, and however deep it is."""
     segment.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
@@ -345,6 +347,7 @@ SCORES = (
 )
 
 
+@pytest.mark.long_for(table="model", suffix=("", "_info"))
 @pytest.mark.parametrize(("table", "suffix"), [(t, s) for t, suffixes in HOLES.items() for s in suffixes])
 def test_tables_with_holes(bench: Workbench, documented: set[str], table: str, suffix: str) -> None:
     """A NULL in any column of a model's or a packed table is told of, or makes no difference."""
@@ -514,17 +517,19 @@ def counting(bench: Workbench) -> Iterator[Workbench]:
 
 @pytest.mark.parametrize("internal", [False, True], ids=["of users", "internal"])
 def test_the_largest_integers_end_soon(counting: Workbench, functions: list[Function], internal: bool) -> None:
-    """In each integer argument, the largest number of its type is refused by name, or takes neither time nor memory."""
+    """In each integer argument, the largest number of its type is refused by name, or takes neither time nor memory.
+
+    The smallest and 0 are among those that `test_functions_that_users_call` draws.
+    """
     counting.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
     for function, place, name, largest in integers([each for each in functions if each.internal == internal]):
         limit, names = limits.limit_of(function.name, name), zip(function.parameters, function.right(), strict=True)
         right = [usual(function.name, parameter, value) for parameter, value in names]
-        for number in (largest, -largest - 1, 0):
-            right[place] = f"{{{number}}}" if function.types[place].endswith("[]") else str(number)
-            found = refusal(counting, function.call(), *right)
-            if limit is not None and number > limit.most:
-                assert found and found.sqlstate == "22023", (function.name, name, found)
-                assert f"expected at most {limit.most}" in (found.message_primary or ""), (function.name, name)
+        right[place] = f"{{{largest}}}" if function.types[place].endswith("[]") else str(largest)
+        found = refusal(counting, function.call(), *right)
+        if limit is not None and largest > limit.most:
+            assert found and found.sqlstate == "22023", (function.name, name, found)
+            assert f"expected at most {limit.most}" in (found.message_primary or ""), (function.name, name)
 
 
 def usual(function: str, parameter: str, value: Any) -> Any:
@@ -539,6 +544,7 @@ def test_counts_beyond_their_maxima_are_refused(counting: Workbench, statement: 
     assert found and found.sqlstate == "22023", found and found.message_primary
 
 
+@pytest.mark.long_for(statement=(MANY["epochs"], MANY["iterations"]))
 @pytest.mark.parametrize("statement", MANY.values(), ids=MANY)
 def test_the_largest_counts_that_are_allowed_end_by_a_cancel(counting: Workbench, statement: str) -> None:
     counting.rows("SET statement_timeout = '1s'")
