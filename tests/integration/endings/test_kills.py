@@ -116,7 +116,7 @@ def start_up(session: Workbench) -> None:
     session.fit("packed", "never", "long", 1)
 
 
-@pytest.mark.long_for(work=start_up)
+@pytest.mark.long_for(work=(start_up, packing))
 @pytest.mark.parametrize("work", [start_up, packing, evaluation, prediction], ids=lambda work: work.__name__)
 def test_other_calls_end_at_once_when_cancelled(
     bench: Workbench, watcher: Workbench, fresh: Workbench, work: Callable[[Workbench], None]
