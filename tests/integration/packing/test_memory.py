@@ -46,6 +46,7 @@ def test_an_image_is_decoded_elsewhere(bench: Workbench, session: Workbench) -> 
     assert grown(session, table, "picture", 1) < TIMES * BUFFER
 
 
+@pytest.mark.long
 def test_arrays_are_collected_elsewhere(bench: Workbench, session: Workbench) -> None:
     """Two buffers of 512 rows each."""
     table = fresh("wide")

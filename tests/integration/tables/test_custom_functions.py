@@ -10,6 +10,7 @@ from processes import eventually
 from roles import another_role, refused
 from workbench import Row, Workbench, compile_text
 
+FIT_WORKERS = 1
 LOSS = """
 import keras
 
@@ -91,10 +92,10 @@ SAME = {
 }
 
 
-def trained(bench: Workbench, name: str, compiled: str, backend: str) -> tuple[dict[int, bytes], Row]:
+def trained(bench: Workbench, name: str, compiled: str) -> tuple[dict[int, bytes], Row]:
     """The weights and the metrics of one configuration."""
     configure(bench, f"{name}_mst", compiled)
-    bench.fit("packed", name, f"{name}_mst", 2, seed=1, validation_table="packed", backend=backend)
+    bench.fit("packed", name, f"{name}_mst", 2, seed=1, validation_table="packed")
     return bench.weights(name), bench.row(
         "SELECT training_loss, validation_loss, training_metrics, validation_metrics, metrics_type, loss_type"
         f" FROM {name}_info"
@@ -102,10 +103,9 @@ def trained(bench: Workbench, name: str, compiled: str, backend: str) -> tuple[d
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_bits_are_those_of_keras_own(tables: Workbench, backend: str) -> None:
+def test_bits_are_those_of_keras_own(tables: Workbench) -> None:
     """In training and evaluation; with a metric and without one, however the function is made."""
-    found = {kind: trained(tables, f"{kind}_{backend}", text, backend) for kind, text in SAME.items()}
+    found = {kind: trained(tables, kind, text) for kind, text in SAME.items()}
     weights, info = found["name"]
     assert all(found[kind][0] == weights for kind in SAME)
     assert all(found[kind][1][:2] == info[:2] for kind in SAME)
@@ -114,14 +114,15 @@ def test_bits_are_those_of_keras_own(tables: Workbench, backend: str) -> None:
     assert found["without"][1][2:] == (None, None, None, "Own_Loss")
 
 
-@pytest.mark.parametrize("name", FAILURES)
-def test_what_goes_wrong_in_a_function_fails_its_configuration_alone(tables: Workbench, name: str) -> None:
-    configure(tables, f"fails_{name}", compile_text(), compile_text(loss=name))
-    run = tables.fit("packed", f"fails_{name}_model", f"fails_{name}", 1)
-    query = "SELECT mst_key, status, reason FROM cerebro.config WHERE run_id = %s ORDER BY 1"
-    right, wrong = tables.rows(query, run)
-    assert right == (1, "completed", None)
-    assert wrong[:2] == (2, "failed") and FAILURES[name] in wrong[2]
+def test_what_goes_wrong_in_a_function_fails_its_configuration_alone(tables: Workbench) -> None:
+    configure(tables, "fails", compile_text(), *(compile_text(loss=name) for name in FAILURES))
+    run = tables.fit("packed", "fails_model", "fails", 1)
+    query = "SELECT compile_params, status, reason FROM cerebro.config WHERE run_id = %s"
+    found = {text: (status, reason) for text, status, reason in tables.rows(query, run)}
+    assert len(found) == 1 + len(FAILURES) and found.pop(compile_text()) == ("completed", None)
+    for name, words in FAILURES.items():
+        status, reason = found[compile_text(loss=name)]
+        assert status == "failed" and words in reason
 
 
 def change(superuser: Workbench, name: str, source: str) -> None:
@@ -130,11 +131,17 @@ def change(superuser: Workbench, name: str, source: str) -> None:
     load(superuser, name, source)
 
 
-def test_evaluation_and_prediction(tables: Workbench, shared_superuser: Workbench) -> None:
-    """Metrics add up over segments as they do for a fit; predictions need no functions at all."""
-    text = compile_text(loss="Own_Loss", metrics=["top_2_accuracy"])
-    configure(tables, "scored_mst", text)
+@pytest.fixture(scope="module")
+def scored(tables: Workbench) -> Workbench:
+    """The same with a model that was trained with functions."""
+    configure(tables, "scored_mst", compile_text(loss="Own_Loss", metrics=["top_2_accuracy"]))
     tables.fit("packed", "scored", "scored_mst", 1, seed=1)
+    return tables
+
+
+def test_evaluation_and_prediction(scored: Workbench, shared_superuser: Workbench) -> None:
+    """Metrics add up over segments as they do for a fit; predictions need no functions at all."""
+    tables = scored
     tables.rows("SELECT madlib_evaluate('scored', 'packed', 'evaluated', mst_key => 1)")
     found = tables.row("SELECT * FROM evaluated")
     assert found[:2] == tables.row("SELECT training_loss_final, training_metrics_final FROM scored_info")
@@ -175,7 +182,7 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
 def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench, shared_superuser: Workbench) -> None:
     lasting = LOSS.replace("Own_Loss", "lasting")
     load(shared_superuser, "lasting", lasting)
-    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=64")
+    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=2,epochs=64")
     run = interrupted(tables, shared_superuser, "lasting_mst", "lasting_model")
     resume = "SELECT cerebro.resume(%s)"
     again = (
@@ -191,6 +198,7 @@ def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench
     assert "not what they were" in str(refused(tables, again.replace("again", "third"), LONG, run, code="22023"))
 
 
+@pytest.mark.long
 def test_warm_start_keeps_the_optimizer_s_state(tables: Workbench) -> None:
     configure(tables, "warm_mst", compile_text("Adam()", loss="Own_Loss"))
     tables.fit("packed", "warm", "warm_mst", 1, seed=1)
@@ -230,16 +238,14 @@ def test_a_source_that_imports_what_it_defines(tables: Workbench, shared_superus
 
 
 @pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
-def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_superuser: Workbench) -> None:
-    configure(tables, "lent_mst", compile_text(loss="Own_Class", metrics=["own_accuracy"]))
-    tables.fit("packed", "lent", "lent_mst", 1, seed=1)
-    with another_role(tables, shared_superuser, "visitor") as visitor:
-        tables.rows("SELECT cerebro.grant_predict('lent', 'visitor')")
-        tables.rows("GRANT SELECT ON packed, packed_summary TO visitor")
+def test_who_may_only_predict_evaluates_with_them(scored: Workbench, shared_superuser: Workbench) -> None:
+    with another_role(scored, shared_superuser, "visitor") as visitor:
+        scored.rows("SELECT cerebro.grant_predict('scored', 'visitor')")
+        scored.rows("GRANT SELECT ON packed, packed_summary TO visitor")
         shared_superuser.rows("CREATE SCHEMA visitor AUTHORIZATION visitor")
-        visitor.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'visitor.by_visitor', mst_key => 1)")
+        visitor.rows("SELECT madlib.madlib_evaluate('scored', 'packed', 'visitor.by_visitor', mst_key => 1)")
         found = visitor.row("SELECT loss, metric FROM visitor.by_visitor")
-    assert found == tables.row("SELECT training_loss_final, training_metrics_final FROM lent_info")
+    assert found == scored.row("SELECT training_loss_final, training_metrics_final FROM scored_info")
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from workbench import Workbench, compile_text, superuser
 
 pytestmark = pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
 
+FIT_WORKERS = 1
 PREDICT = "SELECT madlib_predict('model', %s, 'id', 'x', %s, mst_key => 1)"
 START = json.dumps({"framework": "tensorflow", "trainers": 2})
 COMPILE = {"optimizer": {"class_name": "SGD", "config": {}}, "loss": "categorical_crossentropy", "metrics": []}
