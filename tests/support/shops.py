@@ -48,7 +48,7 @@ def make_shops(bench: Workbench) -> str:
 
 
 def train(bench: Workbench, model: str, source: str, target: str, *templates: str, **more: int) -> None:
-    told = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1, **more}
+    told = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1, "workers": 1, **more}
     rest = ", ".join(f"{name} => {value}" for name, value in told.items())
     call = f"SELECT * FROM cerebro.train(%s, %s, model => %s, models => %s, types => %s::jsonb, {rest})"
     bench.rows(call, source, target, model, list(templates), TYPES)

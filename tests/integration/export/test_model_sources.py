@@ -25,6 +25,7 @@ from cerebro_db.export import networks
 
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+FIT_WORKERS = 1
 Array = NDArray[np.float32]
 
 
@@ -134,27 +135,16 @@ save_file({"images": images, "outputs": net(images).detach()}, "seen.safetensors
 torch.save(net.state_dict(), "net.bin")
 """
 EXPORTED = """
-import torch
-
-net = torch.nn.Linear(3, 4)
-torch.export.save(torch.export.export(net, (torch.rand(5, 3),)), "net.pt2")
+exported = torch.nn.Linear(3, 4)
+torch.export.save(torch.export.export(exported, (torch.rand(5, 3),)), "net.pt2")
 """
 
 
 @pytest.fixture(scope="module")
 def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of files that PyTorch has written, and of one that only has the name of such a file."""
+    """A folder of files that PyTorch has written; of what torch.export writes also one under another name."""
     folder = tmp_path_factory.mktemp("pytorch")
-    run_torch(PYTORCH, folder)
-    (folder / "empty.pt").touch()
-    return folder
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what torch.export writes, also under another name."""
-    folder = tmp_path_factory.mktemp("exported")
-    run_torch(EXPORTED, folder)
+    run_torch(PYTORCH + EXPORTED, folder)
     shutil.copy(folder / "net.pt2", folder / "renamed")
     return folder
 
@@ -167,6 +157,7 @@ def run_torch(program: str, folder: Path) -> None:
     subprocess.run([sys.executable, "-c", program], cwd=folder, env=settings, check=True)
 
 
+@pytest.mark.long
 def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cerebro_db.Session, pytorch: Path) -> None:
     layers = keras.layers
     model = keras.Sequential(
@@ -189,20 +180,22 @@ def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cereb
     np.testing.assert_allclose(outputs, seen["outputs"], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["net.bin", "empty.pt", "made"])
-def test_what_unpickles_is_refused_with_the_reason(session: cerebro_db.Session, pytorch: Path, name: str) -> None:
-    """As a model and as weights, by what is in it, or by its name."""
+@pytest.mark.parametrize("name", ["empty.pt", "made"])
+def test_what_unpickles_is_refused_with_the_reason(session: cerebro_db.Session, tmp_path: Path, name: str) -> None:
+    """As a model and as weights, by its name, or by what is in it."""
     if name == "made":
-        with zipfile.ZipFile(pytorch / name, "w") as file:
+        with zipfile.ZipFile(tmp_path / name, "w") as file:
             file.writestr("net/archive_format", "pt2")
-    check_refused(session, pytorch / name)
+    else:
+        (tmp_path / name).touch()
+    check_refused(session, tmp_path / name)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["net.pt2", "renamed"])
-def test_what_torch_exports_is_refused_with_the_reason(session: cerebro_db.Session, exported: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["net.bin", "net.pt2", "renamed"])
+def test_what_torch_writes_is_refused_with_the_reason(session: cerebro_db.Session, pytorch: Path, name: str) -> None:
     """It takes seconds to be made."""
-    check_refused(session, exported / name)
+    check_refused(session, pytorch / name)
 
 
 def check_refused(session: cerebro_db.Session, path: Path) -> None:

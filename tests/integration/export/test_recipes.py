@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from recipes import Session
+from safetensors.numpy import load_file
 from shops import COLUMNS, check_answers, check_onnx, columns, make_shops, train
 from versions import HASHED, WHOLE_TABLE, encoded_table
 from workbench import Workbench
@@ -144,10 +145,22 @@ def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
     shutil.copytree(Path(standalone.__file__).parent, tmp_path / "copied")
     given = columns(bench, f"{source}_later", list(COLUMNS))
     (tmp_path / "given").write_bytes(pickle.dumps(given))
+    assert bench.value("SELECT template FROM cerebro.model_version WHERE model = %s", source) == "ensemble"
     check_answers(bench, source, f"{source}_later", process(PLAIN, tmp_path, folder=tmp_path))
     check_onnx(bench, session, source, f"{source}_later", tmp_path)
     if source == "opening":  # MLflow runs the same rows.py, and takes longer than all else here
         check_registered(bench, source, tmp_path)
+        check_folder(session, source, tmp_path)
+
+
+def check_folder(session: cerebro_db.Session, source: str, tmp_path: Path) -> None:
+    """A folder has the same recipe, and the weights of each member by layer."""
+    folder = tmp_path / "folder"
+    paths = session.export_safetensors(source, folder)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in paths}
+    weights = load_file(folder / "weights.safetensors")
+    assert any(name.startswith("member_2/") for name in weights)
+    assert json.loads((folder / "recipe.json").read_text()) == json.loads((tmp_path / "it.json").read_text())
 
 
 def check_registered(bench: Workbench, source: str, tmp_path: Path) -> None:
