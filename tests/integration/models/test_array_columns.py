@@ -108,6 +108,6 @@ def test_a_bare_call_tries_what_is_made_for_the_arrays_first(bench: Workbench, s
     assert [name for section, name, _ in plan if section == "template"][:2] == ["series", "cnn"]
     told = {name: what.split(";")[0] for section, name, what in plan if section == "column"}
     assert told == {"picture": "image of 4 x 3 x 1", "wave": "series of 22 x 1"}
-    wishes = "model => 'pictures', models => '{cnn}', configs => 1, epochs => 1, seed => 1"
+    wishes = "model => 'pictures', models => '{cnn}', configs => 1, epochs => 1, seed => 1, workers => 1"
     assert bench.rows(f"SELECT template, status FROM cerebro.train({arguments}, {wishes})") == [("cnn", "completed")]
     assert bench.value("SELECT count(prediction) FROM cerebro.predict('pictures', 'shapes')") == ROWS + 2

@@ -14,7 +14,7 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.table import Measure
 from cerebro_plpy.features.feature import Moment, Number
 
-ROWS = 1500
+ROWS = 1100
 """More than a block."""
 ODD = 'bo"x %s'
 SHELVES = f"""
@@ -41,10 +41,20 @@ class Explained(NamedTuple):
 def models(bench: Workbench) -> list[Trained]:
     """A model of a number and one of classes."""
     bench.rows(SHELVES)
-    floats, small = Measure(6.0, 3.0, -5.0, 25.0), {"width": 16}
+    floats = Measure(6.0, 3.0, -5.0, 25.0)
     return [
-        trained(bench, "weight", "weights", "weight", epochs=2, floats=floats, margin=1.0, params=small),
-        trained(bench, "full", "fillings", "full_up", epochs=2, params=small, template="realmlp_simple"),
+        trained(
+            bench,
+            "weight",
+            "weights",
+            "weight",
+            epochs=2,
+            floats=floats,
+            margin=1.0,
+            params={"width": 16},
+            template="realmlp_simple",
+        ),
+        trained(bench, "full", "fillings", "full_up", epochs=2, template="linear", params={"lr": 0.1}),
     ]
 
 
@@ -114,7 +124,7 @@ def test_it_stands_wherever_a_table_may(session: Workbench, shared_superuser: Wo
     session.rows("DECLARE c CURSOR FOR SELECT * FROM cerebro.attribution('weight', 'shelves')")
     session.rows("DECLARE d CURSOR FOR SELECT * FROM cerebro.predict('full', 'shelves')")
     for _ in range(2):
-        assert len(session.rows("FETCH 2000 FROM c")) == 2000 and len(session.rows("FETCH 500 FROM d")) == 500
+        assert len(session.rows("FETCH 1500 FROM c")) == 1500 and len(session.rows("FETCH 500 FROM d")) == 500
     session.rows("ROLLBACK; CREATE OR REPLACE VIEW empty AS SELECT * FROM shelves WHERE false")
     assert len(session.rows("SELECT * FROM cerebro.attribution('weight', 'shelves') LIMIT 4")) == 4
     assert session.rows("SELECT * FROM cerebro.attribution('weight', 'empty')") == []

@@ -36,7 +36,9 @@ SHIFTED = {
 @pytest.fixture(scope="module")
 def guests(bench: Workbench) -> Iterator[str]:
     bench.rows(GUESTS)
-    bench.rows("SELECT * FROM cerebro.train('guests', 'came', models => '{linear}', configs => 1, epochs => 1)")
+    bench.rows(
+        "SELECT * FROM cerebro.train('guests', 'came', models => '{linear}', configs => 1, epochs => 1, workers => 1)"
+    )
     yield "guests"
     bench.rows("SELECT cerebro.drop_model('guests_came')")
 

@@ -44,14 +44,14 @@ class Line(NamedTuple):
 def kinds(bench: Workbench) -> Trained:
     """A model of three classes."""
     bench.rows(VISITS)
-    return trained(bench, "kinds", "known", "kind", epochs=1, params={"width": 16})
+    return trained(bench, "kinds", "known", "kind", epochs=1, template="linear")
 
 
 @pytest.fixture(scope="module")
 def costs(bench: Workbench, kinds: Trained) -> Trained:
     """A model of a number."""
     floats = Measure(1.0, 14.0, -20.0, 22.0)
-    return trained(bench, "costs", "costs", "cost", epochs=1, margin=9.5, floats=floats, params={"width": 16})
+    return trained(bench, "costs", "costs", "cost", epochs=1, margin=9.5, floats=floats, template="linear")
 
 
 @pytest.fixture

@@ -51,10 +51,18 @@ IMAGE = "ARRAY(SELECT ARRAY[ARRAY[n * y % 7, y], ARRAY[n % 5, nullif(n % 3, 0)]]
 GREY = "ARRAY(SELECT ARRAY[n * y % 7, y, n % 5] FROM generate_series(1, 4) y)"
 LINE = "ARRAY(SELECT sin(n + s / 3.0) FROM generate_series(1, 10 + n % 2) s)"
 LONG = "ARRAY(SELECT sin(n * s * 7919 % 104729) FROM generate_series(1, 70) s)"
-SHAPES = {"vector": VECTOR, "series": SERIES, "image": IMAGE}
+SHAPES = {
+    "vector": (VECTOR, NUMBERS),
+    "series": (SERIES, ("smallint", "double precision", "numeric")),
+    "image": (IMAGE, ("integer", "bigint", "real")),
+}
 """Arrays of one, two and three dimensions; some have an element that is NULL, or are NULL, or of another length."""
 ARRAYS = {
-    **{f"{name}_{kind.split()[0]}": (name, f"({text})::{kind}[]") for name, text in SHAPES.items() for kind in NUMBERS},
+    **{
+        f"{name}_{kind.split()[0]}": (name, f"({text})::{kind}[]")
+        for name, (text, kinds) in SHAPES.items()
+        for kind in kinds
+    },
     "grey_real": ("image", f"({GREY})::real[]"),
     "grey_integer": ("image", f"({GREY})::integer[]"),
     "line_real": ("series", f"({LINE})::real[]"),
@@ -90,7 +98,7 @@ def insert(bench: Workbench, first: int, last: int) -> None:
 def everything(bench: Workbench) -> str:
     bench.rows("CREATE TYPE mood AS ENUM ('sad', 'glad')")
     insert(bench, 1, ROWS)
-    options = "models => '{linear}', configs => 1, epochs => 1, seed => 1, ensemble => 1"
+    options = "models => '{linear}', configs => 1, epochs => 1, seed => 1, ensemble => 1, workers => 1"
     bench.rows(f"SELECT * FROM cerebro.train(%s, 'kind', %s, types => %s, {options})", MODEL, MODEL, Json(TYPES))
     return MODEL
 
@@ -125,6 +133,7 @@ def test_an_array_that_is_ragged_is_refused(bench: Workbench, everything: str, n
     assert f"column '{name}'" in str(error)
 
 
+@pytest.mark.long
 def test_each_column_is_measured_and_explained(bench: Workbench, everything: str) -> None:
     measured = "SELECT rows, value FROM cerebro.evaluate(%s, %s) WHERE metric = 'accuracy' AND class IS NULL"
     ((rows, value),) = bench.rows(measured, everything, everything)
@@ -139,6 +148,7 @@ def test_each_column_is_measured_and_explained(bench: Workbench, everything: str
     assert dict(explained) == dict.fromkeys(ALL, ROWS)
 
 
+@pytest.mark.long
 def test_a_file_and_its_recipe_predict_like_the_database(
     bench: Workbench, session: cerebro_db.Session, everything: str, tmp_path: Path
 ) -> None:
@@ -155,6 +165,7 @@ def test_a_file_and_its_recipe_predict_like_the_database(
     assert load_file(tmp_path / "weights" / "weights.safetensors")
 
 
+@pytest.mark.long
 def test_the_version_is_made_again_and_learns_of_new_rows(bench: Workbench, everything: str) -> None:
     findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify(%s, '1')", everything)
     assert [ok for _, ok, _ in findings] == [True] * len(findings), findings

@@ -19,19 +19,27 @@ REVIEWS = """
            CASE WHEN n % 3 = 0 THEN 'good' ELSE 'bad' END AS verdict
     FROM generate_series(1, 600) AS n;
     ALTER TABLE reviews ADD PRIMARY KEY (id)"""  # noqa: E501
-TRAIN = "SELECT template, validation FROM cerebro.train('reviews', 'verdict', configs => 1, epochs => 12, seed => 1)"
+OPTIONS = "configs => 1, epochs => 12, seed => 1, workers => 1"
+TRAIN = f"SELECT template, validation FROM cerebro.train('reviews', 'verdict', {OPTIONS})"
 TOLD = "SELECT id, prediction, probability FROM cerebro.predict('reviews_verdict', %s, 'id', owner => 'cerebro')"
 ROW = "SELECT cerebro.predict_row('reviews_verdict', %s, owner => 'cerebro')"
 
 
 @pytest.fixture(scope="module")
-def board(bench: Workbench) -> list[tuple[Any, ...]]:
-    """The leaderboard of a model over reviews."""
+def reviews(bench: Workbench) -> Workbench:
+    """The session of the owner of a table."""
     with bench.connection.cursor() as cursor:
         cursor.execute(REVIEWS)
+    return bench
+
+
+@pytest.fixture(scope="module")
+def board(bench: Workbench, reviews: Workbench) -> list[tuple[Any, ...]]:
+    """The leaderboard of a model over it."""
     return bench.rows(TRAIN)
 
 
+@pytest.mark.long
 def test_a_table_with_free_text_in_two_statements(bench: Workbench, board: list[tuple[Any, ...]]) -> None:
     """Rows without words are predicted, and what nobody ever wrote; a row as JSON is predicted as in a table."""
     ((template, validation),) = board
@@ -90,7 +98,7 @@ def test_who_is_granted_predictions_has_the_same(
         bench.rows("SELECT cerebro.revoke_predict('reviews_verdict', 'listener')")
 
 
-def test_a_template_for_texts_wants_a_text(bench: Workbench, board: list[tuple[Any, ...]]) -> None:
+def test_a_template_for_texts_wants_a_text(reviews: Workbench) -> None:
     call = "SELECT what FROM cerebro.plan('reviews', 'verdict', types => %s, models => '{text}') WHERE name = %s"
-    assert bench.value(call, "{}", NOTE).startswith("text: the first ")
-    refused(bench, call, json.dumps({NOTE: "category"}), NOTE, code="22023", words="template 'text'")
+    assert reviews.value(call, "{}", NOTE).startswith("text: the first ")
+    refused(reviews, call, json.dumps({NOTE: "category"}), NOTE, code="22023", words="template 'text'")

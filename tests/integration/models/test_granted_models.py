@@ -49,13 +49,13 @@ def owner(bench: Workbench) -> Workbench:
 
 @pytest.fixture(scope="module")
 def homes(owner: Workbench) -> Trained:
-    return trained(owner, MODEL, "sold_homes", "sold", epochs=1, params={"width": 16})
+    return trained(owner, MODEL, "sold_homes", "sold", epochs=1, template="linear")
 
 
 @pytest.fixture(scope="module")
 def rooms(owner: Workbench, homes: Trained) -> Trained:
     floats = Measure(25.0, 15.0, 0.0, 49.0)
-    return trained(owner, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, params={"width": 16})
+    return trained(owner, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, template="linear")
 
 
 @pytest.fixture(scope="module")
@@ -329,20 +329,26 @@ def test_a_later_version_is_granted_too(owner: Workbench, session: Workbench, ro
     assert session.rows(ALL, "rooms", "mine") == before[0]
 
 
+BARE = ("SELECT * FROM cerebro.predict('rooms', 'public.homes')", "SELECT cerebro.predict_row('rooms', '{}')")
+
+
+def test_a_bare_name_is_not_that_of_a_model_that_was_granted(session: Workbench, rooms: Trained) -> None:
+    for statement in BARE:
+        error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
+        assert str(error.diag.message_hint).startswith("cerebro has granted you one.")
+        assert "owner => 'cerebro'" in str(error.diag.message_hint)
+
+
+@pytest.mark.long
 def test_a_bare_name_means_a_model_of_one_s_own(
     owner: Workbench, session: Workbench, shared_superuser: Workbench, rooms: Trained
 ) -> None:
     """Whatever others grant, to the role or to everybody, before it has one of that name and after it was dropped."""
     told = session.rows(ALL, "rooms", "mine")
-    bare = ("SELECT * FROM cerebro.predict('rooms', 'public.homes')", "SELECT cerebro.predict_row('rooms', '{}')")
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = 'rooms'")
-    for statement in bare:
-        error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
-        assert str(error.diag.message_hint).startswith("cerebro has granted you one.")
-        assert "owner => 'cerebro'" in str(error.diag.message_hint)
     with another_role(owner, shared_superuser, "bob") as bob:
         owner.rows(f"GRANT SELECT ON cerebro_state.{gate} TO PUBLIC")
-        for statement in bare:
+        for statement in BARE:
             refused(bob, statement, code="42704", words="you have no model named 'rooms'")
         own_schema(shared_superuser, "bob")
         bob.rows("SET search_path = bob, madlib; CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM public.homes")
@@ -353,7 +359,7 @@ def test_a_bare_name_means_a_model_of_one_s_own(
         own = bob.rows(ALL.replace("'cerebro'", "'bob'"), "rooms", "public.homes")
         assert own == bob.rows(ALL.replace(", owner => 'cerebro'", ""), "rooms", "public.homes") != told
         bob.rows("SELECT cerebro.grant_predict('rooms', 'guest')")
-        for statement in bare:
+        for statement in BARE:
             error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
             assert str(error.diag.message_hint).startswith("bob, cerebro have granted you one.")
         whose = "SELECT * FROM cerebro.predict('rooms', 'mine', 'id', owner => %s) ORDER BY id::integer"
@@ -363,9 +369,9 @@ def test_a_bare_name_means_a_model_of_one_s_own(
         assert session.value(one, "bob") != session.value(one, "cerebro")
         refused(session, one, "guest", code="42704")
         refused(session, one, "nobody", code="42704", words="nobody has no model")
-        assert bob.value(bare[1])
+        assert bob.value(BARE[1])
         bob.rows("SELECT cerebro.drop_model('rooms')")
-        for statement in bare:
+        for statement in BARE:
             refused(bob, statement, code="42704", words="you have no model named 'rooms'")
         owner.rows(f"REVOKE SELECT ON cerebro_state.{gate} FROM PUBLIC")
     assert session.rows(ALL, "rooms", "mine") == told

@@ -24,7 +24,7 @@ PREDICTED = (
     "SELECT id, prediction, probability FROM cerebro.predict('signs', '{}', 'id', owner => 'cerebro')"
     " ORDER BY id::integer"
 )
-OPTIONS = "models => '{cnn}', configs => 1, seed => 5, ensemble => 1, space => '{\"width\": 16}'"
+OPTIONS = "models => '{cnn}', configs => 1, seed => 5, ensemble => 1, workers => 1, space => '{\"width\": 16}'"
 
 
 def sign(number: int) -> bytes:

@@ -14,6 +14,9 @@ from workbench import Row, Workbench
 
 from cerebro_plpy.trainer.standstill import is_stopped, state
 
+pytestmark = pytest.mark.long
+
+FIT_WORKERS = 1
 BUSY = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND state = 'active'"
 TABLE = """
     CREATE TABLE rows AS
@@ -37,7 +40,7 @@ TABLES = {
 @pytest.fixture(scope="module")
 def scored(bench: Workbench) -> Workbench:
     bench.rows(TABLE)
-    options = "models => '{linear}', configs => 1, epochs => 1, seed => 1, ensemble => 1"
+    options = "models => '{linear}', configs => 1, epochs => 1, seed => 1, ensemble => 1, workers => 1"
     bench.rows(f"SELECT * FROM cerebro.train('rows', 'stays', 'named', columns => 'age, place', {options})")
     bench.pack("packed", 2)
     bench.configure("one", ["optimizer='SGD()',loss='categorical_crossentropy',metrics=['accuracy']"])

@@ -40,14 +40,14 @@ ALL = "SELECT * FROM cerebro.predict(%s, 'homes') ORDER BY id::integer"
 def homes(bench: Workbench) -> Trained:
     """A model of classes."""
     bench.rows(HOMES)
-    return trained(bench, MODEL, "sold_homes", "sold", epochs=1, params={"width": 16})
+    return trained(bench, MODEL, "sold_homes", "sold", epochs=1, template="linear")
 
 
 @pytest.fixture(scope="module")
 def rooms(bench: Workbench, homes: Trained) -> Trained:
     """A model of a whole number."""
     floats = Measure(25.0, 15.0, 0.0, 49.0)
-    return trained(bench, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, params={"width": 16})
+    return trained(bench, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, template="linear")
 
 
 @pytest.fixture

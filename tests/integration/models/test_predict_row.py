@@ -73,11 +73,11 @@ def test_a_row_is_predicted_as_its_table_is(session: Workbench, style: str) -> N
     assert not session.messages()
 
 
+@pytest.mark.long
 def test_of_a_number_it_says_a_range(session: Workbench) -> None:
     session.rows("CREATE TABLE sums AS SELECT id, real8, small, (id % 9)::integer AS rest FROM typed")
-    trained(
-        session, "sums", "sums", "rest", epochs=1, margin=0.5, floats=Measure(4.0, 2.6, 0.0, 8.0), params={"width": 16}
-    )
+    floats = Measure(4.0, 2.6, 0.0, 8.0)
+    trained(session, "sums", "sums", "rest", epochs=1, margin=0.5, floats=floats, template="linear")
     query = """
         SELECT p.prediction, p.lower, p.upper, to_jsonb(t)::text
         FROM sums t JOIN cerebro.predict('sums', 'sums', 'id') p ON p.id = t.id::text LIMIT 20"""

@@ -20,7 +20,8 @@ SALES = """
     FROM generate_series(first, last) n $$;
     CREATE TABLE sales AS SELECT * FROM made(1, 900);
     CREATE TABLE later AS SELECT * FROM made(901, 1500)"""
-QUICK = "models => '{linear}', epochs => 20, space => '{\"lr\": 0.1, \"batch_size\": 16}', split => 'table later'"
+SPACE = '{"lr": 0.1, "batch_size": 16}'
+QUICK = f"models => '{{linear}}', epochs => 20, workers => 1, space => '{SPACE}', split => 'table later'"
 STORED = 'SELECT "column", importance, importance_error FROM cerebro.feature WHERE model = %s'
 Found = dict[str, tuple[float | None, float | None]]
 

@@ -25,7 +25,8 @@ def stayed(bench: Workbench) -> Iterator[str]:
     """A model that several configurations were trained for, of which each keeps its best epoch."""
     bench.rows(VISITORS)
     call = (
-        "cerebro.train('visitors', 'stayed', 'stayed', models => '{realmlp_simple, linear}', configs => 3, epochs => 4)"
+        "cerebro.train('visitors', 'stayed', 'stayed', models => '{realmlp_simple, linear}', configs => 2, epochs => 4,"
+        " workers => 1)"
     )
     bench.rows(f"SELECT * FROM {call}")
     yield "stayed"
@@ -45,7 +46,6 @@ def test_a_version_comes_out_once_more_and_nothing_is_left(bench: Workbench, sta
 
 
 def test_what_cannot_be_verified_is_refused(bench: Workbench, shared_superuser: Workbench, stayed: str) -> None:
-    assert verify(bench, "1")["state"]
     wrong = {"NULL": "22004", "'nobody'": "42704", "'stayed', '2'": "22023", "'stayed', 'previous'": "22023"}
     for arguments, sqlstate in wrong.items():
         refused(bench, f"SELECT * FROM cerebro.verify({arguments})", code=sqlstate, words="verify error")
