@@ -11,8 +11,6 @@ from workbench import Workbench
 
 from cerebro_plpy.features.feature import Image, LongVector, Series, Vector
 
-pytestmark = pytest.mark.long
-
 ROWS = 400
 MODEL = "shapes"
 SHAPES = f"""
@@ -66,6 +64,7 @@ def test_a_row_is_predicted_as_its_table_is(bench: Workbench, shapes: Trained) -
         bench.value("SELECT cerebro.predict_row(%s, %s)", MODEL, wrong)
 
 
+@pytest.mark.long
 def test_what_a_guest_predicts_is_what_the_owner_does(
     bench: Workbench, shared_superuser: Workbench, shapes: Trained
 ) -> None:
@@ -82,6 +81,7 @@ def test_what_a_guest_predicts_is_what_the_owner_does(
             assert scale.width in (1.0, 2.0) or json.dumps(scale.width) not in outline
 
 
+@pytest.mark.long
 def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> None:
     columns = {each.column for each in shapes.recipe.inputs}
     found = bench.rows("SELECT column_name, importance FROM cerebro.importance('shapes', 'shapes')")
@@ -100,6 +100,7 @@ def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> Non
     assert (shown["wave"], shown["picture"], shown["point"]) == ("series", "image", "vector")
 
 
+@pytest.mark.long
 def test_a_bare_call_tries_what_is_made_for_the_arrays_first(bench: Workbench, shapes: Trained) -> None:
     arguments = (
         "'shapes', 'kind', columns => 'picture, wave', types => '{\"picture\": \"image\", \"wave\": \"series\"}'"

@@ -22,7 +22,7 @@ import cerebro_db
 from cerebro_db.export.recipe.rows import RawRows
 
 # What Keras with TensorFlow does to arrays of numpy 2.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"), pytest.mark.long]
 
 ROWS = 60
 MODEL = "everything"
@@ -133,7 +133,6 @@ def test_an_array_that_is_ragged_is_refused(bench: Workbench, everything: str, n
     assert f"column '{name}'" in str(error)
 
 
-@pytest.mark.long
 def test_each_column_is_measured_and_explained(bench: Workbench, everything: str) -> None:
     measured = "SELECT rows, value FROM cerebro.evaluate(%s, %s) WHERE metric = 'accuracy' AND class IS NULL"
     ((rows, value),) = bench.rows(measured, everything, everything)
@@ -148,7 +147,6 @@ def test_each_column_is_measured_and_explained(bench: Workbench, everything: str
     assert dict(explained) == dict.fromkeys(ALL, ROWS)
 
 
-@pytest.mark.long
 def test_a_file_and_its_recipe_predict_like_the_database(
     bench: Workbench, session: cerebro_db.Session, everything: str, tmp_path: Path
 ) -> None:
@@ -165,7 +163,6 @@ def test_a_file_and_its_recipe_predict_like_the_database(
     assert load_file(tmp_path / "weights" / "weights.safetensors")
 
 
-@pytest.mark.long
 def test_the_version_is_made_again_and_learns_of_new_rows(bench: Workbench, everything: str) -> None:
     findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify(%s, '1')", everything)
     assert [ok for _, ok, _ in findings] == [True] * len(findings), findings

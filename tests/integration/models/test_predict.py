@@ -297,7 +297,7 @@ DAMAGE = {
     "another recipe": ("UPDATE cerebro.version_log SET recipe = '{{}}' WHERE model = 'rooms'", "XX001"),
     "another task": ("UPDATE cerebro.version_log SET task = 'classification' WHERE model = 'rooms'", "XX001"),
     "another network": ("UPDATE cerebro.version_log SET architecture = '{{}}' WHERE model = 'rooms'", None),
-    "other weights": ("UPDATE {} SET chunk = chunk || 'x' WHERE part = 2", None),
+    "other weights": ("UPDATE {0} SET chunk = chunk || 'x' WHERE part = (SELECT max(part) FROM {0})", None),
     "a state of another's": ("ALTER TABLE {} OWNER TO postgres", "55000"),
     "no state": ("DROP TABLE {}", "55000"),
 }

@@ -38,7 +38,7 @@ def typed(bench: Workbench) -> Trained:
     """A model of classes over columns of many types, some of which only texts tell apart."""
     bench.rows(TYPED)
     types = {"turn": "category", "step": "category", "third": "category", "watch": "category"}
-    return trained(bench, MODEL, "typed", "parity", epochs=1, types=types, params={"width": 16})
+    return trained(bench, MODEL, "typed", "parity", epochs=1, types=types, template="linear")
 
 
 @pytest.fixture
