@@ -28,7 +28,7 @@ class Recorder:
 
 def test_notices_come_more_and_more_seldom_and_others_see_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = Recorder()
-    monkeypatch.setattr(progress.time, "monotonic", lambda: session.now)
+    monkeypatch.setattr("cerebro_plpy.database.progress.time.monotonic", lambda: session.now)
     task = progress.Progress("packing", "sales")
     task.begin(session, "read", 300)
     for second in range(1, 300):
