@@ -29,8 +29,8 @@ def caller(bench: Workbench) -> Iterator[Workbench]:
 
 @pytest.fixture(scope="module", autouse=True)
 def views(bench: Workbench) -> None:
-    """Views of rows that take their time, each time that all are read: ten seconds, three, and one."""
-    for name, seconds in {"slow": 0.1, "lasting": 0.03, "less_slow": 0.01}.items():
+    """Views of rows that take their time, each time that all are read: ten seconds, seven, and one."""
+    for name, seconds in {"slow": 0.1, "lasting": 0.07, "less_slow": 0.01}.items():
         bench.rows(f"CREATE VIEW {name} AS SELECT id, x, label, pg_sleep({seconds}) IS NULL AS nothing FROM points")
 
 
@@ -97,7 +97,7 @@ def test_every_part_is_seen_and_the_name_of_the_session_comes_back(bench: Workbe
 
 @pytest.mark.long
 def test_who_waits_is_told(caller: Workbench) -> None:
-    """Rows come long enough for a first notice; when others follow is the concern of `Progress`."""
+    """The first notice comes while rows are counted; when others follow is the concern of `Progress`."""
     caller.rows(call("lasting", fresh("slowly")))
     told = [re.match(r"NOTICE:  packing lasting: ([a-z ]+) (\d+)", text) for text in caller.messages()]
     numbers = [int(found[2]) for found in told if found]
