@@ -550,12 +550,14 @@ def test_rows_that_are_not_used_are_told(bench: Workbench, spare: str, options: 
 def test_train_tells_of_rows_that_are_not_used_as_a_plan_does(bench: Workbench, spare: str) -> None:
     """For whatever reason, beside those that have no target."""
     bench.rows(
-        "CREATE VIEW thirds AS SELECT t.*, (ARRAY['training', 'validation', 'test'])[id % 3 + 1] AS side"
-        " FROM passengers t"
+        "CREATE VIEW quarters AS"
+        " SELECT t.*, (ARRAY['training', 'validation', 'test', 'training'])[id % 4 + 1] AS side FROM passengers t"
     )
-    rows = bench.value("SELECT count(survived) FROM thirds WHERE side = 'test'")
+    rows = bench.value("SELECT count(survived) FROM quarters WHERE side = 'test'")
     bench.messages()
-    bench.rows(f"SELECT * FROM cerebro.train('thirds', 'survived', split => 'column side', model => 'spare', {QUICK})")
+    bench.rows(
+        f"SELECT * FROM cerebro.train('quarters', 'survived', split => 'column side', model => 'spare', {QUICK})"
+    )
     said = "".join(bench.messages())
     assert f"{rows} more rows are left out" in said and "column side has them on neither side" in said
 
