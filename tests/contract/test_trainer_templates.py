@@ -25,12 +25,14 @@ from cerebro_plpy.configs.templates.embeddings import NUMBERS as NUMBERS_FIELD
 from cerebro_plpy.configs.templates.encoders import WORD
 from cerebro_plpy.configs.templates.exploration import Kin
 from cerebro_plpy.configs.templates.functional import Graph
+from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.resnet import RESNET
 from cerebro_plpy.configs.templates.series import SERIES
 from cerebro_plpy.configs.templates.table import FARTHEST, TEXT, Classes, Floats, Head, Measure, Table, Wide
 from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.configs.templates.transformer import TRANSFORMER
+from cerebro_plpy.configs.templates.text import TEXT as TEXTS
 from cerebro_plpy.features.wording import Wording
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
@@ -55,8 +57,19 @@ LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
 ROWS = 96
 ARRAYS = list[tuple[str, np.ndarray]]
-CHOICES = [pytest.param(each, marks=[] if each in USUAL else [pytest.mark.long]) for each in TEMPLATES]
-by_name = pytest.mark.parametrize("template", CHOICES, ids=lambda template: template.name)
+FAST = [each for each in USUAL if each is not SIMPLE]
+"""What is tried always: the simple RealMLP has parts of RealMLP alone."""
+
+
+def by_name(*left_out: Template) -> pytest.MarkDecorator:
+    """Each template but some."""
+    chosen = [each for each in TEMPLATES if each not in left_out]
+    params = [pytest.param(each, marks=[] if each in FAST else [pytest.mark.long]) for each in chosen]
+    return pytest.mark.parametrize("template", params, ids=lambda template: template.name)
+
+
+of_columns = by_name(SERIES, CNN)
+"""Without arrays those two are the network of texts, with fewer layers."""
 
 
 def extreme_inputs(table: Table) -> list[np.ndarray]:
@@ -87,12 +100,15 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-@by_name
+@pytest.mark.one_framework(framework="jax", template=tuple(each for each in TEMPLATES if each not in (LINEAR, RESNET)))
+@by_name()
 def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
     """By Keras alone, with weights of any size, and the same by what it writes of the model."""
     small: dict[str, object] = {"width": 16, "depth": 2} if template.name != "linear" else {}
     pieces = [{**small, "numbers": PIECEWISE}] if NUMBERS_FIELD in template.fields else []
-    cases = [(case, small) for case in (*CASES, (OF_ARRAYS, CLASSES))]
+    # Networks of arrays read columns as the ResNet does.
+    tables = (CASES[1], CASES[5]) if template in (TEXTS, SERIES, CNN) else CASES
+    cases = [(case, small) for case in (*tables, (OF_ARRAYS, CLASSES))]
     for (table, head), params in [*cases, *((CASES[0], params) for params in pieces)]:
         text = template.architecture(table, head, template.params(head, ROWS, params))
         found, again = plain.submit(plain_keras.predictions_twice, text, extreme_inputs(table)).result()
@@ -137,7 +153,7 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
 
 
 @pytest.mark.one_framework
-@by_name
+@by_name()
 def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, template: Template) -> None:
     """Build what searches draw, and the least that each field may be."""
     least: dict[str, object] = {field.name: field.limits[0] for field in template.fields if field.limits}
@@ -167,7 +183,7 @@ def check_inputs(table: Table, shapes: list[tuple[int, ...]], width: Any) -> Non
 
 
 @pytest.mark.one_framework
-@by_name
+@by_name()
 def test_a_clone_predicts_with_the_weights_of_its_parent_what_that_does(
     plain: ProcessPoolExecutor, template: Template
 ) -> None:
@@ -200,7 +216,8 @@ def test_arrays_of_any_shape_are_read_as_the_graph_says(plain: ProcessPoolExecut
             assert plain.submit(plain_keras.shapes_apart, text).result() == []
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(framework="jax")
+@pytest.mark.long_for(framework="torch")
 @pytest.mark.parametrize("head", [Classes(3), Floats((Measure(0.0, 1.0, -1e9, 1e9),))], ids=["classes", "floats"])
 def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecutor, head: Head) -> None:
     params = TABM.params(head, ROWS, {"width": 8, "members": 4, "dropout": 0})
@@ -212,7 +229,7 @@ def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecu
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> None:
     """A step is that of Keras' smoothed loss, and the loss that of the labels as they are."""
     head, targets = Classes(3), np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)]
@@ -266,9 +283,9 @@ def measured(target: np.ndarray) -> Floats:
     return Floats((Measure(float(target.mean()), float(target.std()), float(target.min()), float(target.max())),))
 
 
+@pytest.mark.one_framework(template=tuple(each for each in TEMPLATES if each is not REALMLP))
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.long_for(template=(TRANSFORMER, SIMPLE))
-@by_name
+@of_columns
 def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
     classes = np.digitize(columns()[1], (1.0, 2.0))
     before, after, _ = losses(trainer, program(template, Classes(3)), np.eye(3, dtype=np.int16)[classes], 20)
@@ -277,28 +294,31 @@ def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
 
 @pytest.mark.long
 @pytest.mark.one_framework
-@by_name
+@pytest.mark.parametrize("template", [TABM, TEXTS], ids=lambda template: template.name)
 def test_the_trainer_learns_measures(trainer: Peer, template: Template) -> None:
-    """By a rate that needs no schedule."""
+    """By a rate that needs no schedule; all heads but that of several members are one function's."""
     target = (np.exp(columns()[1]) * 1e6).astype(np.float32)[:, np.newaxis]
     before, after, _ = losses(trainer, program(template, measured(target), lr=0.003), target, 20)
     assert after < 0.8 * before
 
 
 @pytest.mark.long
+@pytest.mark.one_framework
 def test_units_of_a_target_make_no_difference(trainer: Peer) -> None:
     """Powers of two change no digits."""
     target = columns()[1].astype(np.float32)[:, np.newaxis]
     states = []
     for unit in (1.0, 2.0**30, 2.0**-30):
         scaled = (target * np.float32(unit)).astype(np.float32)
-        states.append(losses(trainer, program(SIMPLE, measured(scaled), width=16), scaled, 5)[2])
+        trainer.load("d", data(scaled))
+        made, size = program(SIMPLE, measured(scaled), width=16)
+        states.append(trainer.train(made, NEW, epochs=5, batch_size=size)[1])
     for other in states[1:]:
         for expected, found in zip(weights(states[0]), weights(other), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_what_begins_out_of_bounds_learns_nevertheless(trainer: Peer) -> None:
     target = np.linspace(5, 6, ROWS, dtype=np.float32)[:, np.newaxis]
     head = Floats((Measure(0.0, 1.0, 5.0, 6.0),))
@@ -308,8 +328,8 @@ def test_what_begins_out_of_bounds_learns_nevertheless(trainer: Peer) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.one_framework(template=tuple(each for each in TEMPLATES if each not in (REALMLP, TRANSFORMER)))
-@by_name
+@pytest.mark.one_framework(template=tuple(each for each in TEMPLATES if each is not LINEAR))
+@of_columns
 def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
     """Codes are not shortened on their way to a table of weights, and outputs are whole."""
     trainer.load("d", data(np.eye(3, dtype=np.int16)[np.digitize(columns()[1], (1.0, 2.0))]))
@@ -322,7 +342,7 @@ def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
     assert math.isfinite(trainer.evaluate(scaled, state)["d"]["sums"][0][0])
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_factors_of_learning_rates_are_those_of_steps(trainer: Peer) -> None:
     """A first step of Adam is lr long for each variable: a scale of columns moves by scale_rate·lr, kept as a sixth."""
     made, size = program(REALMLP, Classes(3), lr=0.01, weight_decay=0.0, dropout=0.0, scale_rate=6.0)
