@@ -27,7 +27,6 @@ NEW = {"source": "new", "seed": 3}
 KEPT = {"source": "kept", "key": "result"}
 OPTIMIZERS = {
     "adam": program(),
-    "momentum": program(optimizer="SGD", momentum=0.9, nesterov=True),
     "rmsprop": program(optimizer="RMSprop", centered=True),
     "noisy": program(NOISY),
     "schedule": program(
@@ -48,8 +47,10 @@ def data(trainer: Peer, second_trainer: Peer) -> None:
         peer.load("d", buffers(21, 13))
 
 
-@pytest.mark.long_for(framework=("jax", "torch"), name=("adam", "momentum", "rmsprop", "schedule", "accumulating"))
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.long_for(name=("rmsprop", "schedule"))
+@pytest.mark.long_for(framework=("jax", "torch"), name="accumulating")
+@pytest.mark.one_framework(name=("rmsprop", "schedule"))
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "adam"])
 def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer: Peer, name: str) -> None:
     """Nor does the way through bytes by itself."""
     chosen = OPTIMIZERS[name]
@@ -64,6 +65,7 @@ def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer
     assert moved_loss["loss"] == loss["loss"]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.one_framework(name="adam")
 @pytest.mark.parametrize("name", ["adam", "noisy"])
 def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(trainer: Peer, name: str) -> None:
@@ -115,6 +117,7 @@ def test_what_replaced_a_state_is_forgotten_with_it(trainer: Peer) -> None:
     trainer.load("d", buffers(21, 13))
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_configs_that_share_a_program_do_not_touch_each_other(trainer: Peer) -> None:
     slow, fast = program(NOISY), program(NOISY, learning_rate=0.05)
     alone = {}
@@ -132,6 +135,7 @@ def test_configs_that_share_a_program_do_not_touch_each_other(trainer: Peer) -> 
     assert content(alone[0]) != content(alone[1])
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_seed_alone_decides_the_initial_state(trainer: Peer, second_trainer: Peer) -> None:
     first = trainer.initial(program(NOISY), 7)
     trainer.train(program(NOISY), first)
