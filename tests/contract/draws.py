@@ -40,4 +40,4 @@ def outcome() -> tuple[bool, int]:
 def _trained() -> tuple[list[bytes], int]:
     name = "stateless_random_get_key_counter"
     with mock.patch(f"{KEYS}.{name}", side_effect=getattr(import_module(KEYS), name)) as key:
-        return trained(program(NETWORK), "xla_loop"), key.call_count
+        return trained(program(NETWORK), "xla_loop", 50, 10), key.call_count
