@@ -22,9 +22,10 @@ from cerebro_plpy.configs.allowlist import HUB
 from cerebro_plpy.configs.architecture import check_architecture
 
 __all__ = ["keras"]
-LIKE_KERAS = ("BertBackbone", "ViTBackbone")
-"""Those that `test_training_is_that_of_keras` trains."""
-OF_HUB = tuple(sorted(networks.OF_HUB.keys() - {*LIKE_KERAS}))
+OF_HUB = tuple(sorted(networks.OF_HUB.keys() - {"BertBackbone"}))
+"""BERT is what the other tests train."""
+STEADY = tuple(name for name in networks.OF_KERAS if name not in ("MultiHeadAttention", "SpectralNormalization"))
+"""Layers of Keras that change no variable but by gradients, and batch normalization, which has a test of its own."""
 BERT = networks.OF_HUB["BertBackbone"]
 STILL = networks.texts(networks.bert(dropout=0.0), networks.ALL, pooled=True)
 SERIES = tensor("series")
@@ -52,8 +53,10 @@ def test_each_listed_class_has_a_network_here() -> None:
         assert name in check_architecture(architecture).class_names
 
 
+@pytest.mark.one_framework(framework="jax", name=(*OF_HUB, *STEADY))
+@pytest.mark.one_framework(framework="torch", name=tuple(name for name in OF_HUB if name.endswith("Backbone")))
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.long_for(name=OF_HUB)
+@pytest.mark.long_for(name=(*OF_HUB, *STEADY[1:]))
 @pytest.mark.parametrize("name", [*networks.OF_KERAS, *OF_HUB])
 def test_each_trains_for_an_epoch(trainer: Peer, name: str) -> None:
     architecture = {**networks.OF_KERAS, **networks.OF_HUB}[name]
@@ -67,10 +70,9 @@ def test_each_trains_for_an_epoch(trainer: Peer, name: str) -> None:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.parametrize("architecture", [STILL, networks.vit()], ids=["BERT", "ViT"])
-def test_training_is_that_of_keras(trainer: Peer, plain: ProcessPoolExecutor, architecture: Json) -> None:
+def test_training_is_that_of_keras(trainer: Peer, plain: ProcessPoolExecutor) -> None:
     # What only rounding moves, such as the bias of keys, Adam would move as far as all else.
-    chosen, given = program(architecture, "SGD"), rows(architecture, 40)
+    chosen, given = program(STILL, "SGD"), rows(STILL, 40)
     trainer.load("d", [given])
     initial = weights(trainer.initial(chosen, 3))
     _, state = trainer.train(chosen, NEW, shuffle=False)
@@ -80,7 +82,8 @@ def test_training_is_that_of_keras(trainer: Peer, plain: ProcessPoolExecutor, ar
         np.testing.assert_allclose(right, left, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
+@pytest.mark.one_framework
 def test_a_state_goes_on_from_one_trainer_to_the_next(trainer: Peer, second_trainer: Peer) -> None:
     """With dropout in each of its layers, whose generators are part of the state."""
     for peer in (trainer, second_trainer):
@@ -92,9 +95,12 @@ def test_a_state_goes_on_from_one_trainer_to_the_next(trainer: Peer, second_trai
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-@pytest.mark.parametrize("architecture", FROZEN.values(), ids=FROZEN)
-def test_what_is_frozen_stays_as_it_is(trainer: Peer, architecture: Json) -> None:
+@pytest.mark.long_for(name="BERT")
+@pytest.mark.one_framework(name="BERT")
+@pytest.mark.parametrize("name", FROZEN)
+def test_what_is_frozen_stays_as_it_is(trainer: Peer, name: str) -> None:
     """Also the parts that a layer makes when it is built."""
+    architecture = FROZEN[name]
     trainer.load("d", [rows(architecture)])
     before = weights(trainer.initial(program(architecture), 3))
     _, state = trainer.train(program(architecture), NEW)
@@ -137,6 +143,7 @@ def test_what_is_no_token_is_told_before_it_trains(trainer: Peer, architecture: 
     assert failed.value.error["kind"] == "config"
 
 
+@pytest.mark.long_for(name="BertBackbone")
 @pytest.mark.parametrize("name", ["BertBackbone", "TokenAndPositionEmbedding"])
 def test_all_of_a_network_has_the_policy_and_tokens_are_not_shortened(keras: Any, name: str) -> None:
     """bfloat16 holds whole numbers up to 256."""
@@ -201,7 +208,8 @@ print(json.dumps([seen, loaded, "keras_hub" in sys.modules]))
 """
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
+@pytest.mark.one_framework
 def test_nothing_is_downloaded_or_written(framework: str, tmp_path: Any) -> None:
     """Also where all that keras_hub downloads with is installed: it looks as if it were not."""
     for name in ("kagglehub", "sentencepiece"):
