@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -61,14 +60,26 @@ CHOSEN = {name: program(NETWORK, name, **SETTINGS.get(name, {})) for name in sor
     ),
 }
 SCALING = {**program(NETWORK), "dtype_policy": "mixed_float16"}
-LONG: dict[str, Any] = {name: () if name == "Adam" else pytest.mark.long for name in CHOSEN}
+INSTALLED = tuple(name for name in FORMS if find_spec(name))
+TWO = INSTALLED[0], INSTALLED[-1]
+"""Of these, JAX would compile."""
+of_two_and_of_all = pytest.mark.parametrize(
+    "peers",
+    [pytest.param(TWO, id="two"), pytest.param(INSTALLED, id="all", marks=pytest.mark.long)],
+    indirect=True,
+    scope="module",
+)
+
+of_all = pytest.mark.parametrize(
+    "peers", [pytest.param(INSTALLED, id="all", marks=pytest.mark.long)], indirect=True, scope="module"
+)
 
 
 @pytest.fixture(scope="module")
-def peers() -> Iterator[dict[str, Peer]]:
-    """A trainer of each framework that is installed."""
+def peers(request: pytest.FixtureRequest) -> Iterator[dict[str, Peer]]:
+    """A trainer of each of some frameworks."""
     with ExitStack() as stack:
-        made = {name: stack.enter_context(Peer(name)) for name in FORMS if find_spec(name)}
+        made = {name: stack.enter_context(Peer(name)) for name in request.param}
         for peer in made.values():
             peer.load("d", buffers(ROWS))
         yield made
@@ -78,12 +89,26 @@ def test_the_table_has_every_optimizer_that_trainers_offer() -> None:
     assert OPTIMIZERS.keys() ^ CROSSING == {"ScheduleFreeAdamW"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG[name]) for name in CHOSEN])
+def crossings(peers: Iterable[str]) -> list[tuple[str, str]]:
+    """From each framework to one other, and from one other to each."""
+    names = [*peers]
+    return [*zip(names, names[1:] + names[:1], strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("peers", "name"),
+    [
+        pytest.param(TWO, "Adam", id="Adam of two"),
+        *(pytest.param(INSTALLED, name, id=name, marks=pytest.mark.long) for name in CHOSEN),
+    ],
+    indirect=["peers"],
+    scope="module",
+)
 def test_the_next_steps_are_the_same(peers: dict[str, Peer], name: str) -> None:
     """After some steps of one framework, those of another; were its optimizer to begin anew, they would be others."""
     left = {each: peer.train(CHOSEN[name], NEW)[1] for each, peer in peers.items()}
     expected = {each: peer.train(CHOSEN[name], left[each], epoch=1)[1] for each, peer in peers.items()}
-    for source, target in permutations(peers, 2):
+    for source, target in crossings(peers):
         found = peers[target].train(CHOSEN[name], left[source], epoch=1)[1]
         assert metadata(found)["step"] == metadata(expected[source])["step"]
         assert apart(left[source], expected[source], found) < ROUNDING, (source, target)
@@ -110,21 +135,22 @@ def begun(peer: Peer, chosen: Json, state: bytes, source: str) -> bytes:
     return peer.state()
 
 
+@of_all
 def test_generators_go_over_by_their_numbers(peers: dict[str, Peer]) -> None:
     """They hold them in other types; what they draw then is the framework's own."""
-    for source, target in permutations(peers, 2):
+    for source, target in crossings(peers):
         _, state = peers[source].train(program(NOISY), NEW)
         found = begun(peers[target], program(NOISY), state, "chunks")
         for before, after in zip(tensors(state), tensors(found), strict=True):
             assert np.array_equal(before, after)
 
 
-@pytest.mark.long
+@of_all
 def test_frozen_weights_of_other_types_are_another_base(peers: dict[str, Peer]) -> None:
     """As those that the framework has by itself, and not what the state was left with: its bytes are others."""
     frozen = layer("Normalization", "scaled", axis=-1, trainable=False), dense(65536, "wide", trainable=False)
     chosen = program(sequential([4], *frozen, dense(1, "narrow"), dense(3, "out", "softmax")), "SGD")
-    for source, target in permutations(peers, 2):
+    for source, target in crossings(peers):
         state = peers[source].initial(chosen)
         found = begun(peers[target], chosen, state, "chunks")
         own = begun(peers[target], chosen, state, "weights_of_chunks")
@@ -132,9 +158,10 @@ def test_frozen_weights_of_other_types_are_another_base(peers: dict[str, Peer]) 
         assert (metadata(found)["base"] == metadata(state)["base"]) == ("tensorflow" not in (source, target))
 
 
+@of_two_and_of_all
 def test_what_scales_losses_does_not_go_over(peers: dict[str, Peer]) -> None:
     """Its weights do, and a state that is asked for as a whole is refused by what is wrong with it."""
-    for source, target in permutations(peers, 2):
+    for source, target in crossings(peers):
         _, state = peers[source].train(SCALING, NEW)
         with pytest.raises(
             TrainerFailed, match=f"{source} has left it, and what .* does not go over to {target}"
@@ -147,6 +174,7 @@ def test_what_scales_losses_does_not_go_over(peers: dict[str, Peer]) -> None:
             assert np.array_equal(before, after)
 
 
+@of_two_and_of_all
 def test_a_count_that_another_type_does_not_hold_is_refused(peers: dict[str, Peer]) -> None:
     chosen = program(NETWORK)
     _, state = peers["tensorflow"].train(chosen, NEW)
