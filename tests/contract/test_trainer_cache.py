@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 import traces
 from test_trainer_forms import use
 from trainer_peer import Peer
-from trainer_programs import FORMS, NOISY, buffers, content, program
+from trainer_programs import NOISY, buffers, content, program
 
 from cerebro_trainer.programs import code_cache
 
@@ -31,16 +32,25 @@ def kept(root: Path) -> dict[Path, int]:
     return {path: path.stat().st_ino for path in root.glob("*/*")}
 
 
+@pytest.fixture(scope="module")
+def expected() -> object:
+    """What a trainer comes to that keeps nothing."""
+    return trained("jax", "scan", None)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
+    """The folder of a trainer that keeps what it compiled, and what that came to."""
+    root = tmp_path_factory.mktemp("filled")
+    return root, trained("jax", "scan", root)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("form", FORMS["jax"])
-def test_compiled_code_is_found_again_and_gives_the_same_bits(form: str, tmp_path: Path) -> None:
-    outcomes, files = [], []
-    for cache in (None, tmp_path, tmp_path):
-        outcomes.append(trained("jax", form, cache))
-        files.append(kept(tmp_path))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
-    assert not files[0]
-    assert files[1] and files[1] == files[2]
+def test_compiled_code_is_found_again_and_gives_the_same_bits(expected: object, filled: tuple[Path, object]) -> None:
+    root, first = filled
+    files = kept(root)
+    assert trained("jax", "scan", root) == first == expected
+    assert files and files == kept(root)
 
 
 @pytest.mark.long
@@ -86,22 +96,23 @@ def flipped(content: bytes) -> bytes:
 
 
 @pytest.mark.long
-def test_damaged_code_is_as_good_as_none_and_is_made_anew(tmp_path: Path) -> None:
+def test_damaged_code_is_as_good_as_none_and_is_made_anew(filled: tuple[Path, object], tmp_path: Path) -> None:
     """A trainer is ended at any moment, and a machine that loses power leaves files of zeros."""
-    first = trained("jax", "jit_step", tmp_path)
+    root, first = filled
+    copytree(root, tmp_path, dirs_exist_ok=True)
     whole = kept(tmp_path)
     damages: list[Callable[[bytes], bytes]] = [emptied, cut, zeroed, flipped]
     for number, path in enumerate(tmp_path.glob("*/*")):
         path.write_bytes(damages[number % len(damages)](path.read_bytes()))
     assert len(whole) >= len(damages)
-    assert trained("jax", "jit_step", tmp_path) == first
+    assert trained("jax", "scan", tmp_path) == first
     found = kept(tmp_path)
     assert found.keys() == whole.keys()
     assert all(code_cache.entry(path.read_bytes()) is not None for path in found)
 
 
 @pytest.mark.long
-def test_a_folder_that_cannot_be_used_harms_nobody(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_used_harms_nobody(expected: object, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.touch()
-    assert trained("jax", "jit_step", folder) == trained("jax", "jit_step", None)
+    assert trained("jax", "scan", folder) == expected
