@@ -34,8 +34,13 @@ SIZES = (150, 7, 6)
 FUSED = "fused_8"
 ALIKE = {"jax": "scan", "tensorflow": "xla_loop", "torch": "graph"}
 """A form of each framework that draws the same numbers in batches of full size."""
-ROUNDED = sequential([4], dense(7, "first", "sigmoid"), dense(5, "second", "elu"), dense(3, "out", "softmax"))
-"""Its functions are rounded otherwise by vectors than number by number."""
+FUNCTIONS = dense(7, "first", "sigmoid"), dense(5, "second", "elu")
+"""They are rounded otherwise by vectors than number by number."""
+ROUNDED = sequential([4], *FUNCTIONS, dense(3, "out", "softmax"))
+DRAWN = sequential(
+    [4], *FUNCTIONS, layer("BatchNormalization", "norm"), layer("Dropout", "drop", rate=0.3), dense(3, "out", "softmax")
+)
+"""That, which also draws and counts."""
 RATES = (0.001, 1e38, 0.004)
 """With the second one the loss is no number after a step."""
 Fused = dict[int, Mapping[str, Any]]
@@ -68,13 +73,10 @@ def alone(trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, vi
     return result, state
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(architecture=ROUNDED)
 @pytest.mark.parametrize(
-    "architecture",
-    [
-        pytest.param(MLP, marks=pytest.mark.long_for(framework="torch")),
-        pytest.param(ROUNDED, marks=[pytest.mark.long_for(framework=each) for each in ("jax", "tensorflow")]),
-        pytest.param(NOISY, marks=pytest.mark.long),
-    ],
+    "architecture", [ROUNDED, pytest.param(DRAWN, marks=pytest.mark.long)], ids=["rounded", "drawn"]
 )
 def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architecture: Json) -> None:
     trainer.load("d", buffers(*SIZES))
@@ -89,7 +91,8 @@ def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architec
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("architecture", "optimizer"), [(MLP, "SGD"), (NOISY, "Adam"), (REGULARISED, "RMSprop")])
+@pytest.mark.one_framework(framework="jax", optimizer="RMSprop")
+@pytest.mark.parametrize(("architecture", "optimizer"), [(NOISY, "Adam"), (REGULARISED, "RMSprop")])
 def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
     # A smaller batch draws other numbers where XLA does not compile it.
     trainer.load("d", buffers(*((147, 7) if architecture is NOISY else SIZES)))
@@ -104,6 +107,7 @@ def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architect
             np.testing.assert_allclose(left, right, atol=1e-4)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_one_by_one_is_as_in_jobs_of_their_own(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(20))
     programs, form = rates(3), use(FORMS[framework][0])
@@ -115,6 +119,7 @@ def test_one_by_one_is_as_in_jobs_of_their_own(trainer: Peer, framework: str) ->
         assert told["visits"][1]["loss"] == expected["loss"]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
     trainer.load("d", buffers(20))
     programs = rates(3)
@@ -123,6 +128,8 @@ def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
         assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(states[key])
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(loss="binary_crossentropy")
 @pytest.mark.one_framework(loss="binary_crossentropy")
 @pytest.mark.parametrize("loss", ["categorical_crossentropy", "binary_crossentropy"])
 def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss: str) -> None:
@@ -138,6 +145,7 @@ def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("framework", ["jax", "torch"], indirect=True, scope="session")
 def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(130))
     chosen = {key: program(NOISY, "Nadam", learning_rate=0.01 * key) for key in range(1, 9)}
