@@ -64,15 +64,19 @@ def custom(loss: Any = "Own", metrics: tuple[str, ...] = ("own_accuracy",), arch
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("loss", "metric"), [("Own", "own_accuracy"), ("own_class", "own_counts")])
-def test_every_form_gives_the_bits_of_keras_own(trainer: Peer, form: str, loss: str, metric: str) -> None:
+@pytest.mark.one_framework(form=2)
+@pytest.mark.parametrize("form", [0, 2], indirect=True)
+def test_a_form_gives_the_bits_of_keras_own(trainer: Peer, form: str) -> None:
+    """A function's and a class's, where frameworks calculate and where XLA does."""
     trainer.load("d", buffers(*SIZES))
     named = program(NOISY, metrics=["categorical_accuracy"])
     result, state = trainer.train(named, NEW, epochs=2, forms=use(form))
-    again, state_again = trainer.train(custom(loss, (metric,), NOISY), NEW, epochs=2, forms=use(form))
-    assert again["loss"] == result["loss"]
-    assert content(state_again) == content(state)
-    assert trainer.evaluate(custom(loss, (metric,), NOISY), state) == trainer.evaluate(named, state)
+    sums = trainer.evaluate(named, state)
+    for loss, metric in (("Own", "own_accuracy"), ("own_class", "own_counts")):
+        again, state_again = trainer.train(custom(loss, (metric,), NOISY), NEW, epochs=2, forms=use(form))
+        assert again["loss"] == result["loss"]
+        assert content(state_again) == content(state)
+        assert trainer.evaluate(custom(loss, (metric,), NOISY), state) == sums
 
 
 @pytest.mark.one_framework
@@ -89,13 +93,14 @@ def test_a_metric_of_several_numbers_is_their_mean(trainer: Peer, name: str) -> 
     assert 0 < mean < 1 and again == [pytest.approx(mean)]
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_keras_own_loop_takes_them_too(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
     _, state = trainer.train(program(metrics=["categorical_accuracy"]), NEW, forms=use("keras_fit"))
     assert content(trainer.train(custom(), NEW, forms=use("keras_fit"))[1]) == content(state)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_metric_that_keras_has_not(trainer: Peer) -> None:
     trainer.load("a", buffers(24))
     trainer.load("b", buffers(7))
@@ -132,6 +137,7 @@ def test_another_source_is_another_program(trainer: Peer) -> None:
         (program(metrics=["own_accuracy"]), "metric 'own_accuracy' is unknown to Keras"),
     ],
 )
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_what_goes_wrong_is_the_configuration_s(trainer: Peer, asked: Json, words: str) -> None:
     trainer.load("d", buffers(24))
     with pytest.raises(TrainerFailed) as caught:
