@@ -285,7 +285,8 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
     return b"".join(map(bytes, link.chunks(wire.request("state_get", key="result", chunk_bytes=1 << 20))))
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.one_framework(framework="torch")
 def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Opened) -> None:
     """Whatever it has trained before, with dropout and other rates; and what it has had is not there any more, nor is a
     folder that it had. A trainer with a sealed model, or with functions of its user's own, is not kept."""

@@ -40,16 +40,16 @@ def trained(plain: ProcessPoolExecutor, asked: Json, most: int | None) -> sharde
     return plain.submit(sharded_programs.trained, asked, buffers(*SIZES), most).result()
 
 
-@pytest.mark.long_for(optimizer=("RMSprop", "AdamW", "Nadam"))
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "RMSprop", "AdamW", "Nadam"])
+@pytest.mark.long_for(optimizer=("SGD", "AdamW", "Nadam"))
+@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "AdamW", "Nadam"])
 def test_bits_are_those_of_the_plain_loop_for_every_number_of_shards(
     plain: ProcessPoolExecutor, optimizer: str
 ) -> None:
     config: dict[str, Any] = {"momentum": 0.9} if optimizer == "SGD" else {"clipnorm": 0.5}
     asked = program(DEEP, optimizer, **config)
     whole = trained(plain, asked, None)
-    # Four pieces make four shards, two or one; how a variable is updated, one cut shows.
-    for most in (1, 3, 4) if optimizer == "Adam" else (3,):
+    # Four pieces make four shards or two; how a variable is updated, one cut shows.
+    for most in (1, 3) if optimizer == "Adam" else (3,):
         found = trained(plain, asked, most)
         assert found.pieces == 4
         assert found._replace(pieces=1) == whole

@@ -94,6 +94,7 @@ def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
 
 
+@pytest.mark.long_for(version=tuple({version for version, _ in VERSIONS} - {VERSIONS[0][0], VERSIONS[-1][0]}))
 @pytest.mark.one_framework
 @pytest.mark.parametrize(("version", "name"), VERSIONS)
 def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: str) -> None:
@@ -283,7 +284,7 @@ def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framew
     assert plain.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_step_asks_its_schedule_once(plain: ProcessPoolExecutor, framework: str) -> None:
     assert plain.submit(traces.rates, framework).result() == traces.RATES[framework]
 

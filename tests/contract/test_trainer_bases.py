@@ -41,6 +41,7 @@ def trained(peer: Peer, chosen: dict[str, Any], state: dict[str, Any], chunks: b
     return peer.ask({"do": "finish"})
 
 
+@pytest.mark.one_framework
 def test_both_parts_are_the_whole(trainer: Peer) -> None:
     told = trained(trainer, HEAD, NEW)
     whole, own, base = trainer.state(), part(trainer, "own"), part(trainer, "base")
@@ -81,7 +82,7 @@ def test_a_state_goes_on_without_its_base(trainer: Peer, second_trainer: Peer) -
         trained(trainer, OTHER, lent, mixed)
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_another_program_takes_the_base_over(trainer: Peer, second_trainer: Peer) -> None:
     flat = np.random.default_rng(1).normal(size=7 * 700 + 701 * 500).astype("<f4") / 20
     heads = {"first": (HEAD, 5 * 6, 501 * 3), "other": (OTHER, 5 * 6, 501 * 5 + 6 * 3)}

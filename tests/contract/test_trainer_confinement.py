@@ -237,7 +237,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("size", [8, 50_000_000], ids=["waiting", "sending"])
+@pytest.mark.parametrize(
+    ("link", "size"), [("forked", 8), ("executed", 50_000_000)], ids=["waiting", "sending"], indirect=["link"]
+)
 def test_a_trainer_that_was_stopped_is_noticed_and_ended(link: Link, size: int) -> None:
     """Whether the backend waits for an answer, or for room for what it sends."""
     os.kill(link.pid, signal.SIGSTOP)

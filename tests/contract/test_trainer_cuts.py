@@ -30,7 +30,7 @@ SIZES = (21, 13, 8)
 
 
 def cuts(trainer: Peer, architecture: Json, state: dict[str, Any] | bytes = NEW) -> list[dict[str, Any]]:
-    trainer.begin("cuts", program(architecture), state, ())
+    trainer.begin("cuts", program(architecture, "SGD", metrics=None), state, ())
     return list(trainer.ask({"do": "finish"})["cuts"])
 
 
@@ -51,6 +51,8 @@ def stored(
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(name="first")
+@pytest.mark.one_framework(name="first")
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_what_lies_behind_a_cut_is_trained_as_in_the_whole(trainer: Peer, name: str) -> None:
     initial, behind = trainer.initial(program(WHOLE)), {**program(WHOLE), "cut": name}
@@ -68,6 +70,8 @@ def test_what_lies_behind_a_cut_is_trained_as_in_the_whole(trainer: Peer, name: 
         np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
+@pytest.mark.one_framework(framework="jax")
+@pytest.mark.long_for(framework="torch")
 def test_states_are_those_of_the_whole_network(trainer: Peer) -> None:
     """One goes on from what the other has left; what is frozen stays to the bit.
 
@@ -99,7 +103,7 @@ def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"activation": "tanh"},
+        pytest.param({"activation": "tanh"}, marks=pytest.mark.long),
         {"activation": {"module": "keras.layers", "class_name": "ReLU", "config": {"negative_slope": 0.5}}},
         {"dtype": "mixed_bfloat16"},
         {"dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "mixed_bfloat16"}}},
@@ -116,6 +120,7 @@ def test_what_gives_something_else_is_told_apart(trainer: Peer, changed: Json) -
     assert digests[0] == digests[1] != digests[2]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_what_leads_to_a_layer_is_a_network_of_its_own(trainer: Peer) -> None:
     """With its part of the weights it gives what the layers give."""
     frozen = sequential([4], *FRONT, dense(3, "out", "softmax", **FROZEN))

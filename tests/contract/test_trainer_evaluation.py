@@ -57,7 +57,7 @@ def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_streamed_and_cached_give_the_same_sums(trainer: Peer) -> None:
     parts, chosen = buffers(40, 30), program(metrics=METRICS)
     state = trainer.initial(chosen)
@@ -70,6 +70,7 @@ def test_streamed_and_cached_give_the_same_sums(trainer: Peer) -> None:
     assert trainer.ask({"do": "finish"})["datasets"] == cached
 
 
+@pytest.mark.one_framework
 def test_two_datasets_at_once(trainer: Peer) -> None:
     trainer.load("training", buffers(40))
     trainer.load("validation", buffers(20, 10))
@@ -136,6 +137,7 @@ def predict(
     return {key: json.loads(f"[{literal[1:-1]}]") for key, literal in reply.items()}
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_predictions_by_class(trainer: Peer) -> None:
     x, _ = examples(700)
     trainer.begin("predict", program(), NEW, ())

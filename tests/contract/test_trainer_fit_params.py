@@ -47,7 +47,10 @@ CASES = {
 
 
 @pytest.mark.long_for(position=(1, 2, 3))
+@pytest.mark.long_for(case="zeros and ones")
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(case=tuple(CASES)[1:])
+@pytest.mark.one_framework(framework="jax", position=(1, 2, 3))
 @pytest.mark.parametrize(
     ("case", "position"), [("one-hot", position) for position in range(4)] + [(case, 0) for case in CASES][1:]
 )
@@ -74,6 +77,8 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: 
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(form=(1, 2))
+@pytest.mark.one_framework(classes=None)
 @pytest.mark.parametrize("classes", [None, WEIGHTS])
 def test_weights_of_rows_are_those_of_keras(trainer: Peer, keras: Any, form: str, classes: list[float] | None) -> None:
     """Times those of classes, which Keras itself does not take together with them."""
@@ -89,6 +94,7 @@ def test_weights_of_rows_are_those_of_keras(trainer: Peer, keras: Any, form: str
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_evaluation_knows_no_weights_of_rows(trainer: Peer) -> None:
     x, y = examples(20)
     trainer.load("d", [[("x", x), ("y", y)]])
@@ -111,6 +117,8 @@ def test_what_is_no_weight_of_each_row_is_refused(trainer: Peer, arrays: list[An
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(form=(1, 2))
+@pytest.mark.one_framework(form=(1, 2))
 def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
     """Within the rounding of sums: XLA fuses the multiplication by one with what is around it."""
     trainer.load("d", buffers(20))
@@ -121,6 +129,7 @@ def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_weights_of_a_config_do_not_stay_in_its_program(trainer: Peer) -> None:
     trainer.load("d", buffers(16))
     _, plain = trainer.train(program(), NEW)
@@ -128,6 +137,7 @@ def test_weights_of_a_config_do_not_stay_in_its_program(trainer: Peer) -> None:
     assert content(trainer.train(program(), NEW)[1]) == content(plain)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_evaluation_knows_no_class_weights(trainer: Peer) -> None:
     trainer.load("d", buffers(16))
     _, state = trainer.train(program(), NEW, class_weight=WEIGHTS)
@@ -160,6 +170,7 @@ def test_rows_of_several_classes_have_no_weight(trainer: Peer) -> None:
     assert failed.value.error["kind"] == "config"
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_pass_takes_its_steps_and_the_next_goes_on(trainer: Peer, form: str) -> None:
     """Three passes of two steps over six batches are one pass over all."""
     trainer.load("d", buffers(21, 13, 8))
@@ -172,6 +183,7 @@ def test_a_pass_takes_its_steps_and_the_next_goes_on(trainer: Peer, form: str) -
         np.testing.assert_allclose(left, right, atol=1e-6)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_more_steps_than_batches_take_what_is_there(trainer: Peer) -> None:
     trainer.load("d", buffers(21, 13))
     _, expected = trainer.train(program(), NEW, epochs=2)
@@ -180,6 +192,8 @@ def test_more_steps_than_batches_take_what_is_there(trainer: Peer) -> None:
     assert content(state) == content(expected)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(steps=(1, 4))
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_steps_are_the_same_streamed_and_cached(trainer: Peer, steps: int) -> None:
     parts = buffers(21, 13, 8)

@@ -131,7 +131,7 @@ def test_a_loop_in_xla_comes_first_but_not_for_convolutions(trainer: Peer, parts
     assert trainer.train(program(whole), NEW)[0]["form"] == "jit_step"
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
 def test_a_remembered_timing_is_believed(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(64))
     plain, fast, *broken = FORMS[framework]

@@ -41,7 +41,9 @@ def agree(keras_model: Any, state: bytes) -> None:
 
 
 @pytest.mark.long_for(sizes=((1, 9, 1),))
+@pytest.mark.long_for(form=(1, 2))
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(sizes=((1, 9, 1),))
 @pytest.mark.parametrize("sizes", [(5, 3, 7), (1, 9, 1)], ids=str)
 def test_a_batch_ends_with_its_buffer_however_small(
     trainer: Peer, keras: Any, sizes: tuple[int, ...], form: str
@@ -56,6 +58,7 @@ def test_a_batch_ends_with_its_buffer_however_small(
     agree(model, state)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_buffers_of_one_row_through_normalisation_and_evaluation(trainer: Peer) -> None:
     trainer.load("d", buffers(1, 1, 1, 1))
     _, state = trainer.train(program(NOISY), NEW, batch_size=2**31 - 1)
@@ -64,6 +67,8 @@ def test_buffers_of_one_row_through_normalisation_and_evaluation(trainer: Peer) 
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(dtype="float32")
+@pytest.mark.one_framework(dtype="float32")
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_tokens_are_embedded_as_in_keras(trainer: Peer, plain: ProcessPoolExecutor, dtype: str) -> None:
     """On the same backend: TensorFlow's gradients of embeddings are sparse, and Keras' Adam then takes other steps."""
@@ -77,7 +82,7 @@ def test_tokens_are_embedded_as_in_keras(trainer: Peer, plain: ProcessPoolExecut
         np.testing.assert_allclose(right, left, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
 def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> None:
     """An embedding of 2^24 rows and one column, looked up at its last two."""
     large = sequential(

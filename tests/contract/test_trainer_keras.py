@@ -74,9 +74,10 @@ INVERSE_TIME = scheduled("InverseTimeDecay", decay_steps=1, decay_rate=0.01)
 POLYNOMIAL = scheduled("PolynomialDecay", decay_steps=5, end_learning_rate=0.01)
 
 
-@pytest.mark.long_for(optimizer=RARE)
+@pytest.mark.long_for(optimizer=(*RARE, "AdamW"))
 @pytest.mark.long_for(config=(NESTEROV, INVERSE_TIME, POLYNOMIAL))
-@pytest.mark.long_for(framework=("jax", "torch"), config=(MOMENTUM, RESTARTS))
+@pytest.mark.long_for(config=RESTARTS)
+@pytest.mark.long_for(framework=("jax", "torch"), config=MOMENTUM)
 @pytest.mark.one_framework(optimizer=(*RARE, "AdamW"))
 @pytest.mark.one_framework(config=(NESTEROV, INVERSE_TIME, POLYNOMIAL))
 @pytest.mark.parametrize(
@@ -125,6 +126,7 @@ def cycled(highest: float, ends: Sequence[int], step: int) -> float:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(ends=((7,),))
 @pytest.mark.one_framework(ends=((7,),))
 @pytest.mark.parametrize(
     ("config", "ends"),
@@ -171,7 +173,7 @@ def test_cycles_that_do_not_follow_each_other_are_refused(trainer: Peer, config:
         trainer.initial(program(MLP, learning_rate=schedule), 3)
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> None:
     x = np.random.default_rng(0).normal(size=(20, 6, 6, 1)).astype(np.float32)
     y = np.eye(3, dtype=np.int16)[np.arange(20) % 3]

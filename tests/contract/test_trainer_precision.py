@@ -55,6 +55,8 @@ def by_keras(keras: Any, architecture: Json, policy: str, state: bytes) -> Any:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework(framework="jax", policy="mixed_float16")
+@pytest.mark.one_framework(framework="torch", policy="mixed_bfloat16")
 @pytest.mark.parametrize(
     ("policy", "architecture"),
     [("mixed_float16", MLP), ("mixed_bfloat16", CONVOLUTION)],
@@ -76,13 +78,13 @@ def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, p
     assert result["loss"] != plain["loss"], "it was computed in short numbers"
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.one_framework
 def test_what_a_layer_adds_to_the_loss_is_added_in_float32(trainer: Peer) -> None:
     architecture = copy.deepcopy(MLP)
     first = next(entry for entry in architecture["config"]["layers"] if entry["class_name"] == "Dense")
     l2 = {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.01}, "registered_name": None}
     first["config"]["activity_regularizer"] = l2
-    trainer.load("d", buffers(*SIZES))
+    trainer.load("d", buffers(24))
     whole, _ = trainer.train(mixed(None, architecture), NEW, shuffle=False)
     for policy in MIXED:
         result, _ = trainer.train(mixed(policy, architecture), NEW, shuffle=False)
@@ -91,6 +93,7 @@ def test_what_a_layer_adds_to_the_loss_is_added_in_float32(trainer: Peer) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.one_framework(framework="jax", policy="mixed_bfloat16")
 @pytest.mark.parametrize("policy", MIXED)
 def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: str) -> None:
     trainer.load("d", buffers(*SIZES))
@@ -104,7 +107,8 @@ def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: s
             np.testing.assert_allclose(left, right, atol=SHORT[policy])
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
+@pytest.mark.one_framework
 def test_a_state_goes_on_from_one_visit_to_the_next(trainer: Peer, second_trainer: Peer) -> None:
     """With the scale of its losses; under the other policy a state has no more than in float32."""
     parts = buffers(24)
@@ -119,6 +123,7 @@ def test_a_state_goes_on_from_one_visit_to_the_next(trainer: Peer, second_traine
     assert {tensor.dtype.name for tensor in tensors(twice)} <= {"float32", "int32", "int64"}
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_states_fit_both_float32_and_bfloat16(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
     _, state = trainer.train(mixed("mixed_bfloat16"), NEW)
@@ -128,6 +133,7 @@ def test_states_fit_both_float32_and_bfloat16(trainer: Peer) -> None:
         trainer.train(mixed("mixed_float16"), state)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_float32_is_what_an_architecture_without_policies_has(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
     assert content(trainer.train(mixed("float32"), NEW)[1]) == content(trainer.train(mixed(None), NEW)[1])
@@ -145,6 +151,7 @@ def test_an_architecture_may_say_it_by_itself(trainer: Peer) -> None:
     assert metadata(state)["optimizer"] == "LossScaleOptimizer"
 
 
+@pytest.mark.long
 def test_gradients_too_small_for_float16_still_count(trainer: Peer) -> None:
     """A ten-millionth of a loss: its gradients are zero in float16 unless they are scaled."""
     small = mixed("mixed_float16", learning_rate=1e4)
@@ -156,6 +163,7 @@ def test_gradients_too_small_for_float16_still_count(trainer: Peer) -> None:
     assert (weights(before)[kernel] != weights(after)[kernel]).any()
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_step_that_overflows_is_left_out_and_the_scale_halved(trainer: Peer) -> None:
     steep = mixed("mixed_float16")
     steep["compile"] = {**steep["compile"], "loss_weights": [1000.0]}
@@ -171,6 +179,8 @@ def test_a_step_that_overflows_is_left_out_and_the_scale_halved(trainer: Peer) -
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(policy="mixed_float16")
+@pytest.mark.one_framework(policy="mixed_float16")
 @pytest.mark.parametrize("policy", MIXED)
 def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> None:
     """513 tokens, reshaped first; bfloat16 holds whole numbers to 256, float16 to 2048."""
@@ -197,7 +207,8 @@ def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> No
     np.testing.assert_allclose(np.array(found, float), table, rtol=2 * SHORT[policy], atol=1e-7)
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long
+@pytest.mark.one_framework
 def test_tokens_train_under_a_policy(trainer: Peer) -> None:
     tokens, y = texts(40)
     trainer.load("d", [[("x", tokens), ("y", y)]])
@@ -205,6 +216,7 @@ def test_tokens_train_under_a_policy(trainer: Peer) -> None:
     assert losses[1:] == pytest.approx([losses[0]] * 2, rel=0.02)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_evaluation_and_prediction_follow_the_policy(trainer: Peer) -> None:
     trainer.load("d", buffers(200))
     state = trainer.initial(mixed("mixed_bfloat16"))

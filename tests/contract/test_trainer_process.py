@@ -21,6 +21,7 @@ from trainer_peer import PLPY, PREFIX, SECONDS, Peer, TrainerFailed, command, en
 PR_SET_CHILD_SUBREAPER = 36
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_hello_says_what_it_is(trainer: Peer, framework: str) -> None:
     assert trainer.hello["protocol"] == 1
     assert trainer.hello["pid"] == trainer.process.pid
@@ -45,7 +46,7 @@ frameworks.load(sys.argv[2])
 """
 
 
-@pytest.mark.long_for(framework=("tensorflow", "jax"))
+@pytest.mark.long_for(framework=("tensorflow", "torch"))
 def test_a_framework_is_imported_without_a_trace_elsewhere(framework: str, tmp_path: Path) -> None:
     """As in a nursery, which has no folder for temporary files; what it is told of at that moment it remembers."""
     settings = {**environment(tmp_path, framework), "TMPDIR": str(tmp_path / "none")}

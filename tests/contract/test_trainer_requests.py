@@ -129,6 +129,7 @@ def test_payload_that_no_memory_holds_is_an_error_and_not_an_end(packer: Peer) -
     assert packer.load("d", buffers(5))["cached"]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_jobs_need_what_they_work_on(trainer: Peer) -> None:
     with pytest.raises(TrainerFailed):
         trainer.ask({"do": "any error ends a job"})
@@ -140,6 +141,7 @@ def test_jobs_need_what_they_work_on(trainer: Peer) -> None:
         trainer.begin("train", program(), {"source": "new", "seed": 1}, ["missing"], fit=fit(), order=place())
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_state_has_its_name_from_finish_on(trainer: Peer) -> None:
     trainer.load("d", buffers(10))
     trainer.begin("train", program(), {"source": "new", "seed": 1}, fit=fit(), order=place())

@@ -100,6 +100,7 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(template=CNN)
 @pytest.mark.one_framework(framework="jax", template=tuple(each for each in TEMPLATES if each not in (LINEAR, RESNET)))
 @by_name()
 def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
@@ -182,6 +183,7 @@ def check_inputs(table: Table, shapes: list[tuple[int, ...]], width: Any) -> Non
     assert sum(shape[0] == WORDS.levels for shape in shapes) == len(table.wide)
 
 
+@pytest.mark.long_for(template=(SERIES, CNN))
 @pytest.mark.one_framework
 @by_name()
 def test_a_clone_predicts_with_the_weights_of_its_parent_what_that_does(
@@ -318,6 +320,7 @@ def test_units_of_a_target_make_no_difference(trainer: Peer) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.one_framework
 def test_what_begins_out_of_bounds_learns_nevertheless(trainer: Peer) -> None:
     target = np.linspace(5, 6, ROWS, dtype=np.float32)[:, np.newaxis]
@@ -342,6 +345,7 @@ def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
     assert math.isfinite(trainer.evaluate(scaled, state)["d"]["sums"][0][0])
 
 
+@pytest.mark.long
 @pytest.mark.one_framework
 def test_factors_of_learning_rates_are_those_of_steps(trainer: Peer) -> None:
     """A first step of Adam is lr long for each variable: a scale of columns moves by scale_rate·lr, kept as a sixth."""

@@ -166,6 +166,7 @@ def test_regression_on_float_targets_of_either_shape(trainer: Peer) -> None:
     assert states[0] == states[1]
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
 def test_several_inputs_and_outputs_by_position(trainer: Peer) -> None:
     x, y = examples(40)
     trainer.load("d", [[("x", x), ("x", x[:, :2]), ("y", y), ("y", x[:, 3])]])
