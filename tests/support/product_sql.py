@@ -18,6 +18,7 @@ from typing import Any
 import pglast
 from pglast import ast
 from pglast.parser import ParseError
+from sources import tree
 
 from cerebro_plpy.database import queries
 
@@ -104,7 +105,7 @@ def python_statements() -> Iterator[Statement]:
     """Yield the literals of Python that are statements; hints to users are some of them."""
     for path in MODULES:
         place = path.relative_to(ROOT).as_posix()
-        for literal in _literals(python.parse(path.read_text(encoding="utf-8"))):
+        for literal in _literals(tree(path)):
             if SQL_VERB.match(literal):
                 try:
                     yield from statements_of(_numbered(literal), place)

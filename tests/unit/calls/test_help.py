@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -38,22 +39,21 @@ def test_every_public_function_has_a_section_and_no_other() -> None:
     assert set(SECTIONS) == set(FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_a_section_has_signature_sentence_and_example(name: str) -> None:
-    section = SECTIONS[name]
-    assert section.signature.startswith("    ")
-    assert section.sentence[0].isupper()
-    example = section.text.partition("\nExample:\n\n    ")[2]
-    assert any(f"{each}(" in example for each in section.names)
+def test_a_section_has_signature_sentence_and_example() -> None:
+    for name, section in SECTIONS.items():
+        assert section.signature.startswith("    "), name
+        assert section.sentence[0].isupper(), name
+        example = section.text.partition("\nExample:\n\n    ")[2]
+        assert any(f"{each}(" in example for each in section.names), name
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_the_signature_is_the_declaration(name: str) -> None:
+def test_the_signature_is_the_declaration() -> None:
     """Names and order; a signature may break off with dots."""
-    text = re.search(rf"^    {re.escape(_told(name))}\((.*?)\)(?: RETURNS .+)?$", SECTIONS[name].text, re.M | re.S)
-    assert text, name
-    given, open_end = tuple(ARGUMENT.findall(text[1].partition(", …")[0])), ", …" in text[1]
-    assert any(given == (names[: len(given)] if open_end else names) for names in FUNCTIONS[name])
+    for name, section in SECTIONS.items():
+        text = re.search(rf"^    {re.escape(_told(name))}\((.*?)\)(?: RETURNS .+)?$", section.text, re.M | re.S)
+        assert text, name
+        given, open_end = tuple(ARGUMENT.findall(text[1].partition(", …")[0])), ", …" in text[1]
+        assert any(given == (names[: len(given)] if open_end else names) for names in FUNCTIONS[name]), name
 
 
 def _told(name: str) -> str:
@@ -62,12 +62,11 @@ def _told(name: str) -> str:
     return name if f"    {name}(" in section.text else section.names[0]
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_help_can_be_shown_in_any_terminal(name: str) -> None:
-    for message in (None, "usage"):
+def test_help_can_be_shown_in_any_terminal() -> None:
+    for name, message in product(SECTIONS, (None, "usage")):
         told = help.answer(PAGE, name, message)
-        assert told.isascii()
-        assert f"{name}(" in told or message
+        assert told.isascii(), name
+        assert f"{name}(" in told or message, name
 
 
 @pytest.mark.parametrize("message", ["usage", "help", "?", "USAGE", " usage "])
@@ -84,8 +83,9 @@ def test_all_is_in_the_help() -> None:
 
 
 def test_the_list_names_every_function() -> None:
-    assert set(re.findall(r"^[a-z_.]+", help.answer(PAGE, None, None), re.M)) <= set(FUNCTIONS)
-    assert all(name in help.answer(PAGE, None, None) for name in FUNCTIONS)
+    listed = help.answer(PAGE, None, None)
+    assert set(re.findall(r"^[a-z_.]+", listed, re.M)) <= set(FUNCTIONS)
+    assert all(name in listed for name in FUNCTIONS)
 
 
 def test_wrong_questions() -> None:

@@ -62,7 +62,7 @@ def test_points_are_configurations_of_the_space(algorithm: str, seed: int) -> No
 
 
 @given(algorithms, st.integers(0, 99), st.lists(st.floats(0, 9) | st.none(), min_size=12, max_size=12))
-@trials(50)
+@trials(20)
 def test_the_same_request_has_the_same_answer(algorithm: str, seed: int, losses: list[float | None]) -> None:
     first = asked(SPACE, algorithm, 12, seed)
     assert first == asked(SPACE, algorithm, 12, seed)
@@ -81,7 +81,7 @@ def test_another_seed_has_another_answer() -> None:
 
 
 @given(algorithms, st.integers(0, 99))
-@trials(30)
+@trials(20)
 def test_a_small_space_is_tried_whole_and_nothing_twice(algorithm: str, seed: int) -> None:
     space = read_space("{'loss': ['mse'], 'lr': [0.1, 0.2, 0.3]}", "{'batch_size': [1, 2, 'linear']}", [7])
     found: list[Any] = []

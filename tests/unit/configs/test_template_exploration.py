@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -46,7 +47,7 @@ def rates(template: Template, head: Head, params: Params) -> dict[str, Any]:
 
 
 @given(st.sampled_from(TEMPLATES), st.sampled_from(HEADS), st.integers(0, 99), st.booleans())
-@trials(20)
+@trials(10)
 def test_a_clone_has_the_network_and_the_steps_of_its_parent(
     template: Template, head: Head, seed: int, batches: bool
 ) -> None:
@@ -63,8 +64,9 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
         assert kin.moved(params, draws, Random(seed)) == moved
 
 
-@pytest.mark.parametrize("head", HEADS, ids=["classes", "floats"])
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
+@pytest.mark.parametrize(
+    ("template", "head"), zip(TEMPLATES, cycle(HEADS), strict=False), ids=[template.name for template in TEMPLATES]
+)
 def test_the_learning_rate_of_each_template_moves_and_what_makes_other_weights_stays(
     template: Template, head: Head
 ) -> None:

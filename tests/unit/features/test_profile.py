@@ -45,7 +45,7 @@ def test_json_says_the_same_again(both: tuple[Recipe, Profile]) -> None:
     assert Profile.from_json(json.loads(json.dumps(profile.to_json())), recipe) == profile
 
 
-@trials(300)
+@trials(100)
 @given(st.data(), BOTH)
 def test_what_is_changed_is_a_profile_or_refused(data: st.DataObject, both: tuple[Recipe, Profile]) -> None:
     """And one that is read can be used: nothing later relies on what was not checked."""

@@ -31,7 +31,7 @@ def test_json_says_the_same_again(recipe: Recipe) -> None:
     assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
 
 
-@trials(300)
+@trials(100)
 @given(st.data(), RECIPES | PLAIN_ARRAYS)
 def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Recipe) -> None:
     """And one that is read can be used: nothing later relies on what was not checked."""

@@ -35,7 +35,7 @@ RULES = st.builds(Pbt, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.
 
 
 @given(RULES, st.integers(1, 9), LOSSES)
-@trials(200)
+@trials(100)
 def test_the_worst_of_each_step_go_on_from_the_best(rule: Pbt, population: int, losses: list[float]) -> None:
     course, heard = bred(rule, population, losses)
     known = course.trials.items()
@@ -54,7 +54,7 @@ def test_the_worst_of_each_step_go_on_from_the_best(rule: Pbt, population: int, 
 
 
 @given(RULES, st.integers(1, 9), LOSSES)
-@trials(200)
+@trials(100)
 def test_each_line_trains_the_epochs_of_the_run(rule: Pbt, population: int, losses: list[float]) -> None:
     """As many lines as there were configurations come to the end, and values were asked for wherever a step ends."""
     course, _ = bred(rule, population, losses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from one_by_one import shares_one_by_one
 from trials import trials
@@ -158,7 +158,7 @@ any_standings = st.fixed_dictionaries(
 
 
 @given(st.lists(any_entry(), max_size=10), any_standings, limits)
-@settings(max_examples=400)
+@trials(100)
 def test_places_are_divided_as_if_one_after_another_were_given(
     found: list[Entry], roles: dict[int, Role], server: Limit
 ) -> None:

@@ -6,8 +6,6 @@ import doctest
 import importlib
 from pathlib import Path
 
-import pytest
-
 FOLDER = Path(__file__).parents[3] / "plpy" / "cerebro_plpy"
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(FOLDER.parent).with_suffix("").parts)
@@ -16,8 +14,9 @@ WITH_EXAMPLES = sorted(
 )
 
 
-@pytest.mark.parametrize("module", WITH_EXAMPLES)
-def test_the_examples_in_docstrings_hold(module: str) -> None:
-    result = doctest.testmod(importlib.import_module(module))
-    assert result.attempted > 0
-    assert result.failed == 0
+def test_the_examples_in_docstrings_hold() -> None:
+    assert len(WITH_EXAMPLES) > 80, "this test finds nothing any more"
+    for module in WITH_EXAMPLES:
+        result = doctest.testmod(importlib.import_module(module))
+        assert result.attempted > 0, module
+        assert result.failed == 0, module

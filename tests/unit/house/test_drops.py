@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
+from sources import tree
 
 from cerebro_plpy.database.queries import FOLDER, load
 
@@ -56,12 +58,14 @@ def test_the_forms_of_such_statements_are_known(condition: str) -> None:
     assert absent(f"SELECT f.run_id FROM f {condition}") == {"cerebro.run_log"}
 
 
+@cache
 def named(node: ast.AST) -> set[str]:
     """The statements that a piece of code names by `sql("…")`."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "sql"]
     return {str(call.args[0].value) for call in calls if call.args and isinstance(call.args[0], ast.Constant)}
 
 
+@cache
 def called(node: ast.AST) -> set[str]:
     """The names of the functions and methods that a piece of code calls."""
     found = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
@@ -91,7 +95,7 @@ def concludes(module: ast.AST, dropping: set[str]) -> list[str]:
 
 
 def test_no_module_drops_because_row_security_shows_nothing() -> None:
-    modules = [ast.parse(path.read_text()) for path in sorted((ROOT / "plpy" / "cerebro_plpy").rglob("*.py"))]
+    modules = [tree(path) for path in sorted((ROOT / "plpy" / "cerebro_plpy").rglob("*.py"))]
     functions: dict[str, list[ast.AST]] = {}
     for module in modules:
         for node in ast.walk(module):

@@ -25,9 +25,10 @@ esac
 """
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    return of_image("postgres", tmp_path)
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone in which nothing is built: what is refused is refused before."""
+    return of_image("postgres", tmp_path_factory.mktemp("shared"))
 
 
 def of_image(image: str, folder: Path) -> Path:

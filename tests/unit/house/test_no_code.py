@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sources import nodes
 
 PLPY = Path(__file__).parents[3] / "plpy"
 MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).rglob("*.py"))
@@ -31,7 +32,7 @@ METHODS = {
 
 def found(path: Path) -> Iterator[str]:
     """What in a module would execute data, or lead to it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             yield from (name for name in names if name.partition(".")[0] in LOADERS)
@@ -49,9 +50,9 @@ def found(path: Path) -> Iterator[str]:
             yield f"{node.arg}={ast.unparse(node.value)}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PLPY)))
-def test_a_module_loads_no_code(path: Path) -> None:
-    assert [*found(path)] == ALLOWED.get(path, [])
+def test_no_module_loads_code() -> None:
+    assert len(MODULES) > 300, "this test finds nothing any more"
+    assert {path: names for path in MODULES if (names := [*found(path)])} == ALLOWED
 
 
 @pytest.mark.parametrize(

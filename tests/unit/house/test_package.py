@@ -71,6 +71,7 @@ def wheel(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     return contents(found)
 
 
+@pytest.mark.long
 def test_a_fresh_clone_becomes_a_wheel_and_through_an_archive_the_same(
     fresh: Path, wheel: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
+from sources import nodes
 
 from cerebro_plpy.trainer import link, wire
 from cerebro_trainer import service
@@ -437,7 +438,7 @@ def test_a_backend_makes_requests_in_one_place() -> None:
     """Every request is sent somewhere, made by `wire.request`, and says no field that it has not."""
     made = set()
     for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "wire.request":
                 (do, *rest), named = node.args, {str(keyword.arg) for keyword in node.keywords}
                 assert isinstance(do, ast.Constant), path
@@ -459,7 +460,7 @@ def test_a_backend_knows_the_fields_of_objects() -> None:
     """Each name on the page is one that the backend's code writes, as a text or as a field of a record."""
     written = set()
     for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written.add(node.value)
             elif isinstance(node, ast.AnnAssign):

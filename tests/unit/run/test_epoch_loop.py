@@ -765,7 +765,7 @@ FEW = st.dictionaries(st.integers(0, 60), st.sampled_from(PASSING), max_size=MAX
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS, st.booleans())
-@trials(200)
+@trials(100)
 def test_every_config_is_trained_whole_or_given_up_whatever_fails(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
 ) -> None:
@@ -799,7 +799,7 @@ ALL_OF_A_JOB_FAIL = requested(5, 1, 1, set(), RESIDENT), 2, [None, *[ConfigFailu
 
 @given(BESIDE_ONE_ANOTHER, st.integers(1, 2), MANY, LOOKS, st.booleans())
 @example(*ALL_OF_A_JOB_FAIL)
-@trials(200)
+@trials(100)
 def test_configs_that_are_trained_together_are_each_trained_whole_or_given_up(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
 ) -> None:
@@ -825,7 +825,7 @@ def test_where_configs_hop_none_are_trained_together(order: str) -> None:
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS)
-@trials(200)
+@trials(100)
 def test_epochs_are_announced_in_order_with_their_own_numbers(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
 ) -> None:
@@ -839,7 +839,7 @@ def test_epochs_are_announced_in_order_with_their_own_numbers(
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS)
-@trials(200)
+@trials(100)
 def test_who_is_trained_is_heard_of_before_the_end_and_trained_no_further(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
 ) -> None:
@@ -858,7 +858,7 @@ def test_who_is_trained_is_heard_of_before_the_end_and_trained_no_further(
     st.sampled_from([MOP, TASK]),
     st.lists(st.booleans(), min_size=1, max_size=4),
 )
-@trials(200)
+@trials(100)
 def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], begun: str, changes: list[bool]
 ) -> None:
@@ -903,7 +903,7 @@ def test_who_is_trained_long_before_the_end_is_heard_of_in_the_last_minute() -> 
 
 
 @given(REQUESTS, WORKERS, FEW, LOOKS)
-@trials(200)
+@trials(100)
 def test_what_may_succeed_when_tried_again_costs_no_config(
     request: FitRequest, workers: int, faults: dict[int, Fault], looks: list[int]
 ) -> None:
@@ -967,7 +967,7 @@ SHARES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 
 
 @given(REQUESTS, SHARES, SHARES, MANY, LOOKS, st.booleans())
-@trials(300)
+@trials(120)
 def test_every_config_is_trained_whole_however_many_workers_there_are_meanwhile(
     request: FitRequest, heard: list[int], taken: list[int], faults: list[Fault], looks: list[int], streams: bool
 ) -> None:
@@ -1028,7 +1028,7 @@ def test_no_more_workers_are_at_work_than_the_request_has(
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), WORKERS, FEW, LOOKS)
-@trials(200)
+@trials(100)
 def test_a_config_whose_rows_all_workers_have_room_for_stays_with_one(
     configs: int, segments: int, epochs: int, workers: int, faults: dict[int, Fault], looks: list[int]
 ) -> None:
@@ -1094,7 +1094,7 @@ def test_a_fault_of_nobody_s_ends_the_run() -> None:
 
 
 @given(REQUESTS, WORKERS, PAUSES, st.sets(st.sampled_from(PASSING), max_size=2), LOOKS)
-@trials(200)
+@trials(100)
 def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     request: FitRequest, workers: int, pauses: list[int], passing: set[Fault], looks: list[int]
 ) -> None:
@@ -1153,7 +1153,7 @@ def known_decisions(rows: Sequence[DecisionRow], acts: Mapping[int, str] = {}) -
     pauses=PAUSES,
     looks=LOOKS,
 )
-@trials(300)
+@trials(120)
 def test_a_search_trains_each_config_as_far_as_it_decides(
     kind: str,
     schedule: str,
@@ -1208,7 +1208,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     looks=LOOKS,
 )
 @example("grid", "rotation", 1, 1, 5, 2, 2, [0] * 8, {}, [1])  # the rule hears of several at once, when all are done
-@trials(200)
+@trials(100)
 def test_a_search_trains_all_that_it_draws(
     kind: str,
     schedule: str,
@@ -1273,7 +1273,7 @@ def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
     faults=MANY,
     looks=LOOKS,
 )
-@trials(200)
+@trials(100)
 def test_nobody_is_idle_while_a_config_of_a_search_could_run(
     kind: str,
     schedule: str,
@@ -1374,7 +1374,7 @@ ACTS_AFTER_THE_SEARCH = [
 @example(
     True, "rotation", 1, 1, [(4, "stop_config", 2, 2), (7, "prioritise", 2, 2)], {}, [1, 4, 4, 4, 3, 5, 3, 5, 3, 3], 0
 )
-@trials(200)
+@trials(100)
 def test_an_act_holds_from_the_next_visit_on(
     searched: bool,
     schedule: str,
@@ -1470,7 +1470,7 @@ def families(draw: st.DrawFn) -> tuple[FitRequest, dict[int, Start]]:
 
 
 @given(families(), WORKERS, MANY, PAUSES, LOOKS)
-@trials(300)
+@trials(120)
 def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
     family: tuple[FitRequest, dict[int, Start]],
     workers: int,
@@ -1503,7 +1503,7 @@ def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
-@trials(200)
+@trials(100)
 def test_a_run_goes_on_with_the_workers_that_are_left(
     request: FitRequest, workers: int, faults: dict[int, Fault], looks: list[int], reopened: list[bool]
 ) -> None:
@@ -1523,7 +1523,7 @@ def test_without_any_worker_the_run_ends() -> None:
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS, st.integers(1, 60))
-@trials(200)
+@trials(100)
 def test_a_run_whose_time_is_over_ends_in_good_order(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], ticks: int
 ) -> None:
@@ -1556,7 +1556,7 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
     pauses=PAUSES,
     looks=LOOKS,
 )
-@trials(200)
+@trials(100)
 def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     segments: int,
     workers: int,
@@ -1678,7 +1678,7 @@ def check_over(trial: Trial, workers: int, looks: Sequence[int]) -> None:
 
 
 @given(BUDGETS, WORKERS, LIMITS, MANY, LOOKS, LOSSES, st.booleans())
-@trials(300)
+@trials(120)
 def test_a_budget_ends_a_run_in_good_order_at_any_moment(
     request: FitRequest,
     workers: int,
@@ -1696,7 +1696,7 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
 
 
 @given(BESIDE_ONE_ANOTHER, st.integers(1, 2), LIMITS, MANY, LOOKS, st.booleans())
-@trials(300)
+@trials(120)
 def test_a_budget_ends_those_in_good_order_who_are_trained_together(
     request: FitRequest, workers: int, limits: Limits, faults: list[Fault], looks: list[int], hears: bool
 ) -> None:
@@ -1721,7 +1721,7 @@ def test_a_budget_ends_those_in_good_order_who_are_trained_together(
     looks=LOOKS,
     commit_seconds=st.sampled_from([0, 9]),
 )
-@trials(300)
+@trials(120)
 def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
     kind: str,
     schedule: str,
@@ -1749,7 +1749,7 @@ def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
 
 
 @given(BUDGETS, WORKERS, st.lists(st.none() | DEADLINES, min_size=1, max_size=4), ALLOWANCES, PAUSES, LOOKS, LOSSES)
-@trials(300)
+@trials(120)
 def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     request: FitRequest,
     workers: int,
@@ -1783,7 +1783,7 @@ AT_ONCE = requested(1, 3, 3, {1, 2, 3, 4}, "longest", KEEPING.format(patience=1)
 
 @given(BUDGETS, WORKERS, WORKERS, LIMITS, LOOKS, LOOKS, LOSSES, st.booleans())
 @example(AT_ONCE, 1, 1, (Deadline(9.0, math.inf, math.inf), Allowance(6.0, None)), [1], [2], {}, False)
-@trials(300)
+@trials(120)
 def test_a_replay_ends_where_the_budget_did(
     request: FitRequest,
     workers: int,
