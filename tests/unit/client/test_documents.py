@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from trials import trials
 
 from cerebro_db.show.documents import document
 
@@ -25,6 +26,7 @@ def finite(value: Any) -> Any:
     return [finite(part) for part in value] if isinstance(value, list) else value
 
 
+@trials(50)
 @given(st.lists(st.dictionaries(st.text(), VALUES)))
 def test_what_is_read_is_what_was_written_and_nothing_in_it_commands_a_terminal(records: list[dict[str, Any]]) -> None:
     written = document(records)

@@ -65,7 +65,7 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
 
 
 @pytest.mark.parametrize(
-    ("template", "head"), zip(TEMPLATES, cycle(HEADS), strict=False), ids=[template.name for template in TEMPLATES]
+    ("template", "head"), [*zip(TEMPLATES, cycle(HEADS), strict=False)], ids=[template.name for template in TEMPLATES]
 )
 def test_the_learning_rate_of_each_template_moves_and_what_makes_other_weights_stays(
     template: Template, head: Head

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trials import trials
 
 from cerebro_plpy.errors import OutOfMemory, TrainerFailure
 from cerebro_plpy.trainer import ownership, segment
@@ -79,6 +80,7 @@ def test_a_trainer_that_dies_once_costs_no_row_and_none_comes_twice(blocks: int,
     assert filled == 1 + (at < blocks)
 
 
+@trials(50)
 @given(first=st.integers(0, 2), second=st.integers(0, 2), moments=st.tuples(*[st.sampled_from(DEATHS)] * 2))
 def test_the_second_death_in_a_call_is_an_error(first: int, second: int, moments: tuple[str, str]) -> None:
     deaths: dict[int, list[str]] = {}
