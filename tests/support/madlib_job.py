@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
-import keras
 import numpy as np
 import numpy.typing as npt
 from workbench import Workbench
 
 Floats = npt.NDArray[np.float64]
-CONSTANT, SEGMENTS, ITERATIONS, FREQUENCY = 2.0, 3, 5, 2
+CONSTANT, SEGMENTS, ITERATIONS, FREQUENCY = 2.0, 2, 2, 1
 KEYS = (3, 40)
 COMPILE = "metrics=['acc'] , optimizer='{}(lr={})', loss='categorical_crossentropy'"
 # float32 sums of a small model in another order than the trainer's.
@@ -19,6 +16,17 @@ TOLERANCE = 1e-5
 
 def build(bench: Workbench) -> None:
     """Make packed, packed_val, mst, and by training model, model_info and model_summary."""
+    prepare(bench)
+    bench.rows(
+        "SELECT madlib_keras_fit_multiple_model('packed', 'model', 'mst', %s, FALSE, 'packed_val', %s, FALSE,"
+        " 'a name', 'a description', FALSE)",
+        ITERATIONS,
+        FREQUENCY,
+    )
+
+
+def prepare(bench: Workbench) -> None:
+    """Make packed, packed_val, and mst."""
     bench.rows(
         "SELECT training_preprocessor_dl('points', 'packed', 'label', 'x', 8, %s::real, n_segments => %s, seed => 7)",
         CONSTANT,
@@ -28,33 +36,8 @@ def build(bench: Workbench) -> None:
     bench.rows("SELECT validation_preprocessor_dl('held_out', 'packed_val', 'label', 'x', 'packed')")
     configure(bench, "mst", COMPILE.format("SGD", 0.05), COMPILE.format("Adam", 0.02))
     bench.rows("UPDATE mst SET mst_key = CASE mst_key WHEN 1 THEN %s ELSE %s END", *KEYS)
-    bench.rows(
-        "SELECT madlib_keras_fit_multiple_model('packed', 'model', 'mst', %s, FALSE, 'packed_val', %s, FALSE,"
-        " 'a name', 'a description', FALSE)",
-        ITERATIONS,
-        FREQUENCY,
-    )
 
 
 def configure(bench: Workbench, name: str, *compiles: str, fit: str = "batch_size=8,epochs=1", model: int = 1) -> str:
     """A model selection table; its name."""
     return bench.configure(name, compiles, [fit], model)
-
-
-def network(text: str, flat: bytes) -> keras.Model:
-    """The model of an architecture and its flat float32 weights, as MADlib's manual rebuilds it."""
-    built = keras.models.model_from_json(text)
-    numbers, at, weights = np.frombuffer(flat, "<f4"), 0, []
-    for shape in (w.shape for w in built.get_weights()):
-        weights.append(numbers[at : at + int(np.prod(shape))].reshape(shape))
-        at += int(np.prod(shape))
-    assert at == len(numbers), "all weights, and nothing else"
-    built.set_weights(weights)
-    return built
-
-
-def stored(bench: Workbench, table: str, key: int) -> keras.Model:
-    """A model of a model table."""
-    text, flat = bench.row(f"SELECT model_arch::text, model_weights FROM {table} WHERE mst_key = %s", key)
-    assert isinstance(json.loads(text), dict)
-    return network(text, bytes(flat))

@@ -15,7 +15,7 @@ ORDERED = "batch_size=8,shuffle=False"
 
 @pytest.fixture(scope="module", autouse=True)
 def job(bench: Workbench) -> None:
-    madlib_job.build(bench)
+    madlib_job.prepare(bench)
 
 
 @pytest.mark.checklist(3)

@@ -23,8 +23,6 @@ SUPERUSERS = "_superuser"
 CHECKED = sorted(
     path.stem for path in (FOLDER / "guide").glob("*.sql") if not path.stem.endswith(("_data", SUPERUSERS))
 )
-TRAINING = re.compile(r"^(DROP TABLE IF EXISTS [^;]+;\nSELECT [^;]+;\n)", re.MULTILINE)
-"""A model is trained into a name, once more after its tables were dropped: scripts are run again and again."""
 QUOTED = ("byom", "classification")
 """In a schema whose name must be quoted these do."""
 CASES = [("madlib", name) for name in CHECKED] + [("Deep Learning", name) for name in QUOTED]
@@ -59,8 +57,7 @@ def scripts(
         if superuser.value(PLACE) != name:
             moved(superuser, name)
     for path in (folder / "guide").glob("*.sql"):
-        text = TRAINING.sub(r"\1\1", path.read_text()) if name == "madlib" else path.read_text()
-        path.write_text(re.sub(r"\bmadlib\.", f"{name}.", text))
+        path.write_text(re.sub(r"\bmadlib\.", f"{name}.", path.read_text()))
     return folder / "guide"
 
 

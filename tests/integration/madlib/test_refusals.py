@@ -6,6 +6,7 @@ The messages that MADlib's users know are compared whole, of others a noun.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg2
 import pytest
@@ -19,6 +20,9 @@ from wrong_runs import RUNS
 from wrong_searches import AUTOML
 
 CASES = [*DATA, *RUNS, *AUTOML, *BYOM, *MESSAGES]
+OF_FUNCTION: dict[str, list[Case]] = {}
+for each in CASES:
+    OF_FUNCTION.setdefault(each.call.split("(")[0], []).append(each)
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +48,36 @@ def everything(bench: Workbench) -> list[tuple[str, ...]]:
     )
 
 
-def refused(bench: Workbench, call: str) -> psycopg2.Error:
-    """The error of a call, which left nothing behind."""
+@contextmanager
+def nothing_left(bench: Workbench) -> Iterator[None]:
+    """What is called within leaves nothing behind."""
     before = everything(bench)
-    with pytest.raises(psycopg2.Error) as error:
-        bench.rows(f"SELECT {call}")
+    yield
     assert everything(bench) == before
     eventually(lambda: not trainers({bench.pid(), *bench.workers()}))
+
+
+def error_of(bench: Workbench, call: str) -> psycopg2.Error:
+    with pytest.raises(psycopg2.Error) as error:
+        bench.rows(f"SELECT {call}")
+        pytest.fail(f"is not refused: {call}")
     return error.value
 
 
+def refused(bench: Workbench, call: str) -> psycopg2.Error:
+    """The error of a call, which left nothing behind."""
+    with nothing_left(bench):
+        return error_of(bench, call)
+
+
 @pytest.mark.checklist(37, 38, 39, 40, 41, 42, 43, 44)
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.call}: {case.words[:30]}" for case in CASES])
-def test_a_wrong_call_is_refused(scene: Workbench, case: Case) -> None:
-    error = refused(scene, case.call)
-    assert (case.words in str(error.diag.message_primary), error.pgcode) == (True, case.sqlstate), str(error)
+@pytest.mark.parametrize("function", OF_FUNCTION)
+def test_wrong_calls_are_refused(scene: Workbench, function: str) -> None:
+    with nothing_left(scene):
+        for case in OF_FUNCTION[function]:
+            error = error_of(scene, case.call)
+            found = case.words in str(error.diag.message_primary), error.pgcode
+            assert found == (True, case.sqlstate), f"{case.call}: {error}"
 
 
 def test_every_public_function_is_here(scene: Workbench) -> None:
@@ -67,7 +86,7 @@ def test_every_public_function_is_here(scene: Workbench) -> None:
         " AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict',"
         " 'madlib_automl', 'madlib_predict_byom')"
     )
-    assert {name for (name,) in functions} == {case.call.split("(")[0] for case in CASES}
+    assert {name for (name,) in functions} == OF_FUNCTION.keys()
 
 
 HELP = {
@@ -119,11 +138,13 @@ INTERPRETERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("interpreter", "sqlstate", "words"), INTERPRETERS.values(), ids=INTERPRETERS)
-@pytest.mark.parametrize("call", WORK.values(), ids=WORK)
-def test_an_unusable_trainer(
-    scene: Workbench, shared_superuser: Workbench, call: str, interpreter: str | None, sqlstate: str, words: str
-) -> None:
+@pytest.mark.parametrize(
+    ("work", "kind"),
+    [("evaluate", kind) for kind in INTERPRETERS] + [(name, "another program") for name in WORK if name != "evaluate"],
+)
+def test_an_unusable_trainer(scene: Workbench, shared_superuser: Workbench, work: str, kind: str) -> None:
+    """Each kind for one call, and one kind for all: the same code starts every trainer."""
+    call, (interpreter, sqlstate, words) = WORK[work], INTERPRETERS[kind]
     with setting(shared_superuser, "trainer_python", interpreter):
         error = refused(scene, call)
     assert (words in str(error.diag.message_primary), error.pgcode) == (True, sqlstate), str(error)

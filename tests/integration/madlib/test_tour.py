@@ -18,7 +18,9 @@ class Database(Protocol):
     def url(self) -> str: ...
 
 
-@pytest.mark.parametrize("tour", [pytest.param("raw", marks=pytest.mark.postgresql(OTHER_ROWS)), "tour"])
+@pytest.mark.parametrize(
+    "tour", [pytest.param("raw", marks=[pytest.mark.postgresql(OTHER_ROWS), pytest.mark.long]), "tour"]
+)
 def test_the_tours_print_what_the_readme_shows(database: Database, tour: str) -> None:
     assert printed(database.url, SCRIPTS / f"{tour}.sql") == (SCRIPTS / f"{tour}.out").read_text()
 
