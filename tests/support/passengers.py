@@ -10,8 +10,8 @@ TABLE = """
            n * 31 % 97 / 10.0 AS fare, CASE WHEN n % 50 > 0 THEN n % 3 = 0 OR n * 31 % 97 > 80 END AS survived
     FROM generate_series(1, 600) AS n"""
 MODEL = "passengers_survived"
-QUICK = "models => '{linear}', configs => 1, epochs => 2, seed => 1"
-LONG = "models => '{linear}', configs => 1, epochs => 100000, budget => '1 hour'"
+QUICK = "models => '{linear}', configs => 1, epochs => 1, seed => 1, workers => 1"
+LONG = "models => '{linear}', configs => 1, epochs => 100000, budget => '1 hour', workers => 1"
 TRAIN = "SELECT * FROM cerebro.train(?, ?, {})"
 PREDICT = "SELECT id, prediction, probability, probabilities::text FROM cerebro.predict(?, ?, id_col => ?) ORDER BY id"
 ROW = '{"age": 31, "deck": "a", "fare": 8.5}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import threading
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from itertools import product
+from types import ModuleType
 from typing import Any, Protocol
 
 import psycopg2
@@ -20,7 +22,6 @@ from workbench import Workbench
 import cerebro_db
 from cerebro_db import errors, records
 from cerebro_db.console.watching import watch
-from cerebro_db.demo import digits
 from cerebro_db.driver import Caller, engine_for
 
 PATIENCE = 60.0
@@ -42,8 +43,14 @@ def session(database: Database) -> Iterator[cerebro_db.Session]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def digits() -> ModuleType:
+    """Imported by who needs it: scikit-learn takes long."""
+    return importlib.import_module("cerebro_db.demo.digits")
+
+
 @pytest.fixture
-def packed(session: cerebro_db.Session) -> cerebro_db.Session:
+def packed(session: cerebro_db.Session, digits: ModuleType) -> cerebro_db.Session:
     """A session with 60 packed images and two configurations of one small model."""
     with session.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE images (id integer, pixels real[], digit integer)")
@@ -83,7 +90,7 @@ def test_records_have_the_columns_of_their_relations(shared_superuser: Workbench
     assert {field.name for field in fields(record)} <= columns
 
 
-def test_the_functions_are_found_in_the_extension_s_schema(database: Database) -> None:
+def test_the_functions_are_found_in_the_extension_s_schema(database: Database, digits: ModuleType) -> None:
     with psycopg2.connect(database.superuser_url) as superuser, superuser.cursor() as cursor:
         cursor.execute('DROP EXTENSION cerebro_db; CREATE SCHEMA "Model Lab";')
         cursor.execute('CREATE EXTENSION cerebro_db SCHEMA "Model Lab"')

@@ -23,54 +23,20 @@ def test_where_there_are_no_runs_there_is_an_empty_document(database: Database) 
     assert json.loads(done.stdout) == []
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_run_that_is_not_there_is_refused_on_standard_error_alone(database: Database, form: tuple[str, ...]) -> None:
-    words = ("leaderboard", "1000000", *form, "--url", database.url)
-    done = subprocess.run([*ALONE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "run 1000000 does not exist" in done.stderr
-    assert "HINT" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_wrong_usage(database: Database) -> None:
-    assert called("leaderboard", "first", "--url", database.url).returncode == 2
-
-
-def test_from_a_table_to_predictions(database: Database, tmp_path: Path) -> None:
-    session = psycopg2.connect(database.url)
-    with session, session.cursor() as cursor:
-        cursor.execute(
-            "CREATE TABLE flips AS SELECT n AS id, sin(n) AS x, sin(n) > 0 AS up FROM generate_series(1, 60) n"
-        )
-    session.close()
-    few = ("--configs", "1", "--epochs", "2", "--ensemble", "1", "--models", "linear", "--seed", "1")
-    done = called(
-        "train", "flips", "up", "--model", "ups", *few, "--space", '{"batch_size": 32}', "--url", database.url
-    )
-    assert done.returncode == 0, done.stderr
-    assert "model 'ups'" in done.stdout and "completed" in done.stdout
-    (run,) = json.loads(called("runs", "--json", "--url", database.url).stdout)
-    (config,) = json.loads(called("leaderboard", str(run["run_id"]), "--json", "--url", database.url).stdout)
-    assert (run["status"], config["status"], config["params"]["batch_size"]) == ("completed", "completed", 32)
-    (model,) = json.loads(called("models", "--json", "--url", database.url).stdout)
-    (version,) = json.loads(called("models", "ups", "--json", "--url", database.url).stdout)
-    assert model["model"] == version["model"] == "ups" and version["deployed"] and version["run_id"] == run["run_id"]
-    said = json.loads(called("predict", "ups", "flips", "--id", "id", "--json", "--url", database.url).stdout)
-    assert len(said) == 60 and {row["prediction"] for row in said} <= {"true", "false"}
-    written = tmp_path / "ups.csv"
-    arguments = ("predict", "ups", "flips", "--id", "id", "-o", str(written), "--url", database.url)
-    assert called(*arguments).returncode == 0
-    with written.open(newline="") as file:
-        rows = {row["id"]: row["prediction"] for row in csv.DictReader(file)}
-    assert rows == {str(row["id"]): row["prediction"] for row in said}
-    again = called(*arguments)
-    assert again.returncode == 2 and "--output" in again.stderr and len(written.read_text().splitlines()) == 61
+def test_a_run_that_is_not_there_is_refused_on_standard_error_alone(database: Database) -> None:
+    words = ("leaderboard", "1000000", "--url", database.url)
+    alone = subprocess.run([*ALONE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    for done in (alone, called(*words, "--json")):
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "run 1000000 does not exist" in done.stderr
+        assert "HINT" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
     "arguments, code, words",
     [
+        (("leaderboard", "first"), 2, "{run}"),
         (("train", "nowhere", "y"), 1, "nowhere"),
         (("train", "nowhere", "y", "--space", "{"), 2, "is not JSON"),
         (("train", "nowhere", "y", "--confgs", "3"), 2, "No such option"),
@@ -84,7 +50,7 @@ def test_wrong_calls_say_what_is_wrong(database: Database, arguments: tuple[str,
 
 @pytest.fixture(scope="module")
 def trained(shared_database: Database) -> dict[str, str]:
-    """A run of several templates, and the model that came of it."""
+    """A run of several configurations that the command has trained, and the model that came of it."""
     session = psycopg2.connect(shared_database.url)
     session.autocommit = True
     with session.cursor() as cursor:
@@ -92,13 +58,35 @@ def trained(shared_database: Database) -> dict[str, str]:
             'CREATE TABLE flips AS SELECT n AS id, sin(n) AS x, n % 3 AS "<b>$", sin(n) > 0 AS up'
             " FROM generate_series(1, 200) n"
         )
-        cursor.execute(
-            "SELECT run_id FROM cerebro.train('flips', 'up', model => 'ups', configs => 3, epochs => 2, seed => 1,"
-            " models => '{linear,realmlp_simple}', ensemble => 1, workers => 1, budget => '1 hour')"
-        )
-        ((run, *_), *_) = cursor.fetchall()
     session.close()
-    return {"run": str(run), "model": "ups", "url": shared_database.url}
+    few = ("--configs", "3", "--epochs", "2", "--ensemble", "1", "--models", "linear", "--seed", "1", "--workers", "1")
+    space = ("--space", '{"batch_size": 32}', "--budget", "1 hour")
+    done = called("train", "flips", "up", "--model", "ups", *few, *space, "--url", shared_database.url)
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(called("runs", "--json", "--url", shared_database.url).stdout)
+    return {"run": str(run["run_id"]), "model": "ups", "url": shared_database.url, "told": done.stdout}
+
+
+def test_from_a_table_to_predictions(trained: dict[str, str], tmp_path: Path) -> None:
+    url = trained["url"]
+    assert "model 'ups'" in trained["told"] and "completed" in trained["told"]
+    (run,) = json.loads(called("runs", "--json", "--url", url).stdout)
+    board = json.loads(called("leaderboard", trained["run"], "--json", "--url", url).stdout)
+    assert run["status"] == "completed" and len(board) == 3
+    assert {(config["status"], config["params"]["batch_size"]) for config in board} == {("completed", 32)}
+    (model,) = json.loads(called("models", "--json", "--url", url).stdout)
+    (version,) = json.loads(called("models", "ups", "--json", "--url", url).stdout)
+    assert model["model"] == version["model"] == "ups" and version["deployed"] and version["run_id"] == run["run_id"]
+    said = json.loads(called("predict", "ups", "flips", "--id", "id", "--json", "--url", url).stdout)
+    assert len(said) == 200 and {row["prediction"] for row in said} <= {"true", "false"}
+    written = tmp_path / "ups.csv"
+    arguments = ("predict", "ups", "flips", "--id", "id", "-o", str(written), "--url", url)
+    assert called(*arguments).returncode == 0
+    with written.open(newline="") as file:
+        rows = {row["id"]: row["prediction"] for row in csv.DictReader(file)}
+    assert rows == {str(row["id"]): row["prediction"] for row in said}
+    again = called(*arguments)
+    assert again.returncode == 2 and "--output" in again.stderr and len(written.read_text().splitlines()) == 201
 
 
 def plotted(trained: dict[str, str], kind: str, path: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -154,8 +142,8 @@ def test_a_shell_completes_runs_and_models(trained: dict[str, str]) -> None:
         return subprocess.run([script], capture_output=True, text=True, env=asked, check=True).stdout.split()
 
     url = f"--url {trained['url']}"
-    assert offered(f"leaderboard {url} ") == offered(f"watch {url} ") == [trained["run"]]
-    assert offered(f"predict {url} u") == ["ups"] and offered(f"predict {url} v") == []
+    assert offered(f"leaderboard {url} ") == [trained["run"]]
+    assert offered(f"predict {url} u") == ["ups"]
     assert sorted(offered(f"plot {url} ")) == sorted([trained["run"], "ups"])
 
 

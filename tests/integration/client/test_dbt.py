@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 DBT = ROOT / ".venv" / "dbt" / "bin" / "dbt"
 ARGUMENTS = '{source: passengers, target: survived, options: {models: "{linear}", configs: 1, epochs: 2, seed: 1}}'
 Dbt = Callable[..., str]
-pytestmark = pytest.mark.postgresql("dbt has no adapter for Greenplum 7")
+pytestmark = [pytest.mark.long, pytest.mark.postgresql("dbt has no adapter for Greenplum 7")]
 
 
 @pytest.fixture

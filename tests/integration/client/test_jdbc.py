@@ -128,21 +128,6 @@ def test_arrays_and_truth_values_are_those_of_java(session: Any) -> None:
     assert list(segments.getArray()) == [0, 1] and completed == jpype.java.lang.Boolean(True)
 
 
-def test_a_model_outlives_the_transaction_of_its_call(bench: Workbench, session: Any, address: str) -> None:
-    before = passengers.versions(bench)
-    other = opened(address)
-    other.setAutoCommit(False)
-    rows(prepared(other, passengers.TRAIN.format(passengers.QUICK), "passengers", "survived"))
-    assert passengers.versions(bench) == before + 1
-    other.rollback()
-    assert passengers.versions(bench) == before + 1
-    prepared(other, "CREATE TABLE mine AS SELECT * FROM passengers").execute()
-    with pytest.raises(jpype.java.sql.SQLException) as refused:
-        rows(prepared(other, passengers.TRAIN.format(passengers.QUICK), "mine", "survived"))
-    assert state(refused) == errorcodes.ACTIVE_SQL_TRANSACTION
-    other.close()
-
-
 def test_a_cancelled_statement_cancels_the_run(bench: Workbench, session: Any) -> None:
     before = bench.newest_run()
     statement = prepared(session, passengers.TRAIN.format(passengers.LONG), "passengers", "survived")

@@ -11,6 +11,7 @@ import pytest
 from servers import Database
 from sqlalchemy import make_url
 
+pytestmark = pytest.mark.long
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebook.ipynb"
 
 

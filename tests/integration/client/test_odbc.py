@@ -37,8 +37,10 @@ def session(bench: Workbench) -> Iterator[pyodbc.Connection]:
     bench.rows(passengers.TABLE)
     made = opened(bench)
     cursor = made.cursor()
-    (row,) = cursor.execute(passengers.TRAIN.format(passengers.QUICK), "passengers", "survived").fetchall()
-    assert row.status == "completed" and json.loads(row.params)["lr"] > 0
+    call = "SELECT * FROM cerebro.train(?, ?, models => ?, configs => ?, epochs => ?, budget => ?, space => ?)"
+    values = ("passengers", "survived", "{linear}", 1, 1, "10 minutes", '{"lr": 0.02}')
+    (row,) = cursor.execute(call, *values).fetchall()
+    assert row.status == "completed" and json.loads(row.params)["lr"] == 0.02, "parameters need no casts"
     assert cursor.messages and "12 rows have no survived" in cursor.messages[0][1]
     yield made
     made.close()
@@ -52,10 +54,7 @@ def test_many_rows_are_those_of_any_session(bench: Workbench, session: pyodbc.Co
     by_parts.close()
 
 
-def test_parameters_need_no_casts(session: pyodbc.Connection) -> None:
-    call = "SELECT * FROM cerebro.train(?, ?, models => ?, configs => ?, epochs => ?, budget => ?, space => ?)"
-    values = ("passengers", "survived", "{linear}", 1, 1, "10 minutes", '{"lr": 0.02}')
-    assert json.loads(session.execute(call, *values).fetchone().params)["lr"] == 0.02
+def test_parameters_of_a_prediction_need_no_casts(session: pyodbc.Connection) -> None:
     told = session.execute("SELECT cerebro.predict_row(?, ?)", passengers.MODEL, passengers.ROW).fetchval()
     assert json.loads(told)["prediction"] in ("true", "false")
 

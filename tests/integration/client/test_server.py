@@ -85,12 +85,21 @@ def served(shared_folder: Path) -> Served:
 
 @pytest.mark.long
 def test_a_life(folder: Path) -> None:
-    data = folder / "server"
+    """A server from before its first start until after its removal; its folder has a name that asks for quotes."""
+    data = folder / "größer als 'a:b', c;d 100%"
     assert run("status", data).returncode == 3
     assert not data.exists(), "asking makes nothing"
-
-    url = start(data)
+    interrupt_a_start(data)
+    url = start_at_once(data)
+    check_sessions(url)
     ask(url, "CREATE TABLE kept AS SELECT 1")
+    start_and_stop(data, url)
+    crash(data, url)
+    build_anew(data, url)
+    remove(data, url)
+
+
+def start_and_stop(data: Path, url: str) -> None:
     pid = postmaster(data)
     assert start(data) == url
     assert postmaster(data) == pid, "a started server is left alone"
@@ -149,9 +158,9 @@ def test_settings_follow_the_environment(served: Served) -> None:
     assert ask(url, setting.format("worker_conninfo")) == worker
 
 
-@pytest.mark.long
-def test_another_build_replaces_the_extension(served: Served) -> None:
-    data, url = served.data, as_superuser(served.url)
+def build_anew(data: Path, url: str) -> None:
+    """Another build replaces the extension."""
+    url = as_superuser(url)
     made = "SELECT oid FROM pg_extension WHERE extname = 'cerebro_db'"
     before = ask(url, made)
     assert "anew" not in run("start", data).stderr
@@ -161,32 +170,27 @@ def test_another_build_replaces_the_extension(served: Served) -> None:
     assert ask(url, made) not in (None, before)
 
 
-@pytest.mark.long
-def test_starts_at_once_make_one_server(folder: Path) -> None:
-    data = folder / "server"
+def start_at_once(data: Path) -> str:
+    """Starts at once make one server; its URL."""
     with ThreadPoolExecutor(3) as pool:
         urls = set(pool.map(start, [data] * 3))
     assert len(urls) == 1
-    assert "ready to accept" in (data / "postgresql.log").read_text()
     assert (data / "postgresql.log").read_text().count("ready to accept") == 1
+    return urls.pop()
 
 
-@pytest.mark.long
-def test_a_start_can_be_interrupted(folder: Path) -> None:
-    data = folder / "server"
+def interrupt_a_start(data: Path) -> None:
+    """A start can be interrupted, and is then as if it had not been tried."""
     command = [*COMMAND, "start", "--data", str(data)]
     first = subprocess.Popen(command, cwd="/", start_new_session=True, stderr=subprocess.DEVNULL)
     wait_until(lambda: (data / "cluster.partial").exists())
     os.killpg(first.pid, signal.SIGINT)
     assert first.wait(PATIENCE) != 0
-    assert ask(start(data), "SELECT 1") == 1
+    (data / "postgresql.log").unlink(missing_ok=True)  # of a server that was begun already
 
 
-@pytest.mark.long
-def test_a_crash_is_recovered_from(folder: Path) -> None:
-    data = folder / "server"
-    url = start(data)
-    ask(url, "CREATE TABLE kept AS SELECT 1")
+def crash(data: Path, url: str) -> None:
+    """A crash is recovered from."""
     os.kill(postmaster(data), signal.SIGKILL)
     wait_until(lambda: run("status", data).returncode == 3)
     # After a restart of the machine the number may be any other process's, such as ours.
@@ -197,10 +201,8 @@ def test_a_crash_is_recovered_from(folder: Path) -> None:
     assert ask(url, "TABLE kept") == 1
 
 
-@pytest.mark.long
-def test_a_deleted_server_makes_room(folder: Path) -> None:
-    data = folder / "server"
-    url = start(data)
+def remove(data: Path, url: str) -> None:
+    """A deleted server makes room."""
     shutil.rmtree(data)
     assert processes_in(Path(f"{data / 'cluster'} (deleted)"))
     assert run("status", data).returncode == 3
@@ -210,10 +212,16 @@ def test_a_deleted_server_makes_room(folder: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["größer als 'a:b', c;d 100%", pytest.param("long" * 30, marks=pytest.mark.long)])
-def test_odd_folders(folder: Path, name: str) -> None:
-    data = folder / name
+def test_a_folder_whose_name_is_too_long_for_a_socket(folder: Path) -> None:
+    data = folder / ("long" * 30)
     url = start(data)
+    check_sessions(url)
+    assert run("stop", data).returncode == 0
+    assert not Path(str(make_url(url).query["host"])).exists(), "nothing stays outside the folder"
+
+
+def check_sessions(url: str) -> None:
+    """By psycopg2, by SQLAlchemy, and as workers connect."""
     assert ask(url, "SELECT current_user") == "cerebro"
     with engine_for(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT current_user").scalar() == "cerebro"
@@ -221,8 +229,6 @@ def test_odd_folders(folder: Path, name: str) -> None:
     worker = ask(as_superuser(url), "SELECT value FROM cerebro.setting WHERE name = 'worker_conninfo'")
     assert ask(f"{worker} dbname=cerebro user=cerebro", "SELECT 1") == 1
     ask(as_superuser(url), "DO LANGUAGE plpython3u 'import cerebro_plpy'")
-    assert run("stop", data).returncode == 0
-    assert not Path(str(make_url(url).query["host"])).exists(), "nothing stays outside the folder"
 
 
 def test_a_folder_that_a_shell_would_misread_is_refused(folder: Path) -> None:
@@ -231,6 +237,7 @@ def test_a_folder_that_a_shell_would_misread_is_refused(folder: Path) -> None:
     assert "ERROR" in refused.stderr and "HINT" in refused.stderr and "Traceback" not in refused.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_an_ordinary_user_needs_no_root(folder: Path) -> None:
     nobody = pwd.getpwnam("nobody")

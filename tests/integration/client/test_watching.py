@@ -122,19 +122,16 @@ def watched(run: int, url: str) -> Iterator[Screen]:
         screen.close()
 
 
-@pytest.mark.long_for(key="\x03")
-@pytest.mark.parametrize("key, status", [("q", 0), ("\x03", 0), (None, 128 + signal.SIGTERM)])
-def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(
-    person: Workbench, steered: int, key: str | None, status: int
-) -> None:
+def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(person: Workbench, steered: int) -> None:
     before = person.rows(ACT, steered)
-    with watched(steered, person.url) as screen:
-        if key is None:
-            screen.process.terminate()
-        else:
-            screen.press(key)
-        assert screen.ends() == status
-        assert person.value(STATUS, steered) == "paused" and person.rows(ACT, steered) == before
+    for key, status in (("q", 0), ("\x03", 0), (None, 128 + signal.SIGTERM)):
+        with watched(steered, person.url) as screen:
+            if key is None:
+                screen.process.terminate()
+            else:
+                screen.press(key)
+            assert screen.ends() == status
+            assert person.value(STATUS, steered) == "paused" and person.rows(ACT, steered) == before
 
 
 def test_keys_steer_the_run(person: Workbench, steered: int) -> None:
