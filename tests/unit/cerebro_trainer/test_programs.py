@@ -15,7 +15,7 @@ from cerebro_trainer.programs.protocol import Programs
 @pytest.fixture(autouse=True)
 def no_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins hold no cycles; to look for some in all that a test run has loaded takes long."""
-    monkeypatch.setattr(protocol.gc, "collect", lambda: 0)
+    monkeypatch.setattr("cerebro_trainer.programs.protocol.gc.collect", lambda: 0)
 
 
 class Maker:
