@@ -27,6 +27,7 @@ def tables(bench: Workbench) -> None:
     bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'packed')")
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
     bench.configure("nine", rates, ["batch_size=8"])
+    bench.configure("four", rates[:4], ["batch_size=8"])
     bench.configure("slow", rates, ["batch_size=1,epochs=4"], bench.model(NOISY))
 
 
@@ -78,11 +79,6 @@ def test_asha_promotes_the_best_and_trains_one_to_the_end(bench: Workbench, run:
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
 
 
-def test_no_worker_waits_while_a_configuration_could_run(bench: Workbench) -> None:
-    run = bench.fit("packed", "asynchronous", "nine", EPOCHS, **{**SEARCH, "schedule": "longest"})
-    check_asha(bench, run)
-
-
 def test_a_replay_repeats_what_was_decided(bench: Workbench, run: int) -> None:
     again = bench.fit("packed", "repeated", "nine", EPOCHS, schedule="replay", replay_run=run)
     assert epochs(bench, again) == epochs(bench, run)
@@ -93,7 +89,7 @@ def test_a_replay_repeats_what_was_decided(bench: Workbench, run: int) -> None:
 
 @pytest.mark.long
 def test_pasha_trains_nobody_beyond_its_ceiling(bench: Workbench) -> None:
-    """Though each epoch has its metrics, which a run that is taken up or repeated decides by, too."""
+    """Though each epoch has its metrics, which a replay does not decide by."""
     call = {**SEARCH, "search": "pasha", "search_params": '{"eta": 2}'}
     run = bench.fit("packed", "by_pasha", "nine", EPOCHS, **call)
     trained = epochs(bench, run)
@@ -105,17 +101,13 @@ def test_pasha_trains_nobody_beyond_its_ceiling(bench: Workbench) -> None:
     assert highest == EPOCHS or (highest,) in bench.rows(told, run)
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
     assert bench.value("SELECT count(model_weights) FROM by_pasha") == len(RATES)
-    again = bench.fit("packed", "pasha_again", "nine", EPOCHS, **call)
-    assert bench.rows(OF_RUN, again) == bench.rows(OF_RUN, run)
     bench.fit("packed", "pasha_repeated", "nine", EPOCHS, schedule="replay", replay_run=run)
-    assert bench.weights("pasha_repeated") == bench.weights("by_pasha") == bench.weights("pasha_again")
+    assert bench.weights("pasha_repeated") == bench.weights("by_pasha")
 
 
-@pytest.mark.parametrize(
-    ("search", "last"), [("halving", EPOCHS), ("hyperband", EPOCHS), ("median", EPOCHS), ("grid", 2)]
-)
+@pytest.mark.parametrize(("search", "last"), [("halving", 3), ("hyperband", 3), ("median", 3), ("grid", 2)])
 def test_other_rules_end_too(bench: Workbench, search: str, last: int) -> None:
-    run = bench.fit("packed", f"by_{search}", "nine", last, **{**SEARCH, "search": search})
+    run = bench.fit("packed", f"by_{search}", "nine", last, **{**SEARCH, "search": search, "schedule": "longest"})
     trained = epochs(bench, run)
     assert max(trained.values()) == last and min(trained.values()) >= 1
     assert (sum(trained.values()) < len(RATES) * last) == (search != "grid")
@@ -123,36 +115,12 @@ def test_other_rules_end_too(bench: Workbench, search: str, last: int) -> None:
 
 
 @pytest.mark.long
-def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench) -> None:
-    """With all states, by Pasha; Asha's goes on in `test_who_is_left_far_behind_leaves_no_state`."""
-    search = "pasha"
-    watcher, before = bench.another(), bench.newest_run()
-    done = "SELECT count(*) FROM cerebro.decision WHERE run_id > %s AND action = 'rest'"
-    call = {**SEARCH, "search": search}
-    with bench.fitting("packed", f"cut_by_{search}", "slow", EPOCHS, workers=1, **call) as fitted:
-        eventually(lambda: watcher.value(done, before) >= 3)
-        assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
-        with pytest.raises(psycopg2.Error):
-            fitted.result()
-    run = watcher.newest_run()
-    watcher.close()
-    decided = bench.rows(OF_RUN, run)
-    bench.rows("SELECT cerebro.resume(%s)", run)
-    assert bench.rows(OF_RUN, run)[: len(decided)] == decided
-    check_asha(bench, run)
-    again = bench.fit("packed", f"cut_by_{search}_again", "slow", EPOCHS, schedule="replay", replay_run=run)
-    assert epochs(bench, again) == epochs(bench, run)
-    assert bench.weights(f"cut_by_{search}_again") == bench.weights(f"cut_by_{search}")
-
-
-@pytest.mark.long_for(search="halving")
-@pytest.mark.parametrize("search", ["asha", "halving"])
-def test_who_is_left_far_behind_leaves_no_state(bench: Workbench, search: str) -> None:
+def test_who_is_left_far_behind_leaves_no_state(bench: Workbench) -> None:
     """Its metrics stay; and the run can be cancelled, goes on from its decisions, and is repeated."""
-    call: dict[str, object] = {**SEARCH, "search": search, "search_params": '{"live_states": 1}', "workers": 1}
+    call: dict[str, object] = {**SEARCH, "search_params": '{"live_states": 1}', "workers": 1}
     released = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND released ORDER BY 1"
     watcher, before = bench.another(), bench.newest_run()
-    with bench.fitting("packed", f"cut_{search}", "slow", EPOCHS, **call) as fitted:
+    with bench.fitting("packed", "cut_asha", "slow", EPOCHS, **call) as fitted:
         eventually(lambda: watcher.newest_run() > before and watcher.rows(released, watcher.newest_run()))
         cut = watcher.newest_run()
         tables = "SELECT count(*) FROM pg_class WHERE relname LIKE 'r' || %s || '\\_c' || %s || '\\_%%'"
@@ -164,28 +132,26 @@ def test_who_is_left_far_behind_leaves_no_state(bench: Workbench, search: str) -
     decided = bench.rows(OF_RUN, cut)
     bench.rows("SELECT cerebro.resume(%s)", cut)
     assert bench.rows(OF_RUN, cut)[: len(decided)] == decided
-    if search == "asha":
-        check_asha(bench, cut)
+    check_asha(bench, cut)
     gone = [key for (key,) in bench.rows(released, cut)]
     left = [key for key, epoch in epochs(bench, cut).items() if epoch < EPOCHS and key not in gone]
     assert gone and len(left) >= 1
-    weights = f"SELECT mst_key FROM cut_{search} WHERE model_weights IS NULL ORDER BY 1"
+    weights = "SELECT mst_key FROM cut_asha WHERE model_weights IS NULL ORDER BY 1"
     assert [key for (key,) in bench.rows(weights)] == gone
-    assert bench.value(f"SELECT count(training_loss_final) FROM cut_{search}_info") == len(RATES)
+    assert bench.value("SELECT count(training_loss_final) FROM cut_asha_info") == len(RATES)
     with pytest.raises(psycopg2.Error, match="has no weights"):
-        bench.rows(f"SELECT madlib_predict('cut_{search}', 'points', 'id', 'x', 'o', mst_key => {gone[0]})")
-    repeated = bench.fit("packed", f"again_{search}", "slow", EPOCHS, schedule="replay", replay_run=cut)
+        bench.rows(f"SELECT madlib_predict('cut_asha', 'points', 'id', 'x', 'o', mst_key => {gone[0]})")
+    repeated = bench.fit("packed", "again_asha", "slow", EPOCHS, schedule="replay", replay_run=cut)
     assert epochs(bench, repeated) == epochs(bench, cut)
-    held = "SELECT mst_key, model_weights FROM {}_{} WHERE model_weights IS NOT NULL ORDER BY 1"
-    found, again = (dict[int, bytes](bench.rows(held.format(name, search))) for name in ("cut", "again"))
+    held = "SELECT mst_key, model_weights FROM {}_asha WHERE model_weights IS NOT NULL ORDER BY 1"
+    found, again = (dict[int, bytes](bench.rows(held.format(name))) for name in ("cut", "again"))
     assert found == {key: again[key] for key in found}, "a replay trains those as well whose states were dropped"
 
 
 def test_no_more_visits_are_made_than_may_be(bench: Workbench) -> None:
-    run = bench.fit("packed", "budgeted", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 21}'})
-    made = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
-    assert made == 20, "ten epochs over two segments"
-    few = bench.fit("packed", "few", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 8}'})
+    few = bench.fit("packed", "few", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 9}'})
+    made = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", few)
+    assert made == 8, "four epochs over two segments"
     states = "SELECT status, epochs > 0, count(*) FROM cerebro.config WHERE run_id = %s GROUP BY 1, 2 ORDER BY 2"
     assert bench.rows(states, few) == [("stopped", False, 5), ("stopped", True, 4)], "some have not begun"
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", few) == "completed"
@@ -200,8 +166,6 @@ def test_a_target_ends_the_search(bench: Workbench) -> None:
     best = bench.value("SELECT max(value) FROM cerebro.leaderboard WHERE run_id = %s", run)
     assert best >= 0.5 and sum(epochs(bench, run).values()) < len(RATES) * EPOCHS
     assert bench.rows("SELECT FROM cerebro.decision WHERE run_id = %s AND reason LIKE '%%target was reached%%'", run)
-    bench.fit("packed", "reached_again", "nine", EPOCHS, schedule="replay", replay_run=run)
-    assert bench.weights("reached_again") == bench.weights("reached")
 
 
 def test_what_cannot_be_searched_is_refused(bench: Workbench) -> None:
@@ -224,32 +188,27 @@ def test_what_cannot_be_searched_is_refused(bench: Workbench) -> None:
     assert not bench.exists("refused")
 
 
-@pytest.mark.parametrize("metric", [None, "accuracy"])
-def test_who_gets_no_better_stops_and_has_its_best_state(bench: Workbench, metric: str | None) -> None:
-    """By any metric of either data set; and a replay comes to the same state, whichever it was."""
-    output, params = f"patient_{metric}", {"patience": 1, "min_delta": 0.01, **({"metric": metric} if metric else {})}
+def test_who_gets_no_better_stops_and_has_its_best_state(bench: Workbench) -> None:
+    """By the metric that ranks; and a replay comes to the same state, whichever it was."""
+    last, params = 6, {"patience": 1, "min_delta": 0.01}
     call = {**SEARCH, "search": "patience", "search_params": json.dumps(params)}
-    run = bench.fit("packed", output, "nine", EPOCHS, **call)
+    run = bench.fit("packed", "patient", "four", last, **call)
     trained = epochs(bench, run)
-    assert min(trained.values()) < EPOCHS
+    assert min(trained.values()) < last
     curve = "SELECT mst_key, epoch, value FROM cerebro.learning_curve WHERE run_id = %s AND dataset = %s AND name = %s"
-    if metric:
-        watched: tuple[str, str, bool] = ("training", metric, True)
-    else:
-        ranked = "SELECT spec ->> 'rank_dataset', spec ->> 'rank_metric', (spec ->> 'rank_descending')::boolean"
-        watched = bench.row(f"{ranked} FROM cerebro.run WHERE run_id = %s", run)
+    ranked = "SELECT spec ->> 'rank_dataset', spec ->> 'rank_metric', (spec ->> 'rank_descending')::boolean"
+    watched = bench.row(f"{ranked} FROM cerebro.run WHERE run_id = %s", run)
     series: dict[int, list[tuple[int, float]]] = {}
     for key, epoch, value in bench.rows(f"{curve} ORDER BY 1, 2", run, *watched[:2]):
         series.setdefault(key, []).append((epoch, value))
     rule = Patience(1, 0.01, larger=watched[2])
     best = {key: rule.judge(values).best for key, values in series.items()}
-    assert {key: rule.judge(values).stopped or EPOCHS for key, values in series.items()} == trained
+    assert {key: rule.judge(values).stopped or last for key, values in series.items()} == trained
     assert dict(bench.rows("SELECT mst_key, best_epoch FROM cerebro.config WHERE run_id = %s", run)) == best
     stopped = (
         "SELECT DISTINCT mst_key FROM cerebro.decision WHERE run_id = %s AND action = 'stop' AND rule = 'patience'"
     )
-    assert {key for (key,) in bench.rows(stopped, run)} == {key for key, epoch in trained.items() if epoch < EPOCHS}
-    if not metric:
-        again = {"schedule": "replay", "replay_run": run, "validation_table": "held_back"}
-        bench.fit("packed", f"{output}_again", "nine", EPOCHS, **again)
-        assert bench.weights(f"{output}_again") == bench.weights(output)
+    assert {key for (key,) in bench.rows(stopped, run)} == {key for key, epoch in trained.items() if epoch < last}
+    again = {"schedule": "replay", "replay_run": run, "validation_table": "held_back"}
+    bench.fit("packed", "patient_again", "four", last, **again)
+    assert bench.weights("patient_again") == bench.weights("patient")
