@@ -23,7 +23,7 @@ SPACE: dict[str, Any] = {
             {"optimizer": ["Adam"], "lr": [0.0001, 0.1, "log"]},
         ],
     },
-    "fit_params": {"batch_size": [8, 16]},
+    "fit_params": {"batch_size": [8], "epochs": [1, 2]},
 }
 CONFIGS = """SELECT mst_key, source, point IS NOT NULL, compile_params, fit_params, status
  FROM cerebro.config_log WHERE run_id = %s ORDER BY 1"""
@@ -47,10 +47,14 @@ def params(configs: int, **more: object) -> str:
     return json.dumps({"configs": configs, "space": SPACE, **more})
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
-def test_what_learns_draws_one_after_the_other(bench: Workbench, sampler: str) -> None:
-    run = bench.fit("packed", sampler, "two", 2, search=sampler, search_params=params(6), **CALL)
-    found = bench.rows(CONFIGS, run)
+@pytest.fixture(scope="module")
+def learned(bench: Workbench, tables: None) -> int:
+    """A run of two configurations and four that a sampler draws, which learns."""
+    return bench.fit("packed", "learned", "two", 2, search="tpe", search_params=params(6), **CALL)
+
+
+def test_what_learns_draws_one_after_the_other(bench: Workbench, learned: int) -> None:
+    found = bench.rows(CONFIGS, learned)
     assert [(key, source, drawn) for key, source, drawn, *_ in found] == [
         (key, "call" if key <= 2 else "search", key > 2) for key in range(1, 7)
     ]
@@ -58,57 +62,36 @@ def test_what_learns_draws_one_after_the_other(bench: Workbench, sampler: str) -
     assert {status for *_, status in found} == {"completed"}
     began = "SELECT min(started_at) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s"
     first_end = bench.value(
-        "SELECT min(time) FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND dataset = 'validation'", run
+        "SELECT min(time) FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND dataset = 'validation'", learned
     )
-    assert bench.value(began, run, 6) > first_end, "the last is drawn when others have told what they came to"
-    assert bench.value(f"SELECT count(model_weights) FROM {sampler}") == 6
+    assert bench.value(began, learned, 6) > first_end, "the last is drawn when others have told what they came to"
+    assert bench.value("SELECT count(model_weights) FROM learned") == 6
 
 
-def test_two_runs_with_one_seed_draw_alike(bench: Workbench) -> None:
-    call = {**CALL, "search": "asha", "search_params": params(6, sampler="tpe"), "workers": 1}
-    one, other = (bench.fit("packed", name, "two", 3, **call) for name in ("one", "other"))
-    assert bench.rows(CONFIGS, one) == bench.rows(CONFIGS, other)
-    assert bench.rows(DECISIONS, one) == bench.rows(DECISIONS, other)
-    assert bench.weights("one") == bench.weights("other")
+def test_two_runs_with_one_seed_draw_alike(bench: Workbench, learned: int) -> None:
+    """And a replay repeats what was drawn, to the bit."""
+    other = bench.fit("packed", "alike", "two", 2, search="tpe", search_params=params(6), **CALL)
+    assert bench.rows(CONFIGS, other) == bench.rows(CONFIGS, learned)
+    assert bench.rows(DECISIONS, other) == bench.rows(DECISIONS, learned)
+    again = bench.fit("packed", "again", "two", 2, schedule="replay", replay_run=learned)
+    assert [row[:2] for row in bench.rows(CONFIGS, again)] == [row[:2] for row in bench.rows(CONFIGS, learned)]
+    assert bench.weights("again") == bench.weights("alike") == bench.weights("learned")
 
 
-@pytest.mark.parametrize("search", ["random", "hyperband"])
-def test_what_does_not_learn_is_drawn_before(bench: Workbench, search: str) -> None:
-    run = bench.fit("packed", f"by_{search}", "two", 3, search=search, search_params=params(6), **CALL)
+def test_a_rule_that_does_not_learn_draws_before(bench: Workbench) -> None:
+    run = bench.fit("packed", "by_hyperband", "two", 3, search="hyperband", search_params=params(6), **CALL)
     found = bench.rows(CONFIGS, run)
     assert [source for _, source, *_ in found] == ["call"] * 2 + ["search"] * 4
     assert len({(compiled, fitted) for _, _, _, compiled, fitted, _ in found}) == 6
 
 
 def test_a_small_space_is_tried_whole(bench: Workbench) -> None:
-    space = {"compile_params": {**SPACE["compile_params"], "optimizer_params_list": [{"optimizer": ["SGD"]}]}}
-    for search in ("random", "tpe"):
-        asked = json.dumps({"configs": 9, "space": {**space, "fit_params": {"batch_size": [8, 16]}}})
-        run = bench.fit("packed", f"small_{search}", "two", 1, search=search, search_params=asked, **CALL)
-        assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 2 + 2
-
-
-@pytest.mark.long
-def test_who_resumes_draws_on(bench: Workbench) -> None:
-    """And a replay repeats what was drawn, to the bit."""
-    slow = {**SPACE, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}
-    watcher, before = bench.another(), bench.newest_run()
-    call = {**CALL, "search": "tpe", "search_params": json.dumps({"configs": 7, "space": slow}), "workers": 1}
-    with bench.fitting("packed", "cut", "noisy", 3, **call) as fitted:
-        eventually(lambda: watcher.value("SELECT count(*) > 4 FROM cerebro.config WHERE run_id > %s", before))
-        assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
-        with pytest.raises(psycopg2.Error):
-            fitted.result()
-    cut = watcher.newest_run()
-    watcher.close()
-    drawn = bench.rows(CONFIGS, cut)
-    bench.rows("SELECT cerebro.resume(%s)", cut)
-    found = bench.rows(CONFIGS, cut)
-    assert [row[:5] for row in found[: len(drawn)]] == [row[:5] for row in drawn]
-    assert len(drawn) < len(found) == len({(compiled, fitting) for *_, compiled, fitting, _ in found}) == 7
-    again = bench.fit("packed", "cut_again", "noisy", 3, schedule="replay", replay_run=cut)
-    assert [(key, source) for key, source, *_ in bench.rows(CONFIGS, again)] == [row[:2] for row in found]
-    assert bench.weights("cut_again") == bench.weights("cut")
+    space = {**SPACE, "compile_params": {**SPACE["compile_params"], "optimizer_params_list": [{"optimizer": ["SGD"]}]}}
+    asked = json.dumps({"configs": 9, "space": space})
+    run = bench.fit("packed", "small", "two", 1, search="random", search_params=asked, **CALL)
+    found = bench.rows(CONFIGS, run)
+    assert [source for _, source, *_ in found] == ["call"] * 2 + ["search"] * 2
+    assert len({(compiled, fitted) for _, _, _, compiled, fitted, _ in found}) == 4
 
 
 @pytest.fixture(scope="module")
@@ -117,46 +100,38 @@ def bred(bench: Workbench, tables: None) -> int:
     return bench.fit("packed", "bred_rotation", "two", 4, **POPULATION)
 
 
-@pytest.mark.parametrize("schedule", ["rotation", "longest"])
-def test_a_population_goes_on_from_its_best(bench: Workbench, bred: int, schedule: str) -> None:
-    """Two runs of one seed by rotation, and any run and its replay, come to the same bits."""
-    if schedule == "rotation":
-        run = bred
-    else:
-        run = bench.fit("packed", f"bred_{schedule}", "two", 4, **{**POPULATION, "schedule": schedule})
-    found = bench.rows(CONFIGS, run)
+def test_a_population_goes_on_from_its_best(bench: Workbench, bred: int) -> None:
+    found = bench.rows(CONFIGS, bred)
     assert [source for _, source, *_ in found] == ["call"] * 2 + ["search"] * 2 + ["clone"] * 3
     clones = "SELECT c.warm_started_visits, c.warm_started_from, d.last_epoch FROM cerebro.config_log c"
     clones += (
         " JOIN cerebro.decision d USING (run_id, mst_key) WHERE c.run_id = %s AND d.action = 'clone' ORDER BY mst_key"
     )
-    assert len(bench.rows(clones, run)) == 3
+    assert len(bench.rows(clones, bred)) == 3
     stopped = "SELECT count(*) FROM cerebro.decision WHERE run_id = %s AND action = 'stop' AND rule = 'pbt'"
-    assert bench.value(stopped, run) == 3
-    if schedule == "rotation":
-        other = bench.fit("packed", "bred_alike", "two", 4, **POPULATION)
-        assert bench.rows(CONFIGS, other) == found and bench.rows(DECISIONS, other) == bench.rows(DECISIONS, run)
-        assert bench.weights("bred_alike") == bench.weights(f"bred_{schedule}")
-    again = bench.fit("packed", f"bred_{schedule}_again", "two", 4, schedule="replay", replay_run=run, workers=1)
-    assert [row[:2] for row in bench.rows(CONFIGS, again)] == [row[:2] for row in found]
-    assert bench.weights(f"bred_{schedule}_again") == bench.weights(f"bred_{schedule}")
-    ends: list[dict[int, str]] = [dict(bench.rows(STATUS, each)) for each in (run, again)]
-    assert ends[0] == ends[1] and sorted(ends[0].values()) == ["completed"] * 4 + ["stopped"] * 3
+    assert bench.value(stopped, bred) == 3
+    ends: dict[int, str] = dict(bench.rows(STATUS, bred))
+    assert sorted(ends.values()) == ["completed"] * 4 + ["stopped"] * 3
 
 
 def test_who_made_room_for_a_clone_leaves_no_state(bench: Workbench, bred: int) -> None:
-    """But for so many as may keep theirs; what is left, and its replay, is as if all had kept theirs."""
+    """But for so many as may keep theirs. Two runs of one seed by rotation, and a replay, come to the same bits."""
     few = bench.fit("packed", "few_kept", "two", 4, **{**POPULATION, "search_params": params(4, live_states=1)})
     released = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND released"
     gone = {key for (key,) in bench.rows(released, few)}
-    stopped = {key for key, status in bench.rows(STATUS, few) if status == "stopped"}
+    ends: dict[int, str] = dict(bench.rows(STATUS, few))
+    stopped = {key for key, status in ends.items() if status == "stopped"}
     assert not bench.rows(released, bred) and gone < stopped and len(stopped - gone) == 1
-    bench.fit("packed", "few_again", "two", 4, schedule="replay", replay_run=few, workers=1)
+    again = bench.fit("packed", "few_again", "two", 4, schedule="replay", replay_run=few, workers=1)
+    for other in (bred, again):
+        assert [row[:2] for row in bench.rows(CONFIGS, other)] == [row[:2] for row in bench.rows(CONFIGS, few)]
+        assert dict(bench.rows(STATUS, other)) == ends
+    assert [row[3:5] for row in bench.rows(CONFIGS, bred)] == [row[3:5] for row in bench.rows(CONFIGS, few)]
     held = "SELECT mst_key, model_weights FROM {} WHERE model_weights IS NOT NULL"
-    kept, left, again = (
+    kept, left, repeated = (
         dict[int, bytes](bench.rows(held.format(name))) for name in ("bred_rotation", "few_kept", "few_again")
     )
-    assert again == kept and left == {key: weights for key, weights in kept.items() if key not in gone}
+    assert repeated == kept and left == {key: weights for key, weights in kept.items() if key not in gone}
 
 
 @pytest.mark.long
@@ -165,7 +140,8 @@ def test_a_population_that_was_cut_goes_on(bench: Workbench) -> None:
     slow = {"compile_params": mild, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}
     watcher, before = bench.another(), bench.newest_run()
     asked = json.dumps({"configs": 3, "space": slow})
-    with bench.fitting("packed", "cut_pbt", "noisy", 3, **{**CALL, "search": "pbt", "search_params": asked}) as fitted:
+    call = {**CALL, "schedule": "longest", "search": "pbt", "search_params": asked}
+    with bench.fitting("packed", "cut_pbt", "noisy", 3, **call) as fitted:
         clones = "SELECT count(*) > 0 FROM cerebro.config WHERE run_id > %s AND source = 'clone'"
         eventually(lambda: watcher.value(clones, before))
         assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
