@@ -13,6 +13,7 @@ from workbench import Workbench, setting, several
 
 from cerebro_plpy.hopping.allowance import GB_MONTH, HOUR
 
+FIT_WORKERS = 1
 EPOCHS, SEGMENTS = 8, 2
 GRID = {"search": "grid", "seed": 1, "schedule": "rotation", "metrics_compute_frequency": 4}
 LATE = """
@@ -103,8 +104,6 @@ def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
     before = bench.row(SPENT, run)[0]
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.rows(LATE, run, limit) == [] and before < limit <= bench.row(SPENT, run)[0]
-    bench.fit("packed", "cut_again", "three", 600, schedule="replay", replay_run=run)
-    assert weights(bench, "cut_again") == weights(bench, "cut") != {}
 
 
 @pytest.mark.parametrize(
@@ -123,15 +122,16 @@ def test_what_no_run_may_cost_is_refused(bench: Workbench, params: dict[str, obj
 
 
 TRAIN = """
-SELECT run_id FROM cerebro.train('points', 'label', columns => 'a, b', models => '{realmlp}', configs => 2, seed => 1,
-                                 model => 'frugal', epochs => 2000, budget => '10 minutes', max_cpu => '4 seconds')"""
+SELECT run_id FROM cerebro.train('points', 'label', columns => 'a, b', models => '{linear}', configs => 2, seed => 1,
+                                 model => 'frugal', epochs => 2000, budget => '10 minutes', max_cpu => '2 seconds',
+                                 workers => 1)"""
 
 
 def test_a_model_by_name_is_made_of_what_its_run_could_use(bench: Workbench) -> None:
     bench.rows("ALTER TABLE points ADD COLUMN a real, ADD COLUMN b real")
     bench.rows("UPDATE points SET a = x[1], b = x[2]")
     run = bench.rows(TRAIN)[0][0]
-    assert bench.rows(LATE, run, 4.0) == [] and bench.row(SPENT, run)[0] >= 4.0
+    assert bench.rows(LATE, run, 2.0) == [] and bench.row(SPENT, run)[0] >= 2.0
     assert {rule for *_, rule in bench.rows(STATES, run)} == {"max_cpu"}
     assert bench.value("SELECT count(*) FROM cerebro.model_version WHERE model = 'frugal'") == 1
     assert bench.value("SELECT ok FROM cerebro.verify('frugal') WHERE what = 'state'"), (
