@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -17,6 +18,14 @@ def done(person: Workbench, call: str, *values: object) -> None:
     status = "SELECT status, reason FROM cerebro.act WHERE act_id = %s"
     eventually(lambda: person.row(status, act)[0] != "scheduled")
     assert person.row(status, act) == ("done", None)
+
+
+def done_at_once(person: Workbench, calls: Sequence[str], *values: object) -> None:
+    """Acts that have been done with nothing between them: some let a run that is paused go on."""
+    acts = person.row("SELECT " + ", ".join(f"cerebro.{call}" for call in calls), *values)
+    status = "SELECT DISTINCT status, reason FROM cerebro.act WHERE act_id = ANY (%s)"
+    eventually(lambda: "scheduled" not in dict(person.rows(status, list(acts))))
+    assert person.rows(status, list(acts)) == [("done", None)]
 
 
 def cut(person: Workbench, run: int, trained: Future[Any]) -> None:
