@@ -15,6 +15,7 @@ import pytest
 from models import CLASSES, dense, perceptron, sequential
 from workbench import Workbench, compile_text
 
+FIT_WORKERS = 1
 Floats = npt.NDArray[np.float64]
 numbers = itertools.count(1)
 # float32 sums of a small model in another order than the trainer's.
@@ -90,15 +91,12 @@ def expected(bench: Workbench, model: str) -> dict[int, Floats]:
     return {number: probabilities for (number, _), probabilities in zip(rows, found, strict=True)}
 
 
-@pytest.mark.long_for(key=2)
-@pytest.mark.parametrize("key", [1, 2])
 @pytest.mark.parametrize(("packed", "kind"), [("packed", "training"), ("packed_val", "validation")])
-def test_evaluating_gives_the_final_numbers_of_the_run(
-    bench: Workbench, model: str, packed: str, kind: str, key: int
-) -> None:
+def test_evaluating_gives_the_final_numbers_of_the_run(bench: Workbench, model: str, packed: str, kind: str) -> None:
     columns = f"{kind}_loss_final, {kind}_metrics_final, metrics_type, loss_type"
     query = f"SELECT {columns} FROM model_info WHERE mst_key = %s"
-    assert evaluate(bench, model, packed, key) == bench.row(query, key)
+    for key in (1, 2):
+        assert evaluate(bench, model, packed, key) == bench.row(query, key)
 
 
 def test_evaluating_gives_what_the_probabilities_give(
@@ -213,7 +211,8 @@ def test_the_id_column_keeps_its_name_type_and_values(bench: Workbench, model: s
     assert bench.value(f"SELECT count(*) FROM {table}") == 96
 
 
-def test_every_row_keeps_its_own_prediction_over_many_blocks(bench: Workbench, model: str) -> None:
+@pytest.mark.long
+def test_every_row_keeps_its_own_prediction_over_many_blocks(bench: Workbench) -> None:
     wide = sequential([1000], dense(2, "o", "softmax"))
     source = fresh()
     bench.rows(
@@ -269,7 +268,8 @@ def test_a_float_target_gives_its_value(bench: Workbench, model: str) -> None:
     assert metric == pytest.approx(np.mean(np.abs(values[:, 0] - amounts)), abs=TOLERANCE)
 
 
-def test_several_float_targets_are_named_by_their_place(bench: Workbench, model: str) -> None:
+@pytest.mark.long
+def test_several_float_targets_are_named_by_their_place(bench: Workbench) -> None:
     name = fit(bench, "points", perceptron(2, "linear"), "pair", loss="mse")
     found = bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY id, class_value")
     values = outputs(bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0)
@@ -278,7 +278,8 @@ def test_several_float_targets_are_named_by_their_place(bench: Workbench, model:
     assert evaluate(bench, name, f"{name}_packed")[1:] == (None, None, "mse")
 
 
-def test_one_unit_for_two_classes(bench: Workbench, model: str) -> None:
+@pytest.mark.long
+def test_one_unit_for_two_classes(bench: Workbench) -> None:
     name = fit(bench, "points", perceptron(1, "sigmoid"), "positive", loss="binary_crossentropy", metrics=["accuracy"])
     found = bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY id, class_value")
     values = outputs(bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0)
@@ -296,7 +297,8 @@ def test_a_null_class_is_predicted_as_null(bench: Workbench, model: str) -> None
     assert dict(found) == pytest.approx(dict(zip([None, "high", "middle"], values, strict=True)), abs=TOLERANCE)
 
 
-def test_classes_that_only_pad_are_not_predicted(bench: Workbench, model: str) -> None:
+@pytest.mark.long
+def test_classes_that_only_pad_are_not_predicted(bench: Workbench) -> None:
     name = fit(bench, "points", perceptron(5, "softmax"), "label", classes=[5])
     found = bench.rows(f"SELECT class_value, prob, rank FROM {predict(bench, name)} WHERE id = 1 ORDER BY rank")
     values = outputs(bench, name, [bench.value("SELECT x FROM points WHERE id = 1")], 1.0)[0, :3]
@@ -315,7 +317,8 @@ def test_encoded_targets_are_named_by_their_place(bench: Workbench, model: str) 
     assert dict(found) == pytest.approx({"0": values[0], "1": values[1]}, abs=TOLERANCE)
 
 
-def test_scalar_inputs(bench: Workbench, model: str) -> None:
+@pytest.mark.long
+def test_scalar_inputs(bench: Workbench) -> None:
     name = fit(bench, "points", sequential([1], dense(3, "o", "softmax")), "label", inputs="amount")
     table = predict(bench, name, inputs="amount", pred_type="'prob'")
     found = [p for (p,) in bench.rows(f"SELECT prob FROM {table} ORDER BY id, class_value")]
