@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from itertools import chain
 
-import psycopg2
 import pytest
+from acts import cut, done, done_at_once
 from processes import eventually
 from roles import refused
 from workbench import Row, Workbench
@@ -19,7 +20,6 @@ VISITORS = """
     SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
            n * 31 % 97 / 10.0 AS fare, n % 3 = 0 OR n * 31 % 97 > 80 AS stayed
     FROM generate_series(1, 1200) AS n"""
-ACT = "SELECT status, reason FROM cerebro.act WHERE act_id = %s"
 CONFIGS = """
     SELECT mst_key, source, cloned_from, warm_started_from, template, params, status FROM cerebro.config
     WHERE run_id = %s AND mst_key > 2 ORDER BY 1"""
@@ -46,26 +46,21 @@ def visitors(bench: Workbench) -> None:
 
 @contextmanager
 def paused(bench: Workbench, person: Workbench, model: str) -> Iterator[tuple[int, Future[list[Row]]]]:
-    """A run of two configurations that learn nothing, paused after their first visits.
+    """A run of two configurations that learn nothing, paused after the first visits, of the first one.
 
     It is asked for in the midst of these, which load the framework: visits that follow take milliseconds.
     """
     before, slow = person.newest_run(), '{"lr": 1e-7, "depth": 1, "width": 16}'
-    options = f"configs => 2, epochs => {EPOCHS}, ensemble => 1, models => '{{realmlp_simple, realmlp}}'"
+    options = f"configs => 2, epochs => {EPOCHS}, ensemble => 1, workers => 1, models => '{{realmlp_simple, linear}}'"
     call = f"SELECT * FROM cerebro.train('visitors', 'stayed', '{model}', {options}, space => '{slow}', seed => 1)"
     with bench.calling(lambda: bench.rows(call)) as trained:
         eventually(lambda: person.newest_run() > before)
         run = person.newest_run()
-        begun = "SELECT count(DISTINCT mst_key) = 2 FROM cerebro.visit WHERE run_id = %s"
-        eventually(lambda: person.value(begun, run))
+        eventually(lambda: person.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
         done(person, "pause_run(%s)", run)
+        made = "SELECT FROM cerebro.visit WHERE run_id = %s AND mst_key = 1 AND status = 'completed'"
+        eventually(lambda: person.rows(made, run))
         yield run, trained
-
-
-def done(person: Workbench, call: str, *values: object) -> None:
-    act = person.value(f"SELECT cerebro.{call}", *values)
-    eventually(lambda: person.row(ACT, act)[0] != "scheduled")
-    assert person.row(ACT, act) == ("done", None)
 
 
 def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workbench, person: Workbench) -> None:
@@ -75,11 +70,14 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workb
             refused(person, f"SELECT cerebro.{call}", run, code=code)
         assert person.rows("SELECT action FROM cerebro.act WHERE run_id = %s", run) == [("pause_run",)]
         wider, added = '{"lr": 0.05, "width": 32}', {"models": ["linear"], "lr": [0.1, 0.2], "weight_decay": 0}
-        done(person, "clone_config(%s, 1, %s, false)", run, wider)
-        done(person, "add_configs(%s, %s, 2)", run, json.dumps(added))
-        done(person, "drill_down(%s, 1, %s)", run, '{"lr": [0.03, 0.04], "width": [16]}')
-        done(person, "set_epochs(%s, %s, 2)", run, EPOCHS + 2)
-        done(person, "continue_run(%s)", run)
+        near = '{"lr": [0.03, 0.04], "width": [16]}'
+        acts: dict[str, tuple[object, ...]] = {
+            "clone_config(%s, 1, %s, false)": (run, wider),
+            "add_configs(%s, %s, 2)": (run, json.dumps(added)),
+            "drill_down(%s, 1, %s)": (run, near),
+            "set_epochs(%s, %s, 2)": (run, EPOCHS + 2),
+        }
+        done_at_once(person, [*acts], *chain.from_iterable(acts.values()))
         trained.result()
     assert bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2", run) > EPOCHS
     found = bench.rows(CONFIGS, run)
@@ -106,14 +104,13 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workb
     assert bench.row(texts, run, key) == bench.row(texts, alone, 1)
 
 
+@pytest.mark.long
 def test_a_warm_clone_goes_on_where_its_run_was_cut(bench: Workbench, person: Workbench) -> None:
     with paused(bench, person, "warm") as (run, trained):
         wide = refused(person, "SELECT cerebro.clone_config(%s, 1, '{\"width\": 17}')", run, code="42804")
         assert "warm => false" in str(wide.diag.message_hint)
-        done(person, "clone_config(%s, 1, '{\"lr\": 0.05}')", run)
-        assert person.value("SELECT cerebro.cancel(%s)", run)
-        with pytest.raises(psycopg2.Error):
-            trained.result()
+        done_at_once(person, ["clone_config(%s, 1, '{\"lr\": 0.05}')", "pause_run(%s)"], run, run)
+        cut(person, run, trained)
     bench.rows("SELECT cerebro.resume(%s)", run)
     (found,) = bench.rows(CONFIGS, run)
     assert found[:5] == (3, "clone", 1, 1, "realmlp_simple") and (found[5]["lr"], found[6]) == (0.05, "completed")
