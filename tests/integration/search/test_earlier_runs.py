@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from acts import cut, done, let_end
+from acts import cut, done, done_at_once, let_end
 from models import NOISY
 from processes import eventually
 from roles import another_role, own_schema, refused
@@ -25,7 +25,7 @@ SPACE: Mapping[str, Any] = {
         "optimizer": ["SGD"],
         "lr": [0.0001, 0.5, "log"],
     },
-    "fit_params": {"batch_size": [8, 16]},
+    "fit_params": {"batch_size": [8], "epochs": [1, 2]},
 }
 CALL: Mapping[str, object] = {"validation_table": "held_back", "seed": 3, "schedule": "rotation"}
 DRAWN = "SELECT compile_params, fit_params FROM cerebro.config WHERE run_id = %s AND source = 'search' ORDER BY mst_key"
@@ -40,11 +40,12 @@ def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
     bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'packed')")
     rates = [0.3 / 1.5**n for n in range(GRID)]
-    bench.configure("grid", [compile_text(f"SGD(learning_rate={rate})") for rate in rates], ["batch_size=8"])
-    bench.configure("few", [compile_text(f"SGD(learning_rate={rate})") for rate in rates[:3]], ["batch_size=8"])
-    bench.configure("outside", [compile_text(f"SGD(learning_rate={rate})") for rate in (0.9, 0.1)], ["batch_size=2"])
-    bench.configure("one", [compile_text("SGD(learning_rate=0.02)")], ["batch_size=8"])
-    bench.configure("noisy", [compile_text("SGD(learning_rate=0.1)")], ["batch_size=1,epochs=4"], bench.model(NOISY))
+    for name, found in (("grid", rates), ("few", rates[:3]), ("one", [0.02])):
+        compiles = [compile_text(f"SGD(learning_rate={rate})") for rate in found]
+        bench.configure(name, compiles, ["epochs=1,batch_size=8"])
+    bench.configure("outside", [compile_text(f"SGD(learning_rate={rate})") for rate in (0.9, 0.1)], ["batch_size=8"])
+    for name, passes, model in (("noisy", 4, bench.model(NOISY)), ("brief", 1, 2)):
+        bench.configure(name, [compile_text("SGD(learning_rate=0.1)")], [f"batch_size=1,epochs={passes}"], model)
 
 
 @pytest.fixture(scope="module")
@@ -63,25 +64,31 @@ def same(row: tuple[str, str]) -> tuple[str, str]:
     return row[0].replace("learning_rate", "lr"), row[1]
 
 
-@pytest.mark.parametrize("search", ["tpe", "random"])
-def test_the_best_of_a_run_are_tried_first(bench: Workbench, earlier: int, search: str) -> None:
-    run = bench.fit("packed", f"again_{search}", "one", 1, search=search, search_params=params(earlier), **CALL)
+def check_first(bench: Workbench, earlier: int, run: int) -> None:
+    """The best of a run are tried first."""
     best, drawn = bench.rows(BEST, earlier), bench.rows(DRAWN, run)
     assert [same(row) for row in drawn[:3]] == [same(row) for row in best]
     assert len(drawn) == 6 == len({*drawn}), "they count among all"
-    assert bool(bench.rows(TOLD, run)) == (search == "tpe"), "who does not learn is told nothing"
+
+
+def test_who_does_not_learn_is_told_nothing(bench: Workbench, earlier: int) -> None:
+    run = bench.fit("packed", "not_learning", "one", 1, search="random", search_params=params(earlier), **CALL)
+    check_first(bench, earlier, run)
+    assert not bench.rows(TOLD, run)
 
 
 def test_a_sampler_is_told_how_all_stood(bench: Workbench, earlier: int) -> None:
     """In their order, as shares of the run; what it draws depends on that."""
-    asked = {"search": "tpe", "workers": 1, **CALL}
+    bench.messages()
+    asked = {"search": "tpe", **CALL}
     one = bench.fit("packed", "told", "one", 1, search_params=params(earlier), **asked)
+    check_first(bench, earlier, one)
     assert "told how 12 configurations" in "".join(bench.messages())
     rows = bench.rows(TOLD, one)
     ranks: dict[int, int] = dict(bench.rows("SELECT mst_key, rank FROM cerebro.leaderboard WHERE run_id = %s", earlier))
     assert [(run, key) for run, key, *_ in rows] == [(earlier, key) for key in range(1, GRID + 1)]
     for _, key, values, stood in rows:
-        assert values["compile/lr"] == pytest.approx(0.3 / 1.5 ** (key - 1)) and values["fit/batch_size"] == 0
+        assert values["compile/lr"] == pytest.approx(0.3 / 1.5 ** (key - 1)) and values["fit/epochs"] == 0
         ties = sum(rank == ranks[key] for rank in ranks.values())
         assert stood == pytest.approx((ranks[key] - 1 + ties / 2) / GRID)
     without = bench.fit("packed", "not_told", "one", 1, search_params=params(), **asked)
@@ -103,7 +110,7 @@ def test_other_configurations_are_not_told(bench: Workbench, earlier: int) -> No
     # Model 1 of another table is another network.
     bench.rows("CREATE TABLE kept AS TABLE models; UPDATE models SET model_arch = %s WHERE model_id = 1", NOISY)
     try:
-        run = bench.fit("packed", "renewed", "one", 1, search="tpe", search_params=params(earlier, configs=3), **CALL)
+        run = bench.fit("packed", "renewed", "one", 1, search="tpe", search_params=params(earlier, configs=2), **CALL)
     finally:
         bench.rows("UPDATE models m SET model_arch = k.model_arch FROM kept k WHERE k.model_id = m.model_id")
     assert bench.rows(TOLD, run) == [] and "lies in the space" in "".join(bench.messages())
@@ -139,40 +146,36 @@ def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: 
     assert bench.weights("cut") == bench.weights("whole")
 
 
+@pytest.mark.long_for(resumed=True)
 @pytest.mark.parametrize("resumed", [False, True])
 def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, resumed: bool) -> None:
     """A space is tried whole, and nothing of it twice: what an act adds and what it clones, unless that began warm."""
     rates = [0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01]
     compiled = {**SPACE["compile_params"], "lr": rates}
-    asked = json.dumps(
-        {"configs": 20, "space": {"compile_params": compiled, "fit_params": {"batch_size": [1], "epochs": [4]}}}
-    )
+    fits = {"batch_size": [1], "epochs": [1]}
+    asked = json.dumps({"configs": 20, "space": {"compile_params": compiled, "fit_params": fits}})
     before = person.newest_run()
     call = {**CALL, "search": "tpe", "workers": 1, "search_params": asked}
-    with bench.fitting("packed", f"added_{resumed}", "noisy", 3, **call) as fitted:
-        run = begun(person, before, 3)
-        eventually(
-            lambda: person.value(
-                "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id = %s AND status = 'completed' AND mst_key = 1", run
-            )
-        )
+    visits = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = %s"
+    with bench.fitting("packed", f"added_{resumed}", "brief", 1, **call) as fitted:
+        run = begun(person, before, 1)
+        # In the midst of the first visit, which is of the first configuration, and for which its program is compiled.
+        eventually(lambda: person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run))
         done(person, "pause_run(%s)", run)
-        eventually(
-            lambda: not person.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'running'", run)
-        )
+        eventually(lambda: not person.value(visits, run, "running") and person.value(visits, run, "completed"))
         there = "SELECT compile_params FROM cerebro.config WHERE run_id = %s"
         texts = str(person.rows(there, run))
         left = [rate for rate in rates if f"={rate})" not in texts]
         assert len(left) > 2
-        fixed = {"compile_params": {**compiled, "lr": [left[0]]}, "fit_params": {"batch_size": [1], "epochs": [4]}}
-        done(person, "add_configs(%s, %s)", run, json.dumps(fixed))
-        for rate, warm in ((left[1], False), (left[2], True)):
-            changed = json.dumps({"optimizer": f"SGD(learning_rate={rate})"})
-            done(person, "clone_config(%s, 1, %s, %s)", run, changed, warm)
+        fixed = {"compile_params": {**compiled, "lr": [left[0]]}, "fit_params": fits}
+        cold, warm = (json.dumps({"optimizer": f"SGD(learning_rate={rate})"}) for rate in left[1:3])
+        clones = [f"clone_config(%s, 1, %s, {warm})" for warm in ("false", "true")]
+        acts = ["add_configs(%s, %s)", *clones, "pause_run(%s)"]
+        done_at_once(person, acts, run, json.dumps(fixed), run, cold, run, warm, run)
         let_end(bench, person, run, fitted, resumed=resumed)
     found = bench.rows("SELECT source, compile_params, warm_started_from FROM cerebro.config WHERE run_id = %s", run)
-    cold = [same((text, ""))[0] for _, text, warm in found if warm is None]
-    assert len(cold) == len(set(cold)) == len(rates) and len(found) == len(rates) + 1
+    begun_cold = [same((text, ""))[0] for _, text, parent in found if parent is None]
+    assert len(begun_cold) == len(set(begun_cold)) == len(rates) and len(found) == len(rates) + 1
     assert sorted(source for source, *_ in found if source != "search") == ["act", "call", "clone", "clone"]
 
 
