@@ -27,6 +27,7 @@ CONFIGS = """
 WRONG = {
     "clone_config(%s, 1, '{\"rate\": 1}')": "22023",
     "clone_config(%s, 1, '{\"lr\": -1}')": "22023",
+    "clone_config(%s, 1, '{\"width\": 17}')": "42804",  # to a warm one
     "clone_config(%s, 7, '{}')": "42704",
     "add_configs(%s, '{\"lr\": [0.1, 0.2]}')": "22023",  # the other fields have ranges
     "add_configs(%s, '{\"rate\": [0.1]}', 2)": "22023",
