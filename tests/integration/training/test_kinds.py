@@ -6,19 +6,10 @@ from typing import Any
 
 import psycopg2
 import pytest
-from models import CLASSES, NOISY, PICTURES, perceptron
+from models import CLASSES, NOISY, perceptron
 from workbench import Workbench, compile_text
 
 ADAM = "Adam(learning_rate=0.02)"
-PICTURE_ROWS = """
-CREATE TABLE pictures AS
-SELECT id, CASE id % 3 WHEN 0 THEN 'row' WHEN 1 THEN 'column' ELSE 'empty' END AS label,
-       (SELECT array_agg(line ORDER BY i) FROM (
-            SELECT i, array_agg(ARRAY[CASE WHEN id % 3 = 0 AND i = id / 3 % 8 OR id % 3 = 1 AND j = id / 3 % 8
-                                           THEN 255.0 ELSE 0.0 END]::real[] ORDER BY j) AS line
-            FROM generate_series(0, 7) i, generate_series(0, 7) j GROUP BY i) lines) AS image
-FROM generate_series(0, 95) id
-"""
 
 
 def trained(
@@ -50,24 +41,13 @@ def learned(result: dict[str, Any]) -> bool:
 REGRESSION = compile_text(ADAM, "mean_squared_error", ["mean_absolute_error"])
 
 
-@pytest.fixture(scope="module")
-def amounts(bench: Workbench) -> dict[str, Any]:
-    """What was trained on the points' amount; its output is `of_amount`."""
-    return trained(bench, "of_amount", perceptron(1, "linear"), REGRESSION, "amount", "float")
-
-
-@pytest.mark.parametrize("target", ["amount", "pair"])
-def test_regression(bench: Workbench, amounts: dict[str, Any], target: str) -> None:
-    pairs = target == "pair"
-    found = trained(bench, "of_pair", perceptron(2, "linear"), REGRESSION, "pair", "float") if pairs else amounts
+def test_regression(bench: Workbench) -> None:
+    """Its numbers are those of the predictions."""
+    found = trained(bench, "of_amount", perceptron(1, "linear"), REGRESSION, "amount", "float")
     assert learned(found)
     assert found["metrics_type"] == ["mean_absolute_error"]
-    assert found["num_classes"] is None and found[f"{target}_class_values"] is None
-    assert found["dependent_vartype"] == {"amount": ["real"], "pair": ["real[]"]}[target]
-
-
-def test_regression_numbers_are_those_of_the_predictions(bench: Workbench, amounts: dict[str, Any]) -> None:
-    found = amounts
+    assert found["num_classes"] is None and found["amount_class_values"] is None
+    assert found["dependent_vartype"] == ["real"]
     bench.rows("SELECT madlib_predict('of_amount', 'points', 'id', 'x', 'guesses', mst_key => 1)")
     squares, differences = bench.row(
         "SELECT avg((prob - amount) ^ 2), avg(abs(prob - amount)) FROM guesses JOIN points USING (id)"
@@ -88,6 +68,7 @@ def test_two_classes_on_one_sigmoid_unit(bench: Workbench) -> None:
     assert found["training_metrics_final"] == pytest.approx(right, abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_float_target_of_zeros_and_ones_on_one_sigmoid_unit(bench: Workbench) -> None:
     compiled = compile_text(ADAM, "binary_crossentropy", ["accuracy"])
     found = trained(bench, "flags", perceptron(1, "sigmoid"), compiled, "flag", "float")
@@ -97,20 +78,33 @@ def test_a_float_target_of_zeros_and_ones_on_one_sigmoid_unit(bench: Workbench) 
     assert found["training_metrics_final"] == pytest.approx(right, abs=1e-6)
 
 
+@pytest.fixture(scope="module")
+def classes(bench: Workbench) -> list[dict[str, Any]]:
+    """The same, trained on one-hot targets and on indices of classes."""
+    losses = {
+        "one_hot": ("categorical_crossentropy", ["accuracy", "AUC", "mean_squared_error"]),
+        "indices": ("sparse_categorical_crossentropy", ["sparse_categorical_accuracy"]),
+    }
+    return [
+        trained(bench, name, CLASSES, compile_text(ADAM, loss, metrics), "label")
+        for name, (loss, metrics) in losses.items()
+    ]
+
+
 @pytest.mark.parametrize(
-    ("name", "loss", "metrics"),
+    ("number", "loss", "metrics"),
     [
-        ("one_hot", "categorical_crossentropy", ["categorical_accuracy"]),
-        ("indices", "sparse_categorical_crossentropy", ["sparse_categorical_accuracy"]),
-        ("no_metric", "categorical_crossentropy", []),
-        ("many_metrics", "categorical_crossentropy", ["accuracy", "AUC", "mean_squared_error"]),
+        (0, "categorical_crossentropy", ["accuracy", "AUC", "mean_squared_error"]),
+        (1, "sparse_categorical_crossentropy", ["sparse_categorical_accuracy"]),
     ],
 )
-def test_many_classes(bench: Workbench, name: str, loss: str, metrics: list[str]) -> None:
-    found = trained(bench, name, CLASSES, compile_text(ADAM, loss, metrics), "label")
+def test_many_classes(
+    bench: Workbench, classes: list[dict[str, Any]], number: int, loss: str, metrics: list[str]
+) -> None:
+    found = classes[number]
     assert learned(found)
     assert found["loss_type"] == loss
-    assert found["metrics_type"] == (metrics or None)
+    assert found["metrics_type"] == metrics
     logged: dict[str, list[float]] = dict(
         bench.rows(
             "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY name",
@@ -118,14 +112,11 @@ def test_many_classes(bench: Workbench, name: str, loss: str, metrics: list[str]
         )
     )
     assert len(logged) == 1 + len(metrics)
-    assert found["training_metrics"] == (logged[metrics[0]] if metrics else None)
+    assert found["training_metrics"] == logged[metrics[0]]
 
 
-def test_losses_on_indices_and_on_one_hot_targets_agree(bench: Workbench) -> None:
-    losses = [
-        trained(bench, name, CLASSES, compile_text(ADAM, loss), "label")["training_loss"]
-        for name, loss in (("same_one", "categorical_crossentropy"), ("same_two", "sparse_categorical_crossentropy"))
-    ]
+def test_losses_on_indices_and_on_one_hot_targets_agree(classes: list[dict[str, Any]]) -> None:
+    losses = [found["training_loss"] for found in classes]
     assert losses[0] == pytest.approx(losses[1], rel=1e-3), "the same training, with other rounding"
 
 
@@ -137,33 +128,7 @@ def test_dropout_and_batch_normalisation(bench: Workbench) -> None:
     assert loss == pytest.approx(found["training_loss_final"]), "evaluation is without dropout, by moving averages"
 
 
-def test_pictures(bench: Workbench) -> None:
-    bench.rows(PICTURE_ROWS)
-    bench.rows(
-        "SELECT training_preprocessor_dl('pictures', 'pictures_packed', 'label', 'image', 10, 255, n_segments => 2,"
-        " seed => 3)"
-    )
-    compiled = compile_text("Adam(learning_rate=0.05)")
-    bench.configure("pictures_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(PICTURES))
-    bench.fit("pictures_packed", "seen", "pictures_configs", 5, workers=1, seed=1)
-    accuracy, size = bench.row("SELECT training_metrics_final, model_size FROM seen_info")
-    assert accuracy > 0.9
-    assert size * 1024 == 4 * (4 * 10 + 36 * 3 + 3)
-
-
-def test_a_validation_set_of_some_classes(bench: Workbench) -> None:
-    bench.pack("some_packed", 3)
-    bench.rows("CREATE TABLE few AS SELECT * FROM points WHERE label = 'high'")
-    bench.rows("SELECT validation_preprocessor_dl('few', 'few_packed', 'label', 'x', 'some_packed', 5)")
-    bench.configure("some_configs", [compile_text(ADAM)], ["batch_size=8,epochs=3"])
-    bench.fit("some_packed", "some_model", "some_configs", 4, workers=1, validation_table="few_packed")
-    bench.rows("SELECT madlib_predict('some_model', 'few', 'id', 'x', 'few_guesses', 'response', mst_key => 1)")
-    right = bench.value("SELECT avg((class_value = 'high')::int)::float FROM few_guesses")
-    final = bench.value("SELECT validation_metrics_final FROM some_model_info")
-    assert final == pytest.approx(right, abs=1e-6)
-
-
-def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> None:
+def test_a_validation_set_with_fewer_rows_than_segments_and_some_of_the_classes(bench: Workbench) -> None:
     bench.pack("wide_packed", 3)
     bench.rows("CREATE TABLE two AS SELECT * FROM points WHERE id <= 2")
     bench.rows("SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')")
@@ -174,6 +139,10 @@ def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> Non
     losses, metrics = bench.row("SELECT validation_loss, validation_metrics FROM wide_info")
     bench.rows("SELECT madlib_evaluate('wide', 'two_packed', 'two_again', mst_key => 1)")
     assert bench.row("SELECT loss, metric FROM two_again") == (pytest.approx(losses[-1]), metrics[-1])
+    assert bench.value("SELECT count(DISTINCT label) FROM two") < 3, "it has some of the classes alone"
+    bench.rows("SELECT madlib_predict('wide', 'two', 'id', 'x', 'two_guesses', 'response', mst_key => 1)")
+    right = bench.value("SELECT avg((class_value = label)::int)::float FROM two_guesses JOIN two USING (id)")
+    assert metrics[-1] == pytest.approx(right, abs=1e-6)
 
 
 def test_a_batch_larger_than_a_buffer(bench: Workbench) -> None:
