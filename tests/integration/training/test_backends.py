@@ -42,6 +42,7 @@ def tables(bench: Workbench) -> Iterator[None]:
     """A packed table of two segments, and configs of two architectures."""
     bench.pack("halves", 2)
     bench.configure("one", [ADAM], ["batch_size=8", "batch_size=16"], bench.model(NOISY))
+    bench.configure("noisy", [ADAM], ["batch_size=8"], 2)
     bench.configure("two", [ADAM], ["batch_size=8"], bench.model(CLASSES))
     bench.rows("INSERT INTO one SELECT mst_key + 2, model_id, compile_params, fit_params FROM two")
     yield
@@ -68,12 +69,20 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
+def torch() -> str:
+    """One of them, for what our code does alike for each."""
+    if find_spec("torch") is None:
+        pytest.skip("without torch, which is not installed")
+    return "torch"
+
+
+@pytest.fixture(scope="module")
 def trained(bench: Workbench, backend: str) -> str:
     """The output table of a run."""
-    run = bench.fit("halves", f"on_{backend}", "one", 2, backend=backend, validation_table="halves", workers=1)
+    run = bench.fit("halves", f"on_{backend}", "noisy", 2, backend=backend, validation_table="halves", workers=1)
     assert {found for _, found, _ in visits(bench, run)} == {backend}
     assert {form for _, _, form in visits(bench, run)} <= FORMS[backend]
-    bench.fit("halves", f"{backend}_again", "one", 2, schedule="replay", replay_run=run, workers=1)
+    bench.fit("halves", f"{backend}_again", "noisy", 2, schedule="replay", replay_run=run, workers=1)
     return f"on_{backend}"
 
 
@@ -105,34 +114,34 @@ def test_a_warm_start_takes_the_optimizer_to_another_backend(bench: Workbench, b
 
 
 @pytest.mark.long
-def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(bench: Workbench, backend: str) -> None:
-    table, settings = f"scaled_to_{backend}", {"dtype_policy": "mixed_float16"}
+def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(bench: Workbench, torch: str) -> None:
+    table, settings = "scaled", {"dtype_policy": "mixed_float16"}
     bench.fit("halves", table, "two", 1, **settings)
     before = metadata(stored(bench, table, 1))
     bench.messages()
-    bench.fit("halves", table, "two", 1, backend=backend, warm_start=True, **settings)
+    bench.fit("halves", table, "two", 1, backend=torch, warm_start=True, **settings)
     assert metadata(stored(bench, table, 1))["step"] == before["step"]
     assert "do not go over to another backend" in "".join(bench.messages())
 
 
 @pytest.mark.long
 @pytest.mark.postgresql("on Greenplum each state has all of its weights")
-def test_frozen_weights_stand_once(bench: Workbench, backend: str) -> None:
+def test_frozen_weights_stand_once(bench: Workbench, torch: str) -> None:
     """And states that hop without them come to the same bits again."""
     frozen = dense(600, "wide", trainable=False), dense(500, "narrow", trainable=False)
     network = sequential([4], dense(8, "first"), *frozen, dense(3, "output", "softmax"))
-    bench.configure(f"frozen_on_{backend}", [ADAM], ["batch_size=8", "batch_size=16"], bench.model(network))
-    table, settings = f"heads_on_{backend}", {"workers": 2, "backend": backend}
-    run = bench.fit("halves", table, f"frozen_on_{backend}", 2, **settings, schedule="rotation")
+    bench.configure("frozen", [ADAM], ["batch_size=8", "batch_size=16"], bench.model(network))
+    table, settings = "heads", {"workers": 2, "backend": torch}
+    run = bench.fit("halves", table, "frozen", 2, **settings, schedule="rotation")
     bases = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ %s"
     assert bench.value(bases, f"^r{run}_z_") == 2
     assert metadata(stored(bench, table, 1))["base"]
-    bench.fit("halves", f"{table}_again", f"frozen_on_{backend}", 2, **settings, schedule="replay", replay_run=run)
+    bench.fit("halves", f"{table}_again", "frozen", 2, **settings, schedule="replay", replay_run=run)
     assert weights(bench, f"{table}_again") == weights(bench, table)
 
 
 @pytest.mark.long
-def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, backend: str) -> None:
+def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, torch: str) -> None:
     """Killed, cancelled, or with its session, in which it has waited."""
     watcher, caller = bench.another(), bench.another()
     idle, before, seen = watcher.workers(), bench.newest_run(), set[Path]()
@@ -149,7 +158,7 @@ def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, backend: s
         )
         return count
 
-    with caller.fitting("halves", f"ended_on_{backend}", "two", 100_000, backend=backend, workers=1) as fitting:
+    with caller.fitting("halves", "ended", "two", 100_000, backend=torch, workers=1) as fitting:
         eventually(trained)
         (home,) = homes()
         (pid,) = trainers(watcher.workers() - idle)
@@ -162,13 +171,14 @@ def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, backend: s
         with pytest.raises(psycopg2.errors.QueryCanceled):
             fitting.result()
     eventually(lambda: not any(each.exists() for each in seen))
-    caller.fit("halves", f"waiting_on_{backend}", "two", 1, backend=backend)
+    caller.fit("halves", "waiting", "two", 1, backend=torch)
     assert homes()
     caller.close()
     watcher.close()
     eventually(lambda: not any(each.exists() for each in seen))
 
 
+@pytest.mark.long_for(name="torch")
 @pytest.mark.parametrize("name", ["jax", "torch"])
 def test_a_framework_that_is_not_installed_is_named(
     bench: Workbench, shared_superuser: Workbench, folder: Path, name: str
