@@ -118,6 +118,7 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbe
     assert bench.weights("again") == bench.weights("together")
 
 
+@pytest.mark.long_for(backend="torch")
 @pytest.mark.parametrize(("backend", "alone"), list(OTHERS.items()))
 def test_other_backends_do_so_too(
     bench: Workbench, shared_superuser: Workbench, backend: str, alone: Sequence[str]
@@ -153,7 +154,7 @@ def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, sh
 def test_a_budget_ends_those_that_are_trained_together(bench: Workbench, shared_superuser: Workbench) -> None:
     """Each goes as far as all do in a job, and a replay as far as that, to the bit."""
     believe(bench, shared_superuser, FAST)
-    run = fit(bench, "limited", 400, "slow", search="grid", search_params=json.dumps({"max_cpu": 8}), seed=1)
+    run = fit(bench, "limited", 400, "slow", search="grid", search_params=json.dumps({"max_cpu": 5}), seed=1)
     ended = "SELECT DISTINCT status, ended_by FROM cerebro.config WHERE run_id = %s"
     assert bench.rows(ended, run) == [("stopped", "max_cpu")]
     first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1"
@@ -234,22 +235,19 @@ def test_a_cancelled_run_goes_on(bench: Workbench, shared_superuser: Workbench, 
 
 
 @pytest.mark.long
-def test_one_of_them_may_be_stopped(bench: Workbench, shared_superuser: Workbench, watcher: Workbench) -> None:
-    believe(bench, shared_superuser, FAST)
-    run = disturbed(bench, watcher, "thinned", lambda run: watcher.value("SELECT cerebro.stop_config(%s, 3)", run))
-    assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)]
-    epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
-    assert epochs.pop(3) < EPOCHS and set(epochs.values()) == {EPOCHS}
-    check_replay(bench, run, "thinned")
-
-
-@pytest.mark.long
-def test_who_is_to_go_first_waits_for_no_others(
+def test_one_of_them_may_be_stopped_and_who_is_to_go_first_waits_for_no_others(
     bench: Workbench, shared_superuser: Workbench, watcher: Workbench
 ) -> None:
     believe(bench, shared_superuser, FAST)
-    run = disturbed(bench, watcher, "hurried", lambda run: watcher.value("SELECT cerebro.prioritise(%s, 3)", run))
-    assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)]
+
+    def steer(run: int) -> None:
+        for call in ("prioritise(%s, 3)", "stop_config(%s, 5)"):
+            watcher.value(f"SELECT cerebro.{call}", run)
+
+    run = disturbed(bench, watcher, "thinned", steer)
+    assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)] * 2
+    epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
+    assert epochs.pop(5) < EPOCHS and set(epochs.values()) == {EPOCHS}
     last = [form for key, number, form in forms(bench, run) if key == 3 and number > 3 * (EPOCHS - 1)]
     assert len(last) == 3 and FUSED not in last
-    check_replay(bench, run, "hurried")
+    check_replay(bench, run, "thinned")
