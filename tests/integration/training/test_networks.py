@@ -17,30 +17,25 @@ PICTURES = """
 CREATE TABLE pictures AS SELECT id, array_fill((id % 3 / 3.0)::real, ARRAY[8, 8, 3]) AS pixels,
     (ARRAY['a', 'b', 'c'])[1 + id % 3] AS kind FROM generate_series(1, 48) id"""
 ADAM = compile_text("Adam(learning_rate=0.02)")
-FIXED = {"seed": 5, "schedule": "rotation", "workers": 2}
-
-
-def bert(**config: object) -> str:
-    """A network for these texts."""
-    return json.dumps(networks.texts(networks.bert(**config), networks.ALL, pooled=True))
+FIT_WORKERS = 1
+FIXED = {"seed": 5, "schedule": "rotation"}
 
 
 @pytest.fixture(scope="module")
 def texts(bench: Workbench) -> Workbench:
-    """Texts in two segments; of a BERT that is trained and of one that is frozen a configuration each."""
+    """Texts in two segments, and a configuration of a BERT, which is model 2."""
     bench.rows(TEXTS)
     bench.pack("texts_packed", 2, source="texts", target="kind", inputs="tokens")
-    models = [bench.model(bert()), bench.model(bert(trainable=False))]
-    call = "SELECT load_model_selection_table('models', 'berts', %s, %s, ARRAY['batch_size=8'])"
-    bench.rows(call, models, [ADAM])
+    bert = networks.texts(networks.bert(), networks.ALL, pooled=True)
+    bench.configure("berts", [ADAM], model=bench.model(json.dumps(bert)))
     return bench
 
 
 def test_an_epoch_and_another_are_two(texts: Workbench) -> None:
-    """States hop, are stored, and are taken up by a later call: with dropout, whose generators belong to them."""
+    """States are stored, and are taken up by a later call: with dropout, whose generators belong to them."""
     texts.fit("texts_packed", "read", "berts", 2, **FIXED)
     visits = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
-    assert texts.value(visits, texts.newest_run()) == 2 * 2 * 2
+    assert texts.value(visits, texts.newest_run()) == 2 * 2
     for warm in (False, True):
         texts.fit("texts_packed", "steps", "berts", 1, warm_start=warm, **FIXED)
     assert texts.weights("steps") == texts.weights("read")
@@ -49,16 +44,17 @@ def test_an_epoch_and_another_are_two(texts: Workbench) -> None:
 @pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on(texts: Workbench) -> None:
     texts.configure("slow", [ADAM], ["batch_size=1,epochs=4"], 2)
-    texts.fit("texts_packed", "undisturbed", "slow", 6, **FIXED)
     caller, before = texts.another(), texts.newest_run()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with caller.fitting("texts_packed", "disturbed", "slow", 6, **FIXED) as fitted:
+    with caller.fitting("texts_packed", "disturbed", "slow", 6, workers=1, **FIXED) as fitted:
         eventually(lambda: texts.value(done, before) >= 1)
         texts.rows("SELECT pg_cancel_backend(%s)", caller.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):
             fitted.result()
     caller.close()
-    texts.rows("SELECT cerebro.resume(%s)", texts.newest_run())
+    run = texts.newest_run()
+    texts.rows("SELECT cerebro.resume(%s)", run)
+    texts.fit("texts_packed", "undisturbed", "slow", 6, schedule="replay", replay_run=run)
     assert texts.weights("disturbed") == texts.weights("undisturbed")
 
 
@@ -69,11 +65,12 @@ def test_texts_are_predicted(texts: Workbench) -> None:
     assert texts.value("SELECT bool_and(class_value = kind) FROM readings JOIN texts USING (id)")
 
 
+@pytest.mark.long
 def test_pictures_are_trained_on_and_predicted(bench: Workbench) -> None:
     bench.rows(PICTURES)
     bench.pack("pictures_packed", 2, source="pictures", target="kind", inputs="pixels")
     model = bench.model(json.dumps(networks.vit()))
     bench.configure("vits", [ADAM], ["batch_size=8,epochs=5"], model)
-    bench.fit("pictures_packed", "seer", "vits", 4, **{**FIXED, "workers": 1})
+    bench.fit("pictures_packed", "seer", "vits", 4, **FIXED)
     bench.rows("SELECT madlib_predict('seer', 'pictures', 'id', 'pixels', 'sights', 'response', mst_key => 1)")
     assert bench.value("SELECT bool_and(class_value = kind) FROM sights JOIN pictures USING (id)")
