@@ -18,6 +18,7 @@ from workbench import Row, Workbench, compile_text, setting, several
 
 from cerebro_plpy.hopping.allowance import Prices, Spent
 
+FIT_WORKERS = 1
 SEGMENTS, EPOCHS = 2, 3
 SUMS = "SELECT sum(trainer_seconds), sum(backend_seconds), sum(unmeasured)::integer FROM cerebro.cost WHERE run_id = %s"
 OF_LOG = """
@@ -66,7 +67,8 @@ def test_the_sums_are_what_the_processes_took(bench: Workbench) -> None:
     with setting(bench, "trainer_memory_mb", "4321"), closing(bench.another()) as mine:
         before, own = bench.workers(), mine.connection.info.backend_pid
         took = spent({own})
-        runs = [mine.fit("packed", f"summed_{n}", "two", EPOCHS, seed=n, metrics_compute_frequency=1) for n in (1, 2)]
+        named = {"workers": 1, "metrics_compute_frequency": 1}
+        runs = [mine.fit("packed", f"summed_{n}", "two", EPOCHS, seed=n, **named) for n in (1, 2)]
         workers = mine.workers() - before
         sums = [mine.row(SUMS, run) for run in runs]
         its = trainers(workers)

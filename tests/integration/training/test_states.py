@@ -97,7 +97,7 @@ def test_the_log_says_how_large_the_state_is(bench: Workbench, hopped: int) -> N
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["alike", "drawn"])
-@pytest.mark.parametrize("units", [1, 1015, 1016])
+@pytest.mark.parametrize("units", [1015, 1016])
 def test_training_begins_from_the_weights_of_the_architecture(
     bench: Workbench, hopped: int, units: int, alike: bool
 ) -> None:
@@ -114,18 +114,17 @@ def test_training_begins_from_the_weights_of_the_architecture(
 
 @pytest.fixture(scope="module")
 def rotated(bench: Workbench) -> dict[str, dict[int, bytes]]:
-    """Weights by config of the same run twice, with another seed, and with another number of workers."""
+    """Weights by config of the same run twice, and with another seed."""
     bench.pack("rotated_packed", 3)
     bench.configure("rotated_configs", several(2))
-    runs = {"once": (1, 2), "again": (1, 2), "seed": (2, 2), "workers": (1, 3)}
-    found = {}
-    for name, (seed, workers) in runs.items():
-        bench.fit(
-            "rotated_packed", f"rotated_{name}", "rotated_configs", 2, seed=seed, workers=workers, schedule="rotation"
-        )
-        rows = bench.rows(f"SELECT mst_key, model_weights FROM rotated_{name}")
-        found[name] = {mst_key: bytes(flat) for mst_key, flat in rows}
-    return found
+    return {name: rotation(bench, name, seed, 2) for name, seed in (("once", 1), ("again", 1), ("seed", 2))}
+
+
+def rotation(bench: Workbench, name: str, seed: int, workers: int) -> dict[int, bytes]:
+    """The weights of such a run by config."""
+    output, named = f"rotated_{name}", {"seed": seed, "workers": workers, "schedule": "rotation"}
+    bench.fit("rotated_packed", output, "rotated_configs", 2, **named)
+    return bench.weights(output)
 
 
 @pytest.mark.checklist(25)
@@ -138,9 +137,11 @@ def test_another_seed_gives_other_weights(rotated: dict[str, dict[int, bytes]]) 
     assert all(rotated["seed"][key] != rotated["once"][key] for key in (1, 2))
 
 
+@pytest.mark.long
 def test_the_number_of_workers_changes_nothing_but_the_threads(
     bench: Workbench, rotated: dict[str, dict[int, bytes]]
 ) -> None:
+    others = rotation(bench, "workers", 1, 3)
     orders = bench.rows(
         "SELECT array_agg((mst_key, segment_id)::text ORDER BY mst_key, visit_no), max(threads)"
         " FROM cerebro.visit JOIN cerebro.run USING (run_id) WHERE spec ->> 'model_output_table' IN"
@@ -149,7 +150,7 @@ def test_the_number_of_workers_changes_nothing_but_the_threads(
     (two, threads_of_two), (three, threads_of_three) = orders
     assert two == three, "a rotation does not depend on who is idle"
     if threads_of_two == threads_of_three:
-        assert rotated["workers"] == rotated["once"]
+        assert others == rotated["once"]
 
 
 @pytest.mark.long
@@ -166,6 +167,4 @@ def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int
 @pytest.mark.checklist(21)
 def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
     with setting(bench, "cache_mb", "0"):
-        bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2, schedule="rotation")
-    rows = bench.rows("SELECT mst_key, model_weights FROM rotated_streamed")
-    assert {mst_key: bytes(flat) for mst_key, flat in rows} == rotated["once"]
+        assert rotation(bench, "streamed", 1, 2) == rotated["once"]
