@@ -15,6 +15,7 @@ from PIL import Image
 from roles import refused
 from workbench import Workbench, compile_text
 
+FIT_WORKERS = 1
 ADAM = "Adam(learning_rate=0.05)"
 PICTURES = sequential(
     [6, 5, 3],
@@ -81,7 +82,7 @@ def test_images_are_trained_on_and_predicted(bench: Workbench, pictures: str) ->
         pictures,
     )
     bench.configure("pictures_configs", [compile_text(ADAM)], ["batch_size=8,epochs=3"], bench.model(PICTURES))
-    bench.fit("pictures_packed", "seen", "pictures_configs", 4, workers=2, seed=1)
+    bench.fit("pictures_packed", "seen", "pictures_configs", 4, seed=1)
     assert bench.value("SELECT training_metrics_final FROM seen_info") == 1.0
     fresh = table(bench, "fresh_pictures", [encoded(pixels(100 + number)) for number in range(10)])
     bench.rows("SELECT madlib_predict('seen', %s, 'id', 'image', 'guesses', 'response', mst_key => 1)", fresh)
@@ -140,7 +141,7 @@ def test_tokens_are_trained_on_and_predicted(bench: Workbench) -> None:
     )
     bench.pack("texts_packed", 2, source="texts", target="kind", inputs="tokens")
     bench.configure("texts_configs", [compile_text(ADAM)], ["batch_size=8,epochs=4"], bench.model(TEXTS))
-    bench.fit("texts_packed", "read", "texts_configs", 5, workers=2, seed=1)
+    bench.fit("texts_packed", "read", "texts_configs", 5, seed=1)
     assert bench.value("SELECT training_metrics_final FROM read_info") == 1.0
     bench.rows("SELECT madlib_predict('read', 'texts', 'id', 'tokens', 'readings', 'response', mst_key => 1)")
     assert bench.value("SELECT bool_and(class_value = kind) FROM readings JOIN texts USING (id)")
@@ -163,7 +164,7 @@ def test_numbers_of_classes_as_floats(bench: Workbench) -> None:
     bench.pack("numbered_packed", 2, source="numbered", target="y", kind="float")
     compiled = compile_text(ADAM, "sparse_categorical_crossentropy", ["sparse_categorical_accuracy"])
     bench.configure("numbered_configs", [compiled], ["batch_size=8,epochs=5"])
-    bench.fit("numbered_packed", "numbered_model", "numbered_configs", 5, workers=2, seed=1)
+    bench.fit("numbered_packed", "numbered_model", "numbered_configs", 5, seed=1)
     assert bench.value("SELECT training_metrics_final FROM numbered_model_info") > 0.8
 
 
@@ -178,7 +179,7 @@ def test_class_weights_lean_a_model_towards_a_class(bench: Workbench) -> None:
         "low": ",class_weight={1: 50, 0: 0.01}",
     }.items():
         bench.configure(f"{name}_configs", [compile_text(ADAM)], [f"batch_size=8,epochs=4{given}"])
-        bench.fit("weighted_packed", name, f"{name}_configs", 3, workers=1, seed=1, schedule="rotation")
+        bench.fit("weighted_packed", name, f"{name}_configs", 3, seed=1, schedule="rotation")
         bench.rows(f"SELECT madlib_predict('{name}', 'points', 'id', 'x', '{name}_guesses', 'response', mst_key => 1)")
         guesses = bench.rows(f"SELECT class_value, count(*) FROM {name}_guesses GROUP BY 1 ORDER BY 1")
         found.append((bench.value(f"SELECT training_loss_final FROM {name}_info"), dict(guesses)))

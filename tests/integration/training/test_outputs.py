@@ -26,6 +26,7 @@ COLUMNS = {
     " madlib_version text, num_classes integer[], label_class_values text[], dependent_vartype text[],"
     " normalizing_const real, metrics_iters integer[]",
 }
+FIT_WORKERS = 1
 KEYS = (3, 40)
 OPTIMIZERS = ("SGD(learning_rate=0.05)", "Adam(learning_rate=0.02)")
 ITERATIONS = [2, 4, 6, 7]
@@ -44,7 +45,7 @@ def whole(bench: Workbench) -> str:
     bench.rows("UPDATE whole_configs SET mst_key = CASE WHEN compile_params LIKE '%SGD%' THEN 3 ELSE 40 END")
     bench.rows(
         "SELECT madlib_keras_fit_multiple_model('whole_packed', 'whole', 'whole_configs', 7, FALSE,"
-        " 'whole_held_out', 2, FALSE, 'a name', 'a description', TRUE)"
+        " 'whole_held_out', 2, FALSE, 'a name', 'a description', TRUE, workers => 1)"
     )
     return "whole"
 

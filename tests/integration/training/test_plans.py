@@ -10,7 +10,7 @@ import pytest
 from roles import another_role
 from workbench import Workbench, several
 
-EPOCHS, SEGMENTS = 3, 2
+EPOCHS, SEGMENTS = 2, 2
 TABLES = ("run_log", "config_log", "visit", "evaluation", "metric", "decision_log")
 
 
@@ -63,8 +63,14 @@ def test_a_plan_trains_nothing_and_the_run_goes_by_it(planned: Workbench) -> Non
     assert again["Error"] >= 0
 
 
-def test_a_plan_has_what_happened_as_the_log_has_it(planned: Workbench) -> None:
-    run = planned.fit("halves", "seen", "four", EPOCHS, seed=2)
+@pytest.fixture(scope="module")
+def seen(planned: Workbench) -> int:
+    """A run whose plan is compared with what it did."""
+    return planned.fit("halves", "seen", "four", EPOCHS, seed=2)
+
+
+def test_a_plan_has_what_happened_as_the_log_has_it(planned: Workbench, seen: int) -> None:
+    run = seen
     root = plan(planned, "plan_of(%s, 'json')", run)
     took = planned.value(
         "SELECT extract(epoch FROM ended_at - started_at)::double precision FROM cerebro.run_log WHERE run_id = %s", run
@@ -122,8 +128,7 @@ def test_what_cannot_be_planned_is_refused(planned: Workbench, call: str, code: 
     assert caught.value.pgcode == code, caught.value
 
 
-def test_runs_of_other_roles_have_no_plan(planned: Workbench, shared_superuser: Workbench) -> None:
-    run = planned.fit("halves", "private", "four", 1)
+def test_runs_of_other_roles_have_no_plan(planned: Workbench, shared_superuser: Workbench, seen: int) -> None:
     with another_role(planned, shared_superuser, "zoe") as zoe, pytest.raises(psycopg2.Error) as caught:
-        zoe.rows("SELECT cerebro.plan_of(%s)", run)
+        zoe.rows("SELECT cerebro.plan_of(%s)", seen)
     assert caught.value.pgcode == "42704"

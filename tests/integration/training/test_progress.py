@@ -157,7 +157,7 @@ def test_each_epoch_is_told_with_its_numbers(bench: Workbench, watched: Watched)
 
 def test_an_epoch_without_metrics_is_told_with_its_training_losses(bench: Workbench) -> None:
     bench.pack("told_packed", 2)
-    bench.configure("told_configs", several(2), ["batch_size=8", "batch_size=1,epochs=8"])
+    bench.configure("told_configs", several(2), ["batch_size=8", "batch_size=1,epochs=2"])
     bench.messages()
     run_id = bench.fit("told_packed", "told", "told_configs", 3, workers=2)
     told = [message for message in bench.messages() if "Time for training" in message]

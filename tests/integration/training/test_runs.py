@@ -29,15 +29,13 @@ class Shape:
 
 SHAPES = {
     "fewer configs than segments": Shape(configs=2, segments=3, workers=2),
-    "as many, more segments than workers": Shape(configs=3, segments=3, workers=2, frequency=1),
     "more configs than segments": Shape(configs=5, segments=2, workers=2),
     "one segment": Shape(configs=3, segments=1, workers=2),
     "one worker": Shape(configs=3, segments=3, workers=1),
-    "in rotation": Shape(configs=3, segments=3, workers=2, schedule="rotation"),
     "in rotation, more configs": Shape(configs=5, segments=3, workers=2, schedule="rotation", frequency=1),
 }
 
-SLOW = ("as many, more segments than workers", "one segment", "one worker", "in rotation")
+SLOW = ("one segment", "one worker")
 PARAMS = [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in SHAPES]
 
 
@@ -200,7 +198,7 @@ def mixed(bench: Workbench) -> int:
     bench.configure("mixed_configs", several(3), ["batch_size=8"])
     bench.rows(
         "INSERT INTO mixed_configs (model_id, compile_params, fit_params)"
-        " SELECT model_id, compile_params, 'batch_size=1,epochs=150' FROM mixed_configs WHERE mst_key = 1"
+        " SELECT model_id, compile_params, 'batch_size=1,epochs=60' FROM mixed_configs WHERE mst_key = 1"
     )
     return bench.fit("mixed_packed", "mixed_model", "mixed_configs", 2, workers=2)
 

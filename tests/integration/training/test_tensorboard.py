@@ -72,20 +72,28 @@ def test_what_is_written(superuser: Workbench, logs: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_model_that_is_averaged(superuser: Workbench, logs: Path) -> None:
+def test_a_model_that_is_averaged_and_a_grid_that_has_it_as_a_text(superuser: Workbench, logs: Path) -> None:
     """What is trained and what is measured is written; the mean itself is no training, and writes nothing."""
+    call = "SELECT madlib_keras_fit('packed', 'averaged', 'models', 1, %s, %s, 2"
+    one = ", metrics_compute_frequency => 1, workers => 1)"
+    superuser.rows(call + one, compile_text(), BOARD.format(logs, ""))
+    averaged = superuser.newest_run()
     superuser.rows(
-        "SELECT madlib_keras_fit('packed', 'averaged', 'models', 1, %s, %s, 2, metrics_compute_frequency => 1)",
-        compile_text(),
-        BOARD.format(logs, ""),
+        "SELECT madlib.generate_model_configs('models', 'board_grid', ARRAY[1], %s, %s)",
+        "{'loss': ['mse'], 'optimizer': ['SGD']}",
+        f"""{{'batch_size': [8], 'callbacks': ["[TensorBoard(log_dir='{logs}')]"]}}""",
     )
-    found = events.read(logs.parent)
+    of_grid = superuser.fit("packed", "board_grid_model", "board_grid", 1, workers=1)
+    every = events.read(logs.parent)
+    found, of_text = ([entry for entry in every if f"/run_{run}_" in entry[0]] for run in (averaged, of_grid))
     visits = "SELECT segment_id, loss FROM cerebro.visit WHERE run_id = %s AND kind = 'train'"
-    logged = superuser.rows(visits, superuser.newest_run())
+    logged = superuser.rows(visits, averaged)
     written = [(place.split("/")[0], value) for place, _, name, _, value in found if name == "visit_loss"]
     assert sorted(place for place, _ in written) == sorted(f"segment_{segment}" for segment, _ in logged)
     assert sorted(value for _, value in written) == pytest.approx(sorted(loss for _, loss in logged))
     assert {entry[3] for entry in found if entry[2] == "epoch_loss"} == {1, 2}
+    assert {entry[2] for entry in of_text} >= {"visit_loss", "epoch_loss"}
+    assert len(found) + len(of_text) == len(every)
 
 
 @pytest.mark.long
@@ -101,18 +109,6 @@ def test_the_other_framework_writes_nothing(superuser: Workbench, logs: Path) ->
         call = f"SELECT madlib_fit_multiple_model('packed', 'o', 'jax_board', 1, backend => '{backend}')"
         assert "TensorBoard's files are written by" in str(refused(superuser, call, code="0A000"))
     assert not superuser.exists("o", "o_info")
-
-
-@pytest.mark.long
-def test_a_grid_has_it_as_a_text(superuser: Workbench, logs: Path) -> None:
-    grid = f"""{{'batch_size': [8], 'callbacks': ["[TensorBoard(log_dir='{logs}')]"]}}"""
-    superuser.rows(
-        "SELECT madlib.generate_model_configs('models', 'board_grid', ARRAY[1], %s, %s)",
-        "{'loss': ['mse'], 'optimizer': ['SGD']}",
-        grid,
-    )
-    superuser.fit("packed", "board_grid_model", "board_grid", 1)
-    assert {entry[2] for entry in events.read(logs.parent)} >= {"visit_loss", "epoch_loss"}
 
 
 def test_only_a_superuser_s(bench: Workbench, superuser: Workbench, logs: Path) -> None:
