@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import ConfigurationLimit
+from cerebro_plpy.errors import ConfigurationLimit, hidden_run
 from cerebro_plpy.hopping.shares import Entry, Limit, Role, shares
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
@@ -229,6 +229,7 @@ class Places:
     def _show_wait(self) -> None:
         if time.monotonic() - self._shown < SHOW_SECONDS:
             return
+        self._refuse_if_hidden()
         if self._db.in_procedure:  # its control session is away
             self._shown = time.monotonic()
             self._db.rows(sql("queue.take"), *self._own, 0, 0)
@@ -271,10 +272,13 @@ class Places:
 
     def _taken(self) -> bool:
         places, self._position = self._share()
-        if places >= self._least:
-            with suppress(*NOT_OPENED):  # there is no room even for who writes the log: later there is
-                return self.take(places) > 0
-        return False
+        if places < self._least:
+            return False
+        try:
+            return self.take(places) > 0
+        except NOT_OPENED:  # there is no room even for who writes the log: later there is
+            self._refuse_if_hidden()
+            return False
 
     def _tell(self) -> None:
         """Tell the caller once, and not whenever it is another role's turn."""
@@ -290,8 +294,16 @@ class Places:
         """How many places the run is to have, and its position where it is queued."""
         self._looked, queue = time.monotonic(), read(self._db)
         index, self.limited = queue.place_of(self._log.run_id), queue.limited
-        if index is None:  # it has lost its owner, or its name: it hears of that soon
+        if index is None:
+            self._refuse_if_hidden()
             return self.held, None
         if queue.rows[index]["status"] == "queued":  # also where others do not count it any more
             queue = queue.asking(index, self._most)
         return queue.shares()[index], queue.rows[index]["position"]
+
+    def _refuse_if_hidden(self) -> None:
+        """Raise an error if the role of the run has another name by now: the run could wait forever."""
+        if self._db.in_procedure and self._db.glance(sql("run.own"), self._log.run_id):
+            return  # its control session is away, and may not come back
+        if self._db.in_procedure or not self._log.owned():
+            raise hidden_run(self._log.run_id)

@@ -18,6 +18,7 @@ from cerebro_plpy.errors import (
     InvalidParameter,
     InvalidText,
     UndefinedObject,
+    hidden_run,
 )
 from cerebro_plpy.hopping.schedule import ConfigProgress, begun_with_epoch
 from cerebro_plpy.limits import EPOCHS
@@ -68,7 +69,10 @@ class Steering:
         if time.monotonic() < self._heard_at + LISTEN_SECONDS:
             return
         self._heard_at = time.monotonic()
-        for act in self._log.acts():
+        acts = self._log.acts()
+        if self.paused and not acts and not self._log.owned():  # else nothing would tell: a paused run writes nothing
+            raise hidden_run(self._log.run_id)
+        for act in acts:
             try:
                 self._do(act)
             except REFUSALS as refusal:

@@ -23,6 +23,7 @@ ARGUMENTS = {
 }  # fmt: skip
 RENAMED = "ALTER TABLE public.guests RENAME TO visitors"
 BACK = "ALTER TABLE IF EXISTS public.visitors RENAME TO guests"
+STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
 STATE = "SELECT status, error, ended_at IS NULL FROM cerebro.run_log WHERE run_id = %s"
 PACKED = """
     SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'
@@ -52,9 +53,15 @@ def begun(watcher: Workbench, before: int) -> int:
     return eventually(lambda: newest if (newest := watcher.newest_run()) > before else 0)
 
 
+def pause(watcher: Workbench, run: int) -> None:
+    """Let a run stand still."""
+    watcher.rows("SELECT cerebro.pause_run(%s)", run)
+    eventually(lambda: watcher.row(STATE, run)[0] == "paused")
+
+
 def shorten(watcher: Workbench, run: int) -> None:
     """Let a run train no more than the epoch that it is at."""
-    eventually(lambda: watcher.row(STATE, run)[0] in ("running", "paused"))
+    eventually(lambda: watcher.value(STATUS, run) in ("running", "paused"))
     watcher.rows("SELECT cerebro.set_epochs(%s, 1)", run)
     eventually(lambda: watcher.value(SHORTENED, run) == "done")
 
@@ -65,9 +72,7 @@ def in_the_midst(bench: Workbench, watcher: Workbench, model: str, *, background
     before = watcher.newest_run()
     with bench.calling(lambda: train(bench, model, 1_000, background=background)) as trained:
         run = begun(watcher, before)
-        # At once: later it would have to come to the end of what it trains together.
-        watcher.rows("SELECT cerebro.pause_run(%s)", run)
-        eventually(lambda: watcher.row(STATE, run)[0] == "paused")
+        pause(watcher, run)  # at once: later it would have to come to the end of what it trains together
         shorten(watcher, run)
         yield run
         watcher.rows("SELECT cerebro.continue_run(%s)", run)
@@ -99,7 +104,10 @@ def test_what_fails_after_training_stands_in_the_run(
     bench.rows("SELECT cerebro.drop_model(%s)", model)
 
 
-def test_a_run_whose_owner_is_renamed_keeps_its_data(bench: Workbench, shared_superuser: Workbench) -> None:
+@pytest.mark.parametrize("paused", [False, True], ids=["trains", "is paused"])
+def test_a_run_whose_owner_is_renamed_keeps_its_data(
+    bench: Workbench, shared_superuser: Workbench, paused: bool
+) -> None:
     """It is not found under the new name; that does not say that it is gone."""
     before = shared_superuser.newest_run()
     with another_role(bench, shared_superuser, "leaving") as session:
@@ -108,6 +116,8 @@ def test_a_run_whose_owner_is_renamed_keeps_its_data(bench: Workbench, shared_su
             with session.calling(lambda: train(session, "kept", 1_000, background=False)) as trained:
                 run = begun(shared_superuser, before)
                 eventually(lambda: shared_superuser.value(VISITS, run))
+                if paused:
+                    pause(shared_superuser, run)
                 shared_superuser.rows("ALTER ROLE leaving RENAME TO gone")
                 error = trained.exception()
             assert isinstance(error, psycopg2.Error) and error.pgcode == "55000" and "'leaving'" in str(error), error

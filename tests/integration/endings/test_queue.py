@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 
 import psycopg2
 import pytest
@@ -334,3 +335,32 @@ def test_all_go_on_when_there_is_a_place(shared_superuser: Workbench, ann: Workb
     assert ann.value("SELECT cerebro.wait(%s)", cancelled) == "completed"
     ann.rows("SELECT cerebro.resume(%s)", lost)
     assert ann.value(STATUS, lost) == "completed"
+
+
+@pytest.mark.long_for(background=False)
+@pytest.mark.parametrize("background", [False, True], ids=["called", "submitted"])
+def test_a_run_that_waits_hears_that_its_owner_has_another_name(
+    bench: Workbench, shared_superuser: Workbench, for_one: int, background: bool
+) -> None:
+    """Nothing would let it begin: it ends, and so does its call."""
+    renamed = ("ALTER ROLE queue_before RENAME TO queue_after", "ALTER ROLE queue_after RENAME TO queue_before")
+    status = "SELECT status FROM cerebro.run WHERE run_id = %s"
+    with (
+        working(bench),
+        quota(shared_superuser, trainers=for_one),
+        _users(bench, shared_superuser, ("queue_before",)) as (session,),
+    ):
+        before = shared_superuser.newest_run()
+        fit = partial(session.fit, "public.packed", "waited", "public.two", 1, workers=2)
+        with session.calling(lambda: submit(session, "waited") if background else fit()) as called:
+            run = eventually(lambda: newest if (newest := shared_superuser.newest_run()) > before else 0)
+            eventually(lambda: shared_superuser.value(status, run) == "queued")
+            shared_superuser.rows(renamed[0])
+            try:
+                error = called.exception()
+                assert background or (isinstance(error, psycopg2.Error) and "'queue_before'" in str(error)), error
+                eventually(lambda: shared_superuser.value(status, run) == "interrupted")
+            finally:
+                shared_superuser.rows(renamed[1])
+        session.rows("SELECT cerebro.drop_run(%s)", run)
+    shared_superuser.rows("DROP SCHEMA IF EXISTS queue_before")

@@ -1314,6 +1314,9 @@ class Steered(Log):
     def acts(self) -> list[Act]:
         return self._unanswered(self._clock.now)
 
+    def owned(self) -> bool:
+        return True
+
     def turn(self) -> None:
         """A turn of the loop begins, in which nobody waits for anything before visits begin."""
         self._turn = self._clock.now
