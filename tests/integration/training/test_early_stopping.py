@@ -111,8 +111,8 @@ def test_one_model_that_is_averaged_ends_early_too(bench: Workbench) -> None:
 def test_a_search_keeps_the_best_epoch(bench: Workbench) -> None:
     """Of those that end by themselves: its model is that of the epoch with the lowest loss."""
     stopping = "[EarlyStopping(monitor='loss', restore_best_weights=True)]"
-    grid = repr({"batch_size": [8], "callbacks": [stopping]})
-    optimizers = "[{'optimizer': ['SGD'], 'lr': [0.3, 1.0, 3.0]}]"
+    grid = repr({"batch_size": [8, 16], "callbacks": [stopping]})
+    optimizers = "[{'optimizer': ['SGD'], 'lr': [0.1, 0.3, 1.0, 2.0, 3.0]}]"
     compiled = f"{{'loss': ['categorical_crossentropy'], 'optimizer_params_list': {optimizers}}}"
     call = (
         "SELECT madlib_automl('packed', 'best', 'models', 'selected', ARRAY[1], %s, %s, 'hyperband', 'R=4, eta=2',"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import ConfigurationLimit
+from cerebro_plpy.errors import ConfigurationLimit, UndefinedObject
 from cerebro_plpy.run.places import SHOW_SECONDS, Places, Wish
 
 OWN = (7, "ticket")
@@ -21,6 +21,7 @@ class Server:
     def __init__(self, *answers: object) -> None:
         self.answers, self.heard = [None, *answers], list[tuple[object, ...]]()
         self.committed = 0
+        self.owned = True
 
     def run(self, statement: str, values: Sequence[object]) -> list[tuple[object, ...]]:
         name = next(name for name in ("enter", "take", "add", "leave") if sql(f"queue.{name}") == statement)
@@ -30,13 +31,17 @@ class Server:
     def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         return self.run(statement, values)
 
+    def glance(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        assert (statement, *values) == (sql("run.own"), OWN[0])
+        return [OWN] if self.owned else []
+
     def commit(self) -> None:
         self.committed += 1
 
 
 def places_of(server: Server, *, in_procedure: bool = False, limited: bool = True) -> Any:
-    db = SimpleNamespace(in_procedure=in_procedure, rows=server.rows, commit=server.commit)
-    log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1])
+    db = SimpleNamespace(in_procedure=in_procedure, rows=server.rows, glance=server.glance, commit=server.commit)
+    log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], owned=lambda: server.owned)
     made: Any = Places(db, SimpleNamespace(control=server), log, Wish(1, 4, 3, False))  # type: ignore[arg-type]
     made.limited = limited
     return made
@@ -86,3 +91,13 @@ def test_a_run_shows_that_it_waits_and_that_it_works(monkeypatch: pytest.MonkeyP
     now += SHOW_SECONDS + 1
     places.show()
     assert server.heard[4:] == [("take", *OWN, 4, 4)] and places.held == 3, "others have what had no worker"
+
+
+@pytest.mark.parametrize("in_procedure", [False, True])
+def test_a_run_whose_role_has_another_name_waits_no_longer(in_procedure: bool) -> None:
+    server = Server(0)
+    places = places_of(server, in_procedure=in_procedure)
+    server.owned, places._shown = False, places._shown - SHOW_SECONDS
+    with pytest.raises(UndefinedObject, match="no run 7"):
+        places._show_wait()
+    assert len(server.heard) == 1
