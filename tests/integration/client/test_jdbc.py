@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 from workbench import Workbench
 
 DRIVER = Path("/usr/share/java/postgresql.jar")
-pytestmark = pytest.mark.postgresql("the driver is the same")
+pytestmark = [pytest.mark.long, pytest.mark.postgresql("the driver is the same")]
 SETTERS = {bool: "setBoolean", int: "setInt", str: "setString"}
 # No cast means that the server has to find out by itself of what type a text is.
 UNTYPED = "&stringtype=unspecified"

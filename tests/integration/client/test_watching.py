@@ -162,6 +162,7 @@ def test_keys_steer_the_run(person: Workbench, steered: int) -> None:
         assert person.value(STATUS, run) == "cancelled"
 
 
+@pytest.mark.long
 def test_elsewhere_it_is_lines(bench: Workbench, tmp_path: Path) -> None:
     """Two look at one run: a person whose output goes into a file, and a program."""
     run = stands_still(bench, "lines")

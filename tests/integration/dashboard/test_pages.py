@@ -142,6 +142,7 @@ def asked(bench: Workbench, run: int, action: str) -> tuple[object, ...]:
     return eventually(lambda: bench.rows(query, run, action))[0]
 
 
+@pytest.mark.long
 def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:
     page.driver.get(f"{site.root}/runs/{going_on}")
     key = int(str(page.look("document.querySelector('#board tr[data-key]')?.dataset.key")))
@@ -244,6 +245,7 @@ def superuser_of(shared_superuser: Workbench) -> Workbench:
     return shared_superuser
 
 
+@pytest.mark.long
 def test_a_long_leaderboard(page: Browser, site: Dashboard, bench: Workbench) -> None:
     """The best hundred; all of them where they are asked for, also when it is read again."""
     run = bench.value(

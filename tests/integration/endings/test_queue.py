@@ -337,7 +337,7 @@ def test_all_go_on_when_there_is_a_place(shared_superuser: Workbench, ann: Workb
     assert ann.value(STATUS, lost) == "completed"
 
 
-@pytest.mark.long_for(background=False)
+@pytest.mark.long
 @pytest.mark.parametrize("background", [False, True], ids=["called", "submitted"])
 def test_a_run_that_waits_hears_that_its_owner_has_another_name(
     bench: Workbench, shared_superuser: Workbench, for_one: int, background: bool

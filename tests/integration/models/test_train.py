@@ -204,6 +204,7 @@ def test_a_column_that_cannot_weigh_rows_is_refused(bench: Workbench, passengers
     assert error.value.pgcode == code
 
 
+@pytest.mark.long
 def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> None:
     """What a call names, and of its own accord the caller's newest versions over such columns; a seed repeats.
 

@@ -53,6 +53,7 @@ def shown(bench: Workbench, session: Workbench) -> tuple[str, int]:
     return (found[1], int(found[2])) if found else ("", 0)
 
 
+@pytest.mark.long
 def test_others_see_how_many_rows_have_come_and_a_cancel_ends_it(bench: Workbench, caller: Workbench) -> None:
     output = fresh("slowly")
     # Forked, a trainer begins with the first block of rows; executed, it is there before.

@@ -68,6 +68,7 @@ def test_what_learns_draws_one_after_the_other(bench: Workbench, learned: int) -
     assert bench.value("SELECT count(model_weights) FROM learned") == 6
 
 
+@pytest.mark.long
 def test_two_runs_with_one_seed_draw_alike(bench: Workbench, learned: int) -> None:
     """And a replay repeats what was drawn, to the bit."""
     other = bench.fit("packed", "alike", "two", 2, search="tpe", search_params=params(6), **CALL)

@@ -125,6 +125,7 @@ def test_what_was_told_is_kept_with_the_run(bench: Workbench, earlier: int) -> N
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
 
 
+@pytest.mark.long
 def test_what_was_added_is_not_drawn_again(bench: Workbench) -> None:
     """A space is tried whole, and nothing of it twice, by whoever resumes the run either."""
     person, rates = bench.another(), [0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.2]

@@ -95,6 +95,7 @@ def test_a_sampler_is_told_how_all_stood(bench: Workbench, earlier: int) -> None
     assert not {*bench.rows(DRAWN, one)} & {*bench.rows(DRAWN, without)}
 
 
+@pytest.mark.long
 def test_other_configurations_are_not_told(bench: Workbench, earlier: int) -> None:
     """Nor those of runs that compare by something else, nor warm ones: of these the best are tried all the same."""
     outside = bench.fit("packed", "beyond", "outside", 1, **CALL)
@@ -146,7 +147,7 @@ def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: 
     assert bench.weights("cut") == bench.weights("whole")
 
 
-@pytest.mark.long_for(resumed=True)
+@pytest.mark.long
 @pytest.mark.parametrize("resumed", [False, True])
 def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, resumed: bool) -> None:
     """A space is tried whole, and nothing of it twice: what an act adds and what it clones, unless that began warm."""

@@ -84,6 +84,7 @@ def check_population(bench: Workbench, run: int) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_population_of_templates_goes_on_from_its_best(bench: Workbench) -> None:
     """The best comes out once more, unless it began from another one's state."""
     check_population(bench, trained(bench, "bred"))

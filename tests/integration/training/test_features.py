@@ -138,6 +138,7 @@ def test_a_plan_says_what_would_be_stored(bench: Workbench) -> None:
     assert bench.value(LEFT) == 0
 
 
+@pytest.mark.long
 def test_a_replay_gives_the_same_bits(bench: Workbench, plain: int, stored: int) -> None:
     """It stores what the run had stored, whatever it is told to store."""
     bench.rows("SELECT cerebro.drop_features()")
@@ -170,6 +171,7 @@ def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> 
     other.close()
 
 
+@pytest.mark.long
 def test_a_run_in_the_background_leaves_nothing_either(bench: Workbench) -> None:
     """Its two workers fill the tables side by side."""
     run = bench.value(
@@ -194,6 +196,7 @@ def test_another_framework_stores_it_too(bench: Workbench) -> None:
         np.testing.assert_allclose(one[key], other[key], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_models_are_used_as_others(bench: Workbench, stored: int) -> None:
     """They evaluate, predict, and are trained on, with and without what is stored."""
     bench.rows("SELECT cerebro.write_outputs(%s, 'used')", stored)
@@ -211,6 +214,7 @@ def test_models_are_used_as_others(bench: Workbench, stored: int) -> None:
         assert after[key][:FRONT_FLOATS].tobytes() == value[: 4 * FRONT_FLOATS] and after[key].tobytes() != value
 
 
+@pytest.mark.long
 def test_different_fronts_are_told_apart(bench: Workbench) -> None:
     """Fresh weights differ from one configuration to the next, and so does what their layers give."""
     model = bench.model(HEADS[0])

@@ -118,7 +118,7 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbe
     assert bench.weights("again") == bench.weights("together")
 
 
-@pytest.mark.long_for(backend="torch")
+@pytest.mark.long
 @pytest.mark.parametrize(("backend", "alone"), list(OTHERS.items()))
 def test_other_backends_do_so_too(
     bench: Workbench, shared_superuser: Workbench, backend: str, alone: Sequence[str]

@@ -33,6 +33,7 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, original: int) -> None:
     assert bench.weights("again") == bench.weights("original")
 
 
+@pytest.mark.long
 def test_fewer_iterations_repeat_the_beginning(bench: Workbench, original: int) -> None:
     run = bench.fit("spread", "begun", "noisy", 1, schedule="replay", replay_run=original)
     assert order(bench, run) == [visit for visit in order(bench, original) if visit[1] <= 3]

@@ -23,6 +23,7 @@ def threads_of(bench: Workbench, run: int) -> tuple[int, list[int]]:
     return bench.rows(asked + " AND status = 'completed'", run)[0]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(cores() < 2, reason="one core cannot be shared in two ways")
 @pytest.mark.postgresql("on Greenplum each segment has a worker of its own")
 def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(bench: Workbench) -> None:
