@@ -92,6 +92,7 @@ class Premises:
         self.postmaster = 0
         self.abandoned = False
         self.seen: dict[int, float] = {}  # processes of the server, and what they started, and since when
+        self._others = _folders()  # left by others, whose processes may have had the numbers that come now
         with opened(self.superuser_url) as session:
             self.postmaster = parent(session.pid())
             session.rows(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
@@ -143,7 +144,7 @@ class Premises:
 
     def folders(self) -> set[str]:
         """Private folders of trainers of backends that were seen."""
-        found = {str(folder): folder.name.split("-")[1] for folder in Path(tempfile.gettempdir()).glob(FOLDERS)}
+        found = {str(folder): folder.name.split("-")[1] for folder in _folders() - self._others}
         return {folder for folder, pid in found.items() if pid.isdigit() and int(pid) in self.seen}
 
     def left(self, queries: dict[str, str]) -> dict[str, object]:
@@ -152,6 +153,10 @@ class Premises:
             rows = {name: session.rows(query) for name, query in queries.items()}
         found = {"trainers": self.trainers(), "folders": self.folders(), **rows}
         return {name: what for name, what in found.items() if what}
+
+
+def _folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob(FOLDERS))
 
 
 def _opened(url: str) -> list[Workbench]:

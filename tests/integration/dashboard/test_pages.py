@@ -94,14 +94,6 @@ def test_the_browser_is_opened_by_a_file_of_its_users(
         assert page.look("location.href") == f"{opened.root}/"
 
 
-@pytest.mark.long
-def test_optunas_dashboard_behind_the_gate(bench: Workbench, page: Browser) -> None:
-    """Its programs run under the policy that the gate gives them, and find the runs."""
-    with dashboard(bench.url, "--optuna") as optunas:
-        page.driver.get(optunas.entrance)
-        page.look("document.body?.innerText.includes('#')")
-
-
 @pytest.fixture(scope="module")
 def going_on(bench: Workbench, site: Dashboard) -> Iterator[int]:
     """A run that would go on for long."""
@@ -114,6 +106,14 @@ def going_on(bench: Workbench, site: Dashboard) -> Iterator[int]:
     yield run
     bench.rows("SELECT cerebro.cancel(%s)", run)
     bench.rows("SELECT cerebro.wait(%s)", run)
+
+
+@pytest.mark.long
+def test_optunas_dashboard_behind_the_gate(bench: Workbench, page: Browser, going_on: int) -> None:
+    """Its programs run under the policy that the gate gives them, and find the runs."""
+    with dashboard(bench.url, "--optuna") as optunas:
+        page.driver.get(optunas.entrance)
+        page.look("document.body?.innerText.includes('#')")
 
 
 def test_a_run_that_goes_on(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:

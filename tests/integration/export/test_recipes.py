@@ -135,12 +135,16 @@ def process(code: str, *arguments: object, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("source", ["opening", "skewing"])
+@pytest.mark.parametrize(
+    ("source", "target", "templates"),
+    [("opening", "open", ("realmlp_simple", "linear", "resnet")), ("skewing", "skewed", ("realmlp", "linear"))],
+    ids=["opening", "skewing"],
+)
 def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
-    bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str, target: str, templates: tuple[str, ...]
 ) -> None:
-    target = {"opening": "open", "skewing": "skewed"}[source]
-    train(bench, source, source, target, "realmlp", "linear", configs=2, ensemble=2)
+    """Of ensembles, which have more than one network."""
+    train(bench, source, source, target, *templates, configs=len(templates), ensemble=5)
     session.export_keras(source, tmp_path / "it.keras")
     shutil.copytree(Path(standalone.__file__).parent, tmp_path / "copied")
     given = columns(bench, f"{source}_later", list(COLUMNS))
