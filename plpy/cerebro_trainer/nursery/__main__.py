@@ -25,19 +25,19 @@ def main() -> None:
     listener = _listener(arguments.address)
     if listener is None:
         os._exit(0)
-    begun, listens = os.pipe()
+    read_end, write_end = os.pipe()
     if os.fork():
-        os.close(listens)
-        os.read(begun, 1)  # whoever connects before the nursery listens itself is told the number of this process
+        os.close(write_end)
+        os.read(read_end, 1)  # whoever connects before the nursery listens itself is told the number of this process
         os._exit(0)
 
-    os.close(begun)
+    os.close(read_end)
     confinement.keep_to(arguments.cores)
 
     def nursery() -> None:
         listener.listen(WAITING)  # anew: who connects is told the number of this process, and looks whether it works
-        os.write(listens, b".")
-        os.close(listens)
+        os.write(write_end, b".")
+        os.close(write_end)
         # Loaded there, because the keeper is to hold no library that could fail it.
         serve: Callable[[socket.socket, str, float], None] = import_module("cerebro_trainer.nursery.forks").serve
         serve(listener, arguments.framework, arguments.seconds)

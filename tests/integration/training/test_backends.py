@@ -63,17 +63,20 @@ def weights(bench: Workbench, table: str) -> list[Row]:
 @pytest.fixture(scope="module", params=["jax", "torch"])
 def backend(request: pytest.FixtureRequest) -> str:
     """Each that is not the default."""
-    if find_spec(request.param) is None:
-        pytest.skip(f"without {request.param}, which is not installed")
-    return str(request.param)
+    return installed(request.param)
+
+
+def installed(framework: str) -> str:
+    """Return the framework, or skip the test where an environment has none."""
+    if find_spec(framework) is None:
+        pytest.skip(f"without {framework}, which is not installed")
+    return framework
 
 
 @pytest.fixture(scope="module")
 def torch() -> str:
     """One of them, for what our code does alike for each."""
-    if find_spec("torch") is None:
-        pytest.skip("without torch, which is not installed")
-    return "torch"
+    return installed("torch")
 
 
 @pytest.fixture(scope="module")
