@@ -127,6 +127,15 @@ def test_a_nursery_that_is_killed_costs_its_trainers_and_the_next_one_has_anothe
     assert isinstance(opened()._child, Forked)
 
 
+def test_a_trainer_that_is_stopped_ends_with_its_nursery(opened: Opened) -> None:
+    """The signal of its parent's end waits until the process goes on, which nobody may ever let it do."""
+    link = opened()
+    keeper = parent(nursery_of(link))
+    os.kill(link.pid, signal.SIGSTOP)
+    os.kill(nursery_of(link), signal.SIGKILL)
+    eventually(lambda: not alive({link.pid, keeper}))
+
+
 def test_a_nursery_that_is_stopped_delays_nobody_for_good(opened: Opened) -> None:
     link = opened()
     stopped = nursery_of(link)

@@ -55,7 +55,7 @@ def _forked(nursery: Callable[[], None]) -> int:
 
 
 def _bury(nursery: int, server: int) -> None:
-    """Until no process is left; the nursery is ended with the server, and its trainers end with it."""
+    """Wait until no process is left. Kill the nursery when the server has ended, and the trainers after the nursery."""
     ours, signals = os.pipe()
     os.set_blocking(ours, False)
     os.set_blocking(signals, False)
@@ -65,6 +65,8 @@ def _bury(nursery: int, server: int) -> None:
     poll.register(ours, select.POLLIN)
     poll.register(server, select.POLLIN)
     while _left():
+        if not _is_child(nursery):
+            _kill_children()
         for descriptor, _ in poll.poll():
             if descriptor == server:
                 poll.unregister(server)
@@ -81,3 +83,29 @@ def _left() -> bool:
             pass
         return True
     return False
+
+
+def _is_child(process: int) -> bool:
+    try:
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _kill_children() -> None:
+    """Kill the processes that this one has adopted: a trainer that is stopped does not heed the end of its nursery."""
+    keeper = os.getpid()
+    for name in os.listdir("/proc"):
+        if name.isdigit() and _parent(name) == keeper:
+            with suppress(ProcessLookupError):
+                os.kill(int(name), signal.SIGKILL)
+
+
+def _parent(process: str) -> int | None:
+    """Return the process id of a process' parent; None if the process has ended."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
+            return int(stat.read().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
