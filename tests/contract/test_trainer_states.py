@@ -48,7 +48,8 @@ def data(trainer: Peer, second_trainer: Peer) -> None:
 
 
 @pytest.mark.long_for(name=("rmsprop", "schedule"))
-@pytest.mark.long_for(framework=("jax", "torch"), name="accumulating")
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework="torch", name="accumulating")
 @pytest.mark.one_framework(name=("rmsprop", "schedule"))
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "adam"])
 def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer: Peer, name: str) -> None:

@@ -14,7 +14,7 @@ from servers import Database
 FOLDER = Path(__file__).parents[3] / "docs" / "examples"
 EXAMPLES = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".sql"))
 SUPERUSERS = {"two_users.sql"}
-SLOW = {"accelerometer.sql", "countries.sql", "digits.py", "refresh.sql", "two_users.sql"}
+SLOW = {"accelerometer.sql", "countries.sql", "digits.py", "refresh.sql", "transfer.sql", "two_users.sql"}
 
 
 def run_python(url: str, script: Path) -> str:

@@ -104,6 +104,7 @@ def test_what_fails_after_training_stands_in_the_run(
     bench.rows("SELECT cerebro.drop_model(%s)", model)
 
 
+@pytest.mark.long_for(paused=True)
 @pytest.mark.parametrize("paused", [False, True], ids=["trains", "is paused"])
 def test_a_run_whose_owner_is_renamed_keeps_its_data(
     bench: Workbench, shared_superuser: Workbench, paused: bool

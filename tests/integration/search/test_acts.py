@@ -235,6 +235,7 @@ def test_a_replay_of_it_comes_to_the_same(bench: Workbench, steered: int) -> Non
         bench.fit("packed", "refused", "all_keys", ENDLESS, schedule="replay", replay_run=steered)
 
 
+@pytest.mark.long
 def test_a_search_is_steered_too(bench: Workbench, person: Workbench) -> None:
     """Progress expects the others to come as far as is decided; one may have more epochs than the search."""
     few, more = 9, 10

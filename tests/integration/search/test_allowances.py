@@ -127,6 +127,7 @@ SELECT run_id FROM cerebro.train('points', 'label', columns => 'a, b', models =>
                                  workers => 1)"""
 
 
+@pytest.mark.long
 def test_a_model_by_name_is_made_of_what_its_run_could_use(bench: Workbench) -> None:
     bench.rows("ALTER TABLE points ADD COLUMN a real, ADD COLUMN b real")
     bench.rows("UPDATE points SET a = x[1], b = x[2]")

@@ -71,6 +71,7 @@ def check_first(bench: Workbench, earlier: int, run: int) -> None:
     assert len(drawn) == 6 == len({*drawn}), "they count among all"
 
 
+@pytest.mark.long
 def test_who_does_not_learn_is_told_nothing(bench: Workbench, earlier: int) -> None:
     run = bench.fit("packed", "not_learning", "one", 1, search="random", search_params=params(earlier), **CALL)
     check_first(bench, earlier, run)

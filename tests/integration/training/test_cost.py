@@ -109,6 +109,7 @@ def test_what_failed_has_cost_something(bench: Workbench) -> None:
 
 
 @pytest.mark.postgresql("it ends a trainer of this machine")
+@pytest.mark.long
 def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench) -> None:
     with closing(bench.another()) as mine, mine.fitting("packed", "ended", "slow", 1, seed=1, workers=1) as fitted:
         begun = f"SELECT worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"

@@ -108,6 +108,7 @@ def test_one_model_that_is_averaged_ends_early_too(bench: Workbench) -> None:
     assert bench.rows(EPOCHS_OF, bench.newest_run()) == [(1, "stopped", 2)]
 
 
+@pytest.mark.long
 def test_a_search_keeps_the_best_epoch(bench: Workbench) -> None:
     """Of those that end by themselves: its model is that of the epoch with the lowest loss."""
     stopping = "[EarlyStopping(monitor='loss', restore_best_weights=True)]"

@@ -150,6 +150,7 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, plain: int, stored: int)
     assert bench.weights("without_again") == bench.weights("plain")
 
 
+@pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> None:
     named = {"schedule": "rotation", "seed": 5, "feature_budget": BUDGET}
     bench.configure("long", several(2), ["batch_size=1,epochs=8"], 3)
