@@ -6,6 +6,7 @@ from __future__ import annotations
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
 
 NOBODY = 0
@@ -24,9 +25,21 @@ def drop_states(db: Database, run_id: int) -> None:
 
 
 def drop_data(session: Session, run_id: int) -> int:
-    """Remove the packed tables of a run, if it has any; their size in bytes."""
+    """Remove the packed tables of a run, if it has any, and return their size in bytes.
+
+    A table that somebody reads for long, such as a backup, stays until a later `cerebro.vacuum_runs`.
+    """
     names = [data_table(run_id, name) for name in DATA_TABLES]
-    found = session.run(sql("features.data_tables"), (names,))
-    for name, _ in found:
-        session.run(sql("run.drop_table", table=name))
-    return sum(size for _, size in found)
+    tables = session.run(sql("features.data_tables"), (names,))
+    return sum(size for name, size in tables if _drop_unread(session, name))
+
+
+def _drop_unread(session: Session, table: str) -> bool:
+    """Drop a table unless somebody holds it; return whether it is dropped."""
+    try:
+        session.run(sql("run.drop_unread_table", table=table))
+    except CerebroError as error:
+        if error.sqlstate != LOCK_NOT_AVAILABLE:
+            raise
+        return False
+    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cerebro_plpy.configs.config import Config
@@ -62,6 +62,16 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
         )
         for c in configs
     }
+
+
+def read_usable_tables(control: Session, run_id: int, past: Mapping[int, Past]) -> set[str]:
+    """Return the state tables that an earlier attempt of a run has made and that need not be made anew.
+
+    A backup may hold them for hours. A table with rows is usable only if its configuration has tried a visit before:
+    the first visit of the others expects an empty table.
+    """
+    tried = [mst_key for mst_key, each in past.items() if each.attempts]
+    return {name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, tried, run_id))}
 
 
 def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]], newest: int) -> list[Evaluation]:

@@ -24,7 +24,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import foresight, messages, strategies, warm_states
+from cerebro_plpy.run import foresight, history, messages, strategies, warm_states
 from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.feature_choice import Site
@@ -166,7 +166,8 @@ def logged_run(
         )
         logged(log.run_id)
         unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
-        log.make_state_tables(request, unvisited)
+        usable = history.read_usable_tables(workplace.control, log.run_id, past) if interrupted else ()
+        log.make_state_tables(request, unvisited, usable)
         yield
     except BaseException as error:
         stop_run(spending, error)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -112,13 +112,13 @@ class RunLog:
         text = "; ".join(sql(f"run.{name}") for name in ("stop_visits", "stop_evaluations", "resume_configs", "resume"))
         return bool(self._control.run(text, (reason, run, reason, run, run, pid, self.ticket, run)))
 
-    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
-        """Make the state tables of these configurations, of which no visit was made yet."""
-        count = tables_of(request)
-        tables = [name for mst_key in mst_keys for name in state_tables.state_tables(self.run_id, mst_key, count)]
-        for start in range(0, len(tables), TABLES_AT_ONCE):
-            made = tables[start : start + TABLES_AT_ONCE]
-            self._control.run("; ".join(self._control.platform.state_table(name) for name in made))
+    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int], usable: Container[str] = ()) -> None:
+        """Make the state tables of these configurations, of which no visit was made yet, but for the usable ones."""
+        names = (state_tables.state_tables(self.run_id, mst_key, tables_of(request)) for mst_key in mst_keys)
+        missing = [name for name in chain.from_iterable(names) if name not in usable]
+        for start in range(0, len(missing), TABLES_AT_ONCE):
+            made = map(self._control.platform.state_table, missing[start : start + TABLES_AT_ONCE])
+            self._control.run(sql("run.state_tables", made="; ".join(made)))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = state_tables.state_tables(self.run_id, config.mst_key, tables_of(request))

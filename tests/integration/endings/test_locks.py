@@ -199,6 +199,25 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
 
 
 @pytest.mark.long
+def test_a_reader_of_the_states_does_not_stop_a_resume(bench: Workbench, other: Workbench) -> None:
+    """Also of configurations that had made no visit, whose tables are there already."""
+    before, tables = bench.newest_run(), "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s"
+    bench.configure("long", several(3), ["batch_size=1,epochs=50"])
+    with bench.another().fitting("packed", "read_too", "long", 1) as fitted:
+        run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
+        eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))
+        assert bench.value("SELECT cerebro.cancel(%s)", run)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    visited = bench.value("SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s", run)
+    names = [name for (name,) in bench.rows(tables, run)]
+    assert visited < 3 and all(bench.value("SELECT to_regclass(%s) IS NOT NULL", name) for name in names)
+    other.rows(f"LOCK TABLE {', '.join(names)} IN ACCESS SHARE MODE")
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.value("SELECT count(model_weights) FROM read_too") == 3
+
+
+@pytest.mark.long
 def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench) -> None:
     run = bench.fit("packed", "read", "three", 1)
     held = f"SELECT array_agg(oid::regclass::text ORDER BY oid) FROM pg_class WHERE relname ^@ 'r{run}_c'"
@@ -210,6 +229,19 @@ def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench
     other.connection.rollback()
     bench.rows("SELECT cerebro.vacuum_runs('0 seconds')")
     assert bench.value(held) is None
+
+
+@pytest.mark.long
+def test_a_reader_of_packed_rows_does_not_stop_who_tidies_up(bench: Workbench, other: Workbench) -> None:
+    """They are those of a run that a crash has taken out of the log."""
+    name = f'cerebro_state."r{bench.newest_run() + 1000}_training"'
+    bench.rows(f"CREATE TABLE {name} AS SELECT FROM packed")
+    other.rows(f"LOCK TABLE {name} IN ACCESS SHARE MODE")
+    bench.rows("SELECT cerebro.vacuum_runs('0 seconds')")
+    assert bench.value("SELECT to_regclass(%s) IS NOT NULL", name)
+    other.connection.rollback()
+    bench.rows("SELECT cerebro.vacuum_runs('0 seconds')")
+    assert bench.value("SELECT to_regclass(%s) IS NULL", name)
 
 
 @pytest.mark.long

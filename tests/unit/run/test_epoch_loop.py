@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, cycle, pairwise, product, repeat
 from itertools import count as naturals
@@ -634,7 +634,7 @@ class Log(RunLog):
     def next_key(self) -> int:
         return DRAWN + self.drawn
 
-    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
+    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int], usable: Container[str] = ()) -> None:
         self.drawn += len(list(mst_keys))
 
     def configs_joined(self, request: FitRequest, configs: Sequence[Config], origin: Origin) -> Joined:

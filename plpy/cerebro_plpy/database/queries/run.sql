@@ -71,8 +71,10 @@ UPDATE cerebro.config_log c SET cut = b.value FROM pg_catalog.json_each_text(%s:
 WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
 
 -- name: features_table
--- One that is there already is of an earlier attempt.
+-- One that is there already is of an earlier attempt. While a backup holds it, the run cannot be resumed.
+SET LOCAL lock_timeout = '2s';
 DROP TABLE IF EXISTS {features};
+SET LOCAL lock_timeout = '0';
 {table};
 SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 
@@ -87,6 +89,22 @@ SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 -- One that is there already, from an earlier attempt, holds nothing of value; and it may be somebody else's, with triggers.
 DROP TABLE IF EXISTS {state};
 {made}
+
+-- name: state_tables
+-- Nobody who holds one for long, such as a backup, makes a run wait.
+SET LOCAL lock_timeout = '2s';
+{made};
+SET LOCAL lock_timeout = '0'
+
+-- name: usable_state_tables
+-- State tables of a run that the current user owns, so that nobody else can have changed them: those without a page, and
+-- those of configurations that have tried a visit, which empties its table first.
+SELECT n.name
+FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
+     LEFT JOIN cerebro.config_log c ON c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[]) AND n.name = ANY (c.state_tables)
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name)
+  AND NOT (t.relhastriggers OR t.relhasrules OR t.relrowsecurity)
+  AND (c.mst_key IS NOT NULL OR pg_catalog.pg_relation_size(t.oid) = 0)
 
 -- name: add_state_table
 UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer AND %s::text <> ALL (c.state_tables)
@@ -316,6 +334,11 @@ SELECT n.run_id FROM cerebro.logged_run n WHERE n.run_id = %s::bigint
 
 -- name: drop_table
 DROP TABLE IF EXISTS {table}
+
+-- name: drop_unread_table
+SET LOCAL lock_timeout = '2s';
+DROP TABLE IF EXISTS {table};
+SET LOCAL lock_timeout = '0'
 
 -- name: no_state_tables
 UPDATE cerebro.config_log c SET state_tables = '{}' WHERE c.run_id = %s::bigint AND c.state_tables <> '{}'
