@@ -80,6 +80,22 @@ FEATURES: st.SearchStrategy[Feature] = st.one_of(
 RECIPES = st.lists(st.tuples(NAMES, FEATURES), max_size=6, unique_by=lambda pair: pair[0]).map(
     lambda pairs: Recipe(tuple(replace(feature, column=name) for name, feature in pairs))
 )
+SCALE = Scale(0.0, 1.0)
+ONE_OF_EACH = Recipe(
+    (
+        Number("number", "real", SCALE, True),
+        Category("category", ("a", "b")),
+        Moment("moment", "date", dict.fromkeys(MOMENTS["date"], SCALE), True),
+        Vector("vector", "real[]", (SCALE, SCALE), True),
+        LongVector("long", "numeric[]", (3,), (SCALE,), True),
+        Series("series", "integer[]", (4, 1), (SCALE,), True),
+        Image("image", "real[]", (2, 2, 1), (SCALE,), True),
+        ImageFile("photo", (8, 8, 3), 1000, True),
+        Text("text", 8, 100),
+        LeftOut("id", "it is of the primary key, and names a row"),
+    )
+)
+"""A column of each kind, for an example beside those that are drawn."""
 PLAIN_ARRAYS = (
     st.lists(NAMES, min_size=1, max_size=3, unique=True)
     .flatmap(

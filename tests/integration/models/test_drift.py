@@ -119,6 +119,28 @@ def test_a_profile_that_was_changed_is_refused(bench: Workbench, guests: str, sh
     assert drift(bench, guests)
 
 
+def test_newer_rows_are_learned_from_beside_the_others(bench: Workbench, guests: str) -> None:
+    """They are those that a growing column tells; the packed rows of before are copied, and not made anew."""
+    refresh = "SELECT run_id, version, training_rows + validation_rows FROM cerebro.refresh('guests_came', since => %s)"
+    assert not bench.rows(refresh, "booked") and not bench.rows(refresh, None), "no rows are newer"
+    bench.rows("ALTER TABLE guests ADD place point")
+    refused(bench, refresh, "place", code="42804", words="expected one that grows")
+    bench.rows("ALTER TABLE guests DROP place")
+    bench.rows('INSERT INTO guests SELECT id + 900, age, deck, booked + 400, "f%s", came FROM guests WHERE id <= 40')
+    (first,) = bench.row("SELECT run_id FROM cerebro.model_version WHERE model = 'guests_came'")
+    run_id, version, rows = bench.row(refresh, "booked")
+    assert (version, rows) == (2, 900 + bench.value("SELECT count(booked) FROM guests WHERE id > 900"))
+    for side in ("training", "validation"):
+        old, new = (f"cerebro_state.r{run}_{side}" for run in (first, run_id))
+        assert not bench.rows(f"TABLE {old} EXCEPT TABLE {new}")
+        assert bench.rows(f"TABLE {new} EXCEPT TABLE {old}")
+    bench.rows(f"UPDATE guests SET age = 0 WHERE id = 1; DROP TABLE cerebro_state.r{run_id}_training")
+    findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify('guests_came', '2')")
+    details = {what: detail for what, ok, detail in findings if not ok}
+    assert details["source"].startswith("it has other rows than then")
+    assert "new ones were packed beside them" in details["state"]
+
+
 NUMBERS = st.lists(st.one_of(st.none(), st.floats(allow_nan=True), st.sampled_from([0.0, 1.0])), max_size=30)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 
-from drawn_recipes import RECIPES
+from drawn_recipes import ONE_OF_EACH, RECIPES
 from hostile import changed
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from trials import trials
 
+from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.feature import Category, Input
 from cerebro_plpy.features.profile import MOST_SINGLE, Part, Profile, countings, edges_of, parts_of, stability
@@ -60,6 +61,16 @@ def test_what_is_changed_is_a_profile_or_refused(data: st.DataObject, both: tupl
         assert each.statement.text.count("%s") >= len(each.places)
     for part in read.parts.values():
         assert not stability(part.counts, part.counts)
+
+
+@given(RECIPES)
+@example(ONE_OF_EACH)
+def test_each_part_of_each_column_is_counted_once(recipe: Recipe) -> None:
+    edges = {(each.column, name): (0.0, 1.0) for each in recipe.inputs for name in parts_of(each)}
+    statements = list(countings("t", recipe, edges))
+    assert sorted(key for each in statements for key in each.places.values()) == sorted(edges)
+    for each in statements:
+        assert len(around_placeholders(each.statement.text)) == len(each.statement.values) + 1
 
 
 @given(COUNTS, st.integers(2, 50))

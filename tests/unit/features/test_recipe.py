@@ -57,7 +57,13 @@ def test_a_template_makes_a_network_for_its_inputs(recipe: Recipe, template: Tem
     assert recipe.table.columns == len(recipe.numbers)
 
 
-@pytest.mark.parametrize("value", [None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}, {"version": 1, "features": [3]},
+        {"version": 1, "features": [{"kind": "sound", "column": "c"}]}, {"version": 1, "features": [{"kind": []}]},
+    ],
+)  # fmt: skip
 def test_what_is_none_is_refused(value: object) -> None:
     with pytest.raises(CerebroError, match="damaged"):
         Recipe.from_json(value)
