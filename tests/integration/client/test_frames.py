@@ -79,6 +79,7 @@ def test_columns_of_pandas_have_the_types_of_their_values(session: cerebro_db.Se
             "exact": [Decimal("0.1"), None],
             "hour": [time(12), None],
             "pixels": [np.zeros((2, 2), "float32"), np.ones((2, 2), "float32")],
+            "series": [np.array([0.5, 1.0]), [2, None]],
             "nothing": [None, None],
         }
     )
@@ -92,11 +93,12 @@ def test_columns_of_pandas_have_the_types_of_their_values(session: cerebro_db.Se
     assert types == {
         "whole": "bigint", "number": "double precision", "truth": "boolean", "kind": "text",
         "moment": "timestamp with time zone", "exact": "numeric", "hour": "time without time zone",
-        "pixels": "double precision[]", "nothing": "text",
+        "pixels": "double precision[]", "series": "double precision[]", "nothing": "text",
     }  # fmt: skip
     first, second = session.rows("typed")
     assert first["moment"] == datetime(2030, 1, 1, 12, tzinfo=UTC) and second["moment"] is None
     assert second["number"] is None and second["pixels"] == [[1.0, 1.0], [1.0, 1.0]]
+    assert (first["series"], second["series"]) == ([0.5, 1.0], [2.0, None])
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,25 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(session: cere
     assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
 
 
+def test_a_table_that_no_fit_has_written_is_not_exported(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    """Its weights are not whole numbers of four bytes, or it has no architecture, or no summary."""
+    described = {
+        "'{}', 'abc'": "3 bytes of weights and an",
+        "NULL, 'abcd'": "no architecture",
+        "'{}', 'abcd'": "0 rows",
+    }
+    bench.rows("CREATE TABLE own_summary (dependent_varname text)")
+    for values, words in described.items():
+        bench.rows("CREATE TABLE own (model_arch json, model_weights bytea)")
+        bench.rows(f"INSERT INTO own VALUES ({values})")
+        with pytest.raises(errors.DataCorrupted, match=words):
+            session.export_keras("own", tmp_path / "own.keras")
+        bench.rows("DROP TABLE own")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_the_command_line_writes_the_same_and_says_what_is_wrong(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:

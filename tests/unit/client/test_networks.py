@@ -6,8 +6,10 @@ import contextlib
 import copy
 import json
 import resource
+from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,7 +53,19 @@ FOREIGN = [
     layer("Dense", units=2, kernel_initializer={"class_name": "system", "module": "os", "config": {}}),
     layer("Wrapper", layer=layer("Dense", units=2)),
     layer("BertTokenizer", "keras_hub.tokenizers", vocabulary="/etc/passwd"),
+    {**layer("TransformerEncoder", "keras_hub.layers"), "registered_name": "own>TransformerEncoder"},
+    layer("Dense", units=2, bias={"class_name": "__lambda__", "config": {"value": "4wEA"}}),
 ]
+CONTRACT = Path(__file__).parents[2] / "contract"
+OF_KERAS_2 = {
+    **json.loads((CONTRACT / "keras2_architectures.json").read_text()),
+    **{
+        f"{version} {name}": architecture
+        for version, models in json.loads((CONTRACT / "keras2_versions.json").read_text()).items()
+        for name, architecture in models.items()
+    },
+}
+"""What the trainer builds of Keras 2, by its name."""
 
 
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: f"{foreign['module']}.{foreign['class_name']}")
@@ -76,6 +90,40 @@ def test_weights_are_put_where_they_belong() -> None:
     assert kernel.tolist() == [[0, 1], [2, 3], [4, 5]] and bias.tolist() == [6, 7]
 
 
+@pytest.mark.parametrize("name", OF_KERAS_2)
+def test_who_exports_an_exported_architecture_gets_it_as_it_is(name: str) -> None:
+    """Of every version of Keras 2."""
+    once = networks.rewrite(json.dumps(OF_KERAS_2[name]))
+    assert networks.rewrite(json.dumps(once)) == once
+
+
+def make_functional() -> keras.Model:
+    """Return a model with named inputs and outputs, operations between layers, and layers within layers."""
+    layers = keras.layers
+    one, two = keras.Input((3, 4), name="z"), keras.Input((4,), name="y")
+    states = layers.RNN([layers.GRUCell(4), layers.LSTMCell(4)])(one)
+    sums = layers.Dense(4, activation=layers.LeakyReLU(negative_slope=0.5))(states + two[:, :4])
+    even = layers.BatchNormalization()(keras.ops.maximum(sums, np.float32(0.1)))
+    return keras.Model({"z": one, "y": two}, {"q": layers.Dense(3, dtype="float32")(even), "p": even * 2})
+
+
+def test_a_rewritten_model_computes_the_same() -> None:
+    model = make_functional()
+    rewritten = networks.network(StoredModel(model.to_json(), {}, model.get_weights()))
+    draws = np.random.default_rng(1)
+    inputs = {"z": draws.normal(size=(5, 3, 4)), "y": draws.normal(size=(5, 4))}
+    expected = [model(inputs)[name] for name in ("p", "q")]
+    found = rewritten([inputs["y"], inputs["z"]])
+    assert all(np.array_equal(*pair) for pair in zip(expected, found, strict=True))
+
+
+def test_separate_weights_must_have_the_shapes_of_the_architecture() -> None:
+    kernel, bias = np.ones((3, 2), "<f4"), np.zeros(2, "<f4")
+    for wrong in ([kernel.T, bias], [bias, kernel], [kernel], [kernel, bias, bias]):
+        with pytest.raises(DatatypeMismatch, match=f"{len(wrong)} weights of other shapes than the 2"):
+            networks.network(StoredModel(json.dumps(DENSE), {}, wrong))
+
+
 @pytest.mark.parametrize("numbers", [0, 7, 9])
 def test_other_weights_are_refused(numbers: int) -> None:
     with pytest.raises(DatatypeMismatch, match=f"{numbers} numbers, the architecture 8"):
@@ -97,6 +145,23 @@ def test_what_keras_cannot_build_is_refused() -> None:
     for wrong in (layer("Dense", units=-1, name="a"), layer("Conv2D", filters=1, kernel_size=3), layer("Dot", axes=1)):
         with pytest.raises(FeatureNotSupported, match="cannot build the model"):
             networks.network(stored(network(wrong), 8))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "words"),
+    [
+        (network(layer("LSTM", units=2, stateful=True), inputs=2), "no order between batches"),
+        (network(layer("Dense", units=2, dtype="float33")), "dtype 'float33' is not supported"),
+        (layer("Sequential", "keras", layers=[]), "does not say the shape of its input"),
+        (layer("Sequential", "keras", layers=[layer("Dense", units=2)]), "does not say the shape of its input"),
+        (layer("Functional", "keras", layers=[], input_layers=1), "expected references to layers, received 1"),
+        ({"class_name": "Sequential", "config": 1}, "a model's config is an object, received 1"),
+        (network(layer("Reshape", target_shape=json.loads("[" * 30 + "]" * 30))), "levels deep"),
+    ],
+)
+def test_what_is_missing_or_wrong_in_an_architecture_is_named(architecture: Json, words: str) -> None:
+    with pytest.raises((FeatureNotSupported, InvalidParameter), match=words):
+        networks.network(stored(architecture, 8))
 
 
 def test_an_architecture_has_an_end() -> None:
