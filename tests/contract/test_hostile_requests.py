@@ -90,6 +90,14 @@ def test_rows(answering: Peer, header: Any, payload: bytes) -> None:
         asked(answering, header, payload)
 
 
+@pytest.mark.parametrize("count", [-1, 2.5, True, "3"])
+def test_what_is_no_number_of_classes_is_told(peer: Peer, count: object) -> None:
+    peer.begin("predict", program(), {"source": "new", "seed": 1}, ())
+    with pytest.raises(TrainerFailed, match='"classes" must be numbers of classes') as failed:
+        peer.ask({**ROWS, "classes": [count]}, ROW)
+    assert failed.value.error["kind"] == "request"
+
+
 @FEW
 @given(hostile.changed(RESULTS))
 def test_results(answering: Peer, header: Any) -> None:

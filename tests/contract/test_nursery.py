@@ -63,6 +63,15 @@ def test_all_of_a_framework_come_from_one_nursery(opened: Opened) -> None:
     assert first.hello["pid"] == first.pid != second.pid
 
 
+def test_of_two_that_are_started_at_once_one_serves(opened: Opened) -> None:
+    """The other finds its address taken, and ends as one that has done what it should."""
+    first = opened()
+    second = nursery._start(SPEC, nursery.address(SPEC))
+    assert second.wait(60) == 0
+    assert nursery_of(opened()) == nursery_of(first)
+    assert first.alive()
+
+
 def test_all_threads_of_a_trainer_keep_to_its_cores(opened: Opened) -> None:
     """Also where it is executed; who is to have others comes from another nursery."""
     usual, last = opened(), (max(os.sched_getaffinity(0)),)

@@ -128,7 +128,8 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
     return np.array([[row[label] for label in labels] for row in told])
 
 
-@pytest.mark.long_for(framework=("jax", "torch"))
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(framework="torch", template=REALMLP)
 @pytest.mark.one_framework(table="mixed", template=(None, *(each for each in TEMPLATES if each is not LINEAR)))
 @pytest.mark.long_for(template=tuple(each for each in TEMPLATES if each not in (LINEAR, REALMLP)))
 @pytest.mark.long_for(table=("numbers", "categories"))

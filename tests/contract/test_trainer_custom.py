@@ -49,9 +49,18 @@ class newest(keras.metrics.Metric):
     def result(self):
         return self.last
 """,
+    "number": "number = 5\n",
     "leaves": "import sys\n\nsys.exit('left')\n\ndef leaves(y_true, y_pred):\n    pass\n",
     "broken": "def broken(y_true, y_pred):\n    return (\n",
     "late": LOSS.format(name="late", body="keras.ops.reshape(y_true, (-1, 7)) - y_pred"),
+    "later": """
+import keras
+
+
+class later(keras.losses.Loss):
+    def call(self, y_true, y_pred):
+        return keras.ops.reshape(y_true, (-1, 7)) - y_pred
+""",
     "absent": "x = 1\n",
     "abstract": "import keras\n\n\nclass abstract(keras.losses.Loss):\n    def __init__(self, needed):\n        pass\n",
 }  # fmt: skip
@@ -128,10 +137,12 @@ def test_another_source_is_another_program(trainer: Peer) -> None:
         (custom("broken"), "custom function 'broken': SyntaxError: '(' was never closed"),
         (custom("leaves"), "custom function 'leaves': SystemExit: left (line 3 of its source)"),
         (custom("late"), "(line 5 of its source)"),
+        (custom("later"), "(line 7 of its source)"),
         (custom("absent"), "the source of custom function 'absent' does not define it"),
         (custom("abstract"), "custom function 'abstract': TypeError"),
         (custom("own_counts"), "custom function 'own_counts' is no loss but"),
         (custom(metrics=("own_class",)), "custom function 'own_class' is no metric but"),
+        (custom(metrics=("number",)), "custom function 'number' is no metric but int"),
         (custom(metrics=("newest",)), "cannot be added to that over another"),
         (program(loss="Own"), "loss 'Own' is unknown to Keras"),
         (program(metrics=["own_accuracy"]), "metric 'own_accuracy' is unknown to Keras"),

@@ -12,6 +12,7 @@ from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place
 from trainer_programs import (
     FORMS,
+    L2,
     MLP,
     NOISY,
     REGULARISED,
@@ -41,6 +42,8 @@ DRAWN = sequential(
     [4], *FUNCTIONS, layer("BatchNormalization", "norm"), layer("Dropout", "drop", rate=0.3), dense(3, "out", "softmax")
 )
 """That, which also draws and counts."""
+WIDER = sequential([4], dense(16, "hidden", kernel_regularizer=L2), dense(3, "out", "softmax"))
+"""Of the first layer the numbers fill vectors all the same."""
 RATES = (0.001, 1e38, 0.004)
 """With the second one the loss is no number after a step."""
 Fused = dict[int, Mapping[str, Any]]
@@ -126,6 +129,17 @@ def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
     _, states = fused(trainer, programs, use(FUSED), visits=2)
     for key in programs:
         assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(states[key])
+
+
+@pytest.mark.parametrize("framework", ["torch"], indirect=True, scope="session")
+def test_others_change_no_state_wherever_a_buffer_ends(trainer: Peer, framework: str) -> None:
+    """Within a batch, with one, or before the first; for XLA each would be compiled anew."""
+    trainer.load("d", buffers(20, 7, 6))
+    chosen = [program(WIDER, loss="binary_crossentropy", learning_rate=rate) for rate in (0.001, 0.002, 0.004)]
+    programs = dict(enumerate(chosen))
+    _, states = fused(trainer, programs, use(FUSED))
+    for key in programs:
+        assert content(alone(trainer, programs[key], key, use(FUSED))[1]) == content(states[key])
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))

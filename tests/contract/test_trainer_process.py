@@ -29,6 +29,7 @@ def test_hello_says_what_it_is(trainer: Peer, framework: str) -> None:
     assert trainer.hello["keras_version"].startswith("3.")
     assert trainer.hello["devices"] == ["CPU:0"]
     assert trainer.hello["threads"] == 2
+    assert trainer.ask({"do": "gpus"}) == {"gpus": []}
 
 
 WRITING = """

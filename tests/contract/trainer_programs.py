@@ -20,20 +20,8 @@ FORMS = {
 """The ways in which each framework trains, in the order in which they are tried."""
 
 MLP = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))
-REGULARISED = sequential(
-    [4],
-    dense(
-        8,
-        "hidden",
-        kernel_regularizer={
-            "module": "keras.regularizers",
-            "class_name": "L2",
-            "config": {"l2": 0.05},
-            "registered_name": None,
-        },
-    ),
-    dense(3, "out", "softmax"),
-)
+L2 = {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.05}, "registered_name": None}
+REGULARISED = sequential([4], dense(8, "hidden", kernel_regularizer=L2), dense(3, "out", "softmax"))
 NOISY = sequential(
     [4],
     dense(8, "hidden"),

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from trials import trials
 
@@ -81,6 +81,7 @@ def test_another_seed_has_another_answer() -> None:
 
 
 @given(algorithms, st.integers(0, 99))
+@example("cmaes", 0)
 @trials(20)
 def test_a_small_space_is_tried_whole_and_nothing_twice(algorithm: str, seed: int) -> None:
     space = read_space("{'loss': ['mse'], 'lr': [0.1, 0.2, 0.3]}", "{'batch_size': [1, 2, 'linear']}", [7])

@@ -357,6 +357,13 @@ def test_a_tensor_that_a_model_within_does_not_give_has_no_width(tensor: int) ->
     assert check_architecture(outer).output_units == (None,)
 
 
+@pytest.mark.parametrize("before", [[["d2", 0, 0, {}]], [], None])
+def test_layers_that_follow_nothing_or_each_other_have_no_width(before: object) -> None:
+    found = dropouts(2)
+    found[1]["inbound_nodes"] = before and [before]
+    assert check_architecture(functional("m", found, [("d2", 0)])).output_units == (None,)
+
+
 TOO_LARGE = {
     "layers": functional("m", dropouts(limits.NETWORK_LAYERS.most), [("d0", 0)]),
     "layers within a wrapper": functional(

@@ -72,6 +72,7 @@ REFUSED: list[tuple[str, type[CerebroError], str]] = [
     ("callbacks=[EarlyStopping(monitor=None)]", InvalidParameter, "parameter monitor=None"),
     ("callbacks=[EarlyStopping(mode='up')]", InvalidParameter, "parameter mode='up'"),
     ("callbacks=[EarlyStopping(patience=1.5)]", InvalidParameter, "parameter patience=1.5"),
+    ("callbacks=[EarlyStopping(patience=9999999999)]", InvalidParameter, "parameter patience=9999999999"),
     ("callbacks=[EarlyStopping(patience=-1)]", InvalidParameter, "parameter patience=-1"),
     ("callbacks=[EarlyStopping(min_delta='x')]", InvalidParameter, "parameter min_delta='x'"),
     ("callbacks=[EarlyStopping(baseline=1e999)]", InvalidParameter, "parameter baseline=inf"),

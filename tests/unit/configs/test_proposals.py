@@ -20,6 +20,7 @@ from cerebro_plpy.configs.templates.proposals import (
     Searched,
     check_space,
     proposals,
+    searched_for,
     usual_count,
 )
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
@@ -89,6 +90,13 @@ def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) 
     assert {p["label_smoothing"] for _, p, _ in usual} == {0.0, 0.1}
 
 
+@pytest.mark.parametrize(("metric", "harmed"), [("log_loss", True), ("auc", True), ("accuracy", False), (None, False)])
+def test_labels_are_not_smoothed_for_a_metric_to_which_that_does_harm(metric: str | None, harmed: bool) -> None:
+    tried = islice(proposals([REALMLP], searched_for(HEADS[0], metric, 500, {}), 1), 30)
+    assert {p["label_smoothing"] for _, p, _ in tried} == ({0.0} if harmed else {0.0, 0.1})
+    assert searched_for(HEADS[1], metric, 500, {}) == Searched(HEADS[1], 500, {}), "there are no labels"
+
+
 def test_they_end_where_the_space_does() -> None:
     space = {"lr": [0.1, 0.2], "batch_size": [32, 64], "weight_decay": 0}
     made = list(proposals([LINEAR], Searched(HEADS[0], 100, space), 3))
@@ -101,7 +109,8 @@ def test_what_did_well_before_is_tried_early_and_once() -> None:
     usual = Predecessor("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
     like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
     wrong = Predecessor("realmlp", {"depth": "deep"}, "model c", 5)
-    known = Predecessors((named, named), (usual, like, wrong, named))
+    other = Predecessor("transformer", {"depth": 3}, "model of a template that is not tried", 4)
+    known = Predecessors((named, named), (usual, other, like, wrong, named))
     assert known.runs == [3, 4, 5]
     made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 8))
     starts = ["good to begin with"] * len(REALMLP.starts)

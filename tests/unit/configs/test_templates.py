@@ -211,7 +211,8 @@ def test_what_a_search_draws_may_be_asked_for(template: Template, head: Head, se
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
 def test_the_same_json_comes_of_the_same_parameters(template: Template) -> None:
     params = template.params(FLOAT, 500, {})
-    assert template.architecture(TABLE, FLOAT, params) == template.architecture(TABLE, FLOAT, dict(params))
+    for table in (TABLE, Table(0, 0, (5, 3))):
+        assert template.architecture(table, FLOAT, params) == template.architecture(table, FLOAT, dict(params))
 
 
 def test_defaults_go_by_the_task_and_the_rows() -> None:

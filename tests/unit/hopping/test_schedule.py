@@ -432,6 +432,18 @@ def test_who_has_a_program_from_an_earlier_run_goes_on_with_it(evens: int) -> No
     assert all(item.worker == (evens if item.visit.mst_key % 2 == 0 else 1 - evens) for item in run.log)
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_only_a_lost_worker_had_compiled_goes_to_anybody(lost: bool) -> None:
+    """Until then who has another program leaves it alone, though its config is the first in turn."""
+    plan, home = plan_of(2, 2), Residence({1: "a", 2: "b"}, {0: ["a"], 1: ["b"]})
+    home.settle(1, 0)
+    if lost:
+        home.dismiss(0)
+    configs = {key: start(plan, key) for key in (1, 2)}
+    ((worker, tour),) = home.choose(plan, configs, [1], rotation((1, 2), plan.segments), lambda progress: Reach(1))
+    assert (worker, tour[0].mst_key) == (1, 1 if lost else 2)
+
+
 def test_who_has_nothing_left_takes_what_is_at_home_with_others() -> None:
     """As soon as one of its configs waits: so neither ends much later than the other."""
     seconds = {key: 9.0 if key < 3 else 1.0 for key in range(9)}

@@ -8,6 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.search_rules import HALVING, PARAMETERS, SearchRule, Span, rule_of_groups
+from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.course import NO_GROUPS, Course, Groups
 from cerebro_plpy.hopping.pasha import Pasha
@@ -51,6 +53,24 @@ def test_with_room_for_all_each_selection_goes_as_it_would_alone(sizes: list[int
     found = limits(together, keys, values, 1000, Groups(named(shares)))
     for share in shares:
         alone = limits(rules(share)[place], share, values, 1000)
+        assert {key: found[key] for key in share} == alone
+
+
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=4), st.integers(0, 30), st.integers())
+def test_each_group_may_make_as_many_visits_as_a_search_over_its_rows_alone(
+    sizes: list[int], visits: int, seed: int
+) -> None:
+    """The rows of the group in place n are on n segments, all rows on as many as there are groups."""
+    random, count, keys = Random(seed), len(sizes), iter(range(1, sum(sizes) + 1))
+    shares = [[next(keys) for _ in range(size)] for size in sizes]
+    rule = SearchRule(HALVING, PARAMETERS[HALVING], max_visits=count + visits)
+    places = {str(n): GroupPlace((), {segment: () for segment in range(n)}, {}) for n in range(1, count)}
+    values = {(key, epoch): random.random() for key in range(1, sum(sizes) + 1) for epoch in range(1, EPOCHS + 1)}
+    groups = {key: str(n) if n else None for n, share in enumerate(shares) for key in share}
+    span = Span(EPOCHS, (), segments=count)
+    found = limits(rule_of_groups(rule, groups, span, places), [*groups], values, 1000, Groups(named(shares)))
+    for n, share in enumerate(shares):
+        alone = limits(rule.over(share, span._replace(segments=n or count)), share, values, 1000)
         assert {key: found[key] for key in share} == alone
 
 

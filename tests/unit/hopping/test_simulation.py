@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.placement import copies_of, share_segments
 from cerebro_plpy.hopping.plans import AVERAGE, MOP, TASK, UNKNOWN, Program, Settled, Strategy, Work, cheapest, priced
 from cerebro_plpy.hopping.schedule import AVERAGING, Plan
@@ -116,6 +117,21 @@ def test_everything_is_done_once_and_no_sooner_than_it_can_be(
     assert 0 <= found.idle < 1
     done = sum(segments * (epochs * cost.train + cost.evaluate) for cost in costs.values())
     assert sum(found.work.values()) >= done * (1 - 1e-9)
+
+
+@given(COSTS, st.integers(1, 4), SHAPES)
+@example({1: Cost("a", 9.0), 2: Cost("a", 1.0)}, 1, (2, 2))
+def test_a_run_is_bound_by_its_longest_configuration_or_by_all_work(
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]
+) -> None:
+    case, (segments, workers) = case_of(costs, epochs, shape, "longest", stays=False), shape
+    trained = {key: segments * epochs * cost.train for key, cost in costs.items()}
+    done = sum(trained.values()) + segments * sum(cost.evaluate for cost in costs.values())
+    if max(trained.values()) > done / workers:
+        expected = f"the longest configuration, mst_key={max(trained, key=lambda key: trained[key])}"
+    else:
+        expected = "the work of all configurations together"
+    assert plans.bound(case) == expected
 
 
 @given(COSTS, st.integers(1, 4), st.integers(1, 4))

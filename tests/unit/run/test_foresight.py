@@ -82,6 +82,16 @@ def test_the_log_gives_back_what_it_was_given(plan: RunPlan) -> None:
     assert RunPlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
+@given(plans(), st.integers(0, 9))
+def test_a_configuration_has_no_more_copies_than_there_are_segments(plan: RunPlan, copies: int) -> None:
+    logged = replace(plan, work=replace(plan.work, copies=copies))
+    if copies <= len(plan.work.segments):
+        assert RunPlan.from_json(logged.to_json()) == logged
+    else:
+        with pytest.raises(ValueError, match=f"{copies} copies of a configuration"):
+            RunPlan.from_json(logged.to_json())
+
+
 @pytest.mark.parametrize("broken", [{}, {"work": 1}, {"programs": None}, {"chosen": {"name": []}}])
 def test_what_is_no_plan_is_refused(broken: dict[str, object]) -> None:
     with pytest.raises(MALFORMED):
