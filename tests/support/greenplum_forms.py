@@ -18,7 +18,8 @@ KEYS = ("CONSTR_PRIMARY", "CONSTR_UNIQUE")
 
 def refused_forms(statement: Statement, product: Product) -> list[str]:
     """Return why Greenplum would refuse a statement, or do something else."""
-    return [fault for node in walk(statement.node) for fault in _of_node(node, product)]
+    faults = [fault for node in walk(statement.node) for fault in _of_node(node, product)]
+    return [*faults, *_queries_beside_catalog(statement.node, product)]
 
 
 def _of_node(node: ast.Node, product: Product) -> Iterator[str]:
@@ -111,3 +112,15 @@ def _lateral_over_view(statement: ast.UpdateStmt | ast.DeleteStmt, product: Prod
             for table in walk(node.subquery):
                 if isinstance(table, ast.RangeVar) and table.relname in product.views:
                     yield f"LATERAL over the view {table.relname} for rows that are changed"
+
+
+def _queries_beside_catalog(statement: ast.Node, product: Product) -> Iterator[str]:
+    """Yield the functions that would query in a process that reads the catalog for segments and may start no query."""
+    if not isinstance(statement, (*WRITES, ast.SelectStmt)):
+        return
+    nodes = list(walk(statement))
+    schemas = {node.schemaname for node in nodes if isinstance(node, ast.RangeVar)}
+    if {"cerebro", "pg_catalog"} <= schemas:
+        names = {node.funcname[-1].sval for node in nodes if isinstance(node, ast.FuncCall)}
+        for name in sorted(names & product.queries):
+            yield f"the function {name}, which queries, beside the catalog and a table"

@@ -68,6 +68,7 @@ class Product:
         replicated: the tables that Greenplum keeps whole on every segment.
         generated: the generated columns of tables.
         reads: by function in SQL, the tables and views of the product that its body names.
+        queries: the functions in SQL whose body reads any table, one of the catalog included.
     """
 
     functions: dict[str, bool] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class Product:
     replicated: set[str] = field(default_factory=set)
     generated: dict[str, set[str]] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
+    queries: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, statements: tuple[Statement, ...]) -> Product:
@@ -94,7 +96,9 @@ class Product:
                 volatility = [o.arg.sval for o in node.options or () if o.defname == "volatility"]
                 name = node.funcname[-1].sval
                 self.functions[name] = self.functions.get(name, False) or volatility in ([], ["volatile"])
-                self.reads.setdefault(name, set()).update(_relations(node))
+                relations = list(_relations(node))
+                self.reads.setdefault(name, set()).update(r.relname for r in relations if r.schemaname == "cerebro")
+                self.queries.update([name] if relations else [])
             elif isinstance(node, ast.ViewStmt):
                 self.views.add(node.view.relname)
                 self.types.add(node.view.relname)
@@ -114,14 +118,14 @@ class Product:
                 self.generated.setdefault(table, set()).add(column.colname)
 
 
-def _relations(function: ast.CreateFunctionStmt) -> Iterator[str]:
-    """Yield the tables and views of schema cerebro that the body of a function in SQL names."""
+def _relations(function: ast.CreateFunctionStmt) -> Iterator[ast.RangeVar]:
+    """Yield the tables and views that the body of a function in SQL names."""
     options = {option.defname: option.arg for option in function.options or ()}
     if "as" in options and options["language"].sval == "sql":
         with suppress(parser.ParseError):  # a body that is put together when it is made
             for node in walk(parse_sql(options["as"][0].sval)):
-                if isinstance(node, ast.RangeVar) and node.schemaname == "cerebro":
-                    yield node.relname
+                if isinstance(node, ast.RangeVar):
+                    yield node
 
 
 def faults(statement: Statement, product: Product) -> list[str]:

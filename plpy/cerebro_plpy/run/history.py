@@ -14,7 +14,7 @@ from cerebro_plpy.hopping.course import Heard, by_result
 from cerebro_plpy.hopping.rules import Decision
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.protocol import VisitResult
-from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.platform.state_tables import StoredState, best_table, state_tables
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.request import Evaluation
 from cerebro_plpy.run.tasks import Step
@@ -64,14 +64,15 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     }
 
 
-def read_usable_tables(control: Session, run_id: int, past: Mapping[int, Past]) -> set[str]:
-    """Return the state tables that an earlier attempt of a run has made and that need not be made anew.
+def read_usable_tables(control: Session, run_id: int, past: Mapping[int, Past], count: int) -> set[str]:
+    """Return the state tables, `count` of each configuration, that an earlier attempt of a run has made for it.
 
-    A backup may hold them for hours. A table with rows is usable only if its configuration has tried a visit before:
-    the first visit of the others expects an empty table.
+    They need not be made anew, and a backup may hold them for hours. A table with rows is usable only if its
+    configuration has tried a visit before: the first visit of the others expects an empty table.
     """
     tried = [mst_key for mst_key, each in past.items() if each.attempts]
-    return {name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, tried, run_id))}
+    emptied = [name for mst_key in tried for name in state_tables(run_id, mst_key, count)]
+    return {name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, emptied))}
 
 
 def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]], newest: int) -> list[Evaluation]:

@@ -33,6 +33,7 @@ from cerebro_plpy.run.kept_features import keep
 from cerebro_plpy.run.log import DecisionRow, RunLog
 from cerebro_plpy.run.places import queued, refuse, wish_of
 from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.routes import tables_of
 from cerebro_plpy.run.sampler import Sampler, Suggest, nothing
 from cerebro_plpy.run.spending import Spending
 from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
@@ -166,7 +167,8 @@ def logged_run(
         )
         logged(log.run_id)
         unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
-        usable = history.read_usable_tables(workplace.control, log.run_id, past) if interrupted else ()
+        count = tables_of(request)
+        usable = history.read_usable_tables(workplace.control, log.run_id, past, count) if interrupted else ()
         log.make_state_tables(request, unvisited, usable)
         yield
     except BaseException as error:

@@ -131,15 +131,18 @@ def predict(
     return output
 
 
-def segment_trainers(database: str) -> dict[int, str]:
-    """Trainers of processes that serve this database, and the titles of these."""
-    found = {}
+def segment_trainers(database: str) -> dict[tuple[int, int], str]:
+    """Return the titles of processes that serve this database, by their trainers and themselves.
+
+    A trainer that is kept may serve another process later.
+    """
+    titles = {}
     for pid in processes():
         backend = backend_of(command_line(pid))
         title = next(iter(command_line(backend)), "") if backend else ""
-        if f" {database} " in title:
-            found[pid] = title
-    return found
+        if backend and f" {database} " in title:
+            titles[pid, backend] = title
+    return titles
 
 
 def database_of(session: Workbench) -> str:
@@ -338,7 +341,7 @@ def long(there: Workbench) -> str:
 
 
 @pytest.mark.parametrize("statement", ["trainer_start", "predict_add"])
-@pytest.mark.parametrize("end", ["cancel", "a killed trainer", "a killed caller"])
+@pytest.mark.parametrize("end", ["cancel", "a killed caller"])
 def test_nothing_stays_of_a_call_that_is_ended(
     superuser: Workbench, there: Workbench, long: str, statement: str, end: str
 ) -> None:
@@ -347,11 +350,9 @@ def test_nothing_stays_of_a_call_that_is_ended(
     with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
         mine = eventually(lambda: segment_trainers(database_of(there)).keys() - before[0])
         eventually(lambda: superuser.value(query, f"%{statement}%", list(superuser.workers() - before[1])))
-        owners = {backend_of(command_line(pid)) for pid in mine}
+        owners = {backend for _, backend in mine}
         if end == "cancel":
             session.connection.cancel()
-        elif end == "a killed trainer":
-            os.kill(min(mine), signal.SIGKILL)
         else:
             superuser.rows("SELECT pg_terminate_backend(%s)", session.pid())
         with pytest.raises(psycopg2.Error):
@@ -361,6 +362,14 @@ def test_nothing_stays_of_a_call_that_is_ended(
         assert session.value(f"SELECT count(*) FROM {predict(session)}") == 288
     # The folder of a trainer that ended with its process is removed when another trainer starts.
     assert not [file for file in Path("/tmp").glob("cerebro_trainer-*-*") if int(file.name.split("-")[1]) in owners]
+
+
+def test_a_trainer_that_is_killed_is_replaced(there: Workbench, long: str) -> None:
+    before = segment_trainers(database_of(there)).keys()
+    with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
+        killed, _ = min(eventually(lambda: segment_trainers(database_of(there)).keys() - before))
+        os.kill(killed, signal.SIGKILL)
+        assert there.value(f"SELECT count(DISTINCT id) FROM {called.result()}") == 600_000
 
 
 def test_the_memory_of_the_caller_does_not_grow_with_the_table(there: Workbench, session: Workbench) -> None:

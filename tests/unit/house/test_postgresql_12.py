@@ -120,6 +120,8 @@ REFUSED = [
     ("WITH i AS (INSERT INTO t VALUES (1) RETURNING a) UPDATE t SET a = 1 FROM i",
      "a statement that writes in WITH writes something else, too"),
     ("CREATE POLICY p ON t USING (cerebro.looks())", "a policy that calls looks, which reads seen"),
+    ("SELECT c.relname FROM pg_catalog.pg_class c JOIN cerebro.all_over a ON a.b = c.relname WHERE cerebro.knows()",
+     "the function knows, which queries, beside the catalog and a table"),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN gcd(1, 2); END'", "there is no function gcd"),
     ("DO $$ BEGIN EXECUTE format('CREATE TABLE %I AS SELECT gcd(1, 2)', 't'); END $$", "there is no function gcd"),
 ]  # fmt: skip

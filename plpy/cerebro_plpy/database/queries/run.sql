@@ -98,13 +98,12 @@ SET LOCAL lock_timeout = '0'
 
 -- name: usable_state_tables
 -- State tables of a run that the current user owns, so that nobody else can have changed them: those without a page, and
--- those of configurations that have tried a visit, which empties its table first.
+-- those that the next visit empties first. By the catalog alone: Greenplum calls is_state beside no table of ours.
 SELECT n.name
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
-     LEFT JOIN cerebro.config_log c ON c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[]) AND n.name = ANY (c.state_tables)
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name)
   AND NOT (t.relhastriggers OR t.relhasrules OR t.relrowsecurity)
-  AND (c.mst_key IS NOT NULL OR pg_catalog.pg_relation_size(t.oid) = 0)
+  AND (n.name = ANY (%s::text[]) OR pg_catalog.pg_relation_size(t.oid) = 0)
 
 -- name: add_state_table
 UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer AND %s::text <> ALL (c.state_tables)
