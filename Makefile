@@ -74,8 +74,8 @@ demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package
 	.venv/bin/cerebro-db demo
 
-# The order is that of pyproject.toml.
-PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
+# The order is that of pyproject.toml. Three processes keep two cores busy: each waits for a server now and then.
+PYTEST := .venv/bin/pytest -rfEs -n 3 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
