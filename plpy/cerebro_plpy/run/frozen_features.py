@@ -15,7 +15,7 @@ from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import KEY
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, ConfigFailure
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConfigFailure
 from cerebro_plpy.hopping.cuts import Cut
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Filling, Job
@@ -31,6 +31,8 @@ from cerebro_plpy.run.tasks import PASSING
 from cerebro_plpy.run.training import Past
 
 DISK_FULL = "53100"
+OTHERS = 1_000_000
+"""More than a run has tables of features."""
 
 
 def with_features(site: Site, request: FitRequest, past: Mapping[int, Past]) -> FitRequest:
@@ -156,12 +158,26 @@ def _made(site: Site, request: FitRequest, memory: Memory, place: Place) -> tupl
         prints.append(memory.print(place.candidate, place.cut, table))
         oid = memory.take(prints[-1], features_table(name), quote_identifier(name))
         if oid is None:
-            made.append(_table(site, table, place.cut, features_table(name)))
+            made.append(_new_table(site, table, place, side))
             new.append(_New(table, made[-1]))
         else:
             made.append(_placed(table, place.cut, features_table(name), oid))
     validation = made[1] if made[1:] else None
     return Features(place.cut, made[0], validation, not new, tuple(prints)), new
+
+
+def _new_table(site: Site, table: PackedTable, place: Place, side: str) -> PackedTable:
+    """Make a table for what the layer of a cut gives for a packed one.
+
+    It has another number if somebody, such as a backup, holds the table that an earlier attempt has made.
+    """
+    names = [features_name(site.log.run_id, number, side) for number in (place.number, place.number + OTHERS)]
+    try:
+        return _table(site, table, place.cut, features_table(names[0]))
+    except CerebroError as error:
+        if error.sqlstate != LOCK_NOT_AVAILABLE:
+            raise
+    return _table(site, table, place.cut, features_table(names[1]))
 
 
 def _fillings(new: _New, cut: Cut) -> list[Filling]:

@@ -32,6 +32,7 @@ BUDGET = 1
 PLAIN = 0
 ITERATIONS = 3
 LEFT = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ '_f[0-9]+_'"
+LEFT_TABLES = LEFT.replace("count(*)", "string_agg(oid::regclass::text, ', ' ORDER BY oid)") + " AND relkind = 'r'"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -152,6 +153,7 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, plain: int, stored: int)
 
 @pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> None:
+    """Also while a backup reads what its first attempt has stored."""
     named = {"schedule": "rotation", "seed": 5, "feature_budget": BUDGET}
     bench.configure("long", several(2), ["batch_size=1,epochs=8"], 3)
     before, other = bench.newest_run(), bench.another()
@@ -163,13 +165,19 @@ def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> 
             fitted.result()
     run = bench.newest_run()
     assert cuts(bench, run) == ["second"] * 2
-    assert other.value(LEFT) > 0
+    read = other.value(LEFT_TABLES)
+    reader = bench.another()
+    reader.rows(f"BEGIN; LOCK TABLE {read} IN ACCESS SHARE MODE")
     bench.rows("SELECT cerebro.resume(%s)", run)
+    assert other.value(LEFT_TABLES) == read, "what somebody reads stays, and nothing else"
+    reader.rows("COMMIT")
     whole = {"schedule": "replay", "replay_run": run}  # in the same forms, which measured times decide
     bench.fit("packed", "whole", "long", ITERATIONS, **whole)
     assert bench.weights("halted") == bench.weights("whole")
+    bench.rows("SELECT cerebro.drop_run(%s)", run)
     assert other.value(LEFT) == 0
-    other.close()
+    for session in (other, reader):
+        session.close()
 
 
 @pytest.mark.long

@@ -71,7 +71,7 @@ UPDATE cerebro.config_log c SET cut = b.value FROM pg_catalog.json_each_text(%s:
 WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
 
 -- name: features_table
--- One that is there already is of an earlier attempt. While a backup holds it, the run cannot be resumed.
+-- One that is there already is of an earlier attempt; a backup that holds it makes no run wait.
 SET LOCAL lock_timeout = '2s';
 DROP TABLE IF EXISTS {features};
 SET LOCAL lock_timeout = '0';
