@@ -30,6 +30,8 @@ LOG = "cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, c
 ENDED = """
     SELECT worker_pid, extract(epoch FROM max(ended_at))::float8 FROM cerebro.visit
     WHERE run_id = %s AND status = 'completed' GROUP BY worker_pid"""
+NOT_LOCKED = psycopg2.errors.LockNotAvailable, psycopg2.errors.UndefinedTable, psycopg2.errors.DeadlockDetected
+"""Errors of who locks several tables of a run that goes on. The server ends either of two that wait for each other."""
 LABELLED = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s AND datname = current_database()"
 
 
@@ -196,7 +198,7 @@ def locked(tables: Callable[[Scene], str], mode: str, scene: Scene) -> bool:
     if names:
         with opened(scene.premises.superuser_url) as session:
             session.rows("SET lock_timeout = '3s'")
-            with suppress(psycopg2.errors.LockNotAvailable, psycopg2.errors.UndefinedTable):
+            with suppress(*NOT_LOCKED):
                 session.connection.autocommit = False
                 session.rows(f"LOCK TABLE {names} IN {mode} MODE")
                 scene.hold()
@@ -231,7 +233,7 @@ def backup(scene: Scene) -> bool:
         scene.afterwards.callback(session.close)
         session.rows("SET lock_timeout = '3s'")
         session.connection.autocommit = False
-        with suppress(psycopg2.errors.LockNotAvailable, psycopg2.errors.UndefinedTable):
+        with suppress(*NOT_LOCKED):
             session.rows(f"LOCK TABLE {', '.join(names)}, {scene.packed}, {LOG} IN ACCESS SHARE MODE")
     return bool(names)
 
