@@ -74,18 +74,19 @@ demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package
 	.venv/bin/cerebro-db demo
 
-# The order is that of pyproject.toml. Three processes keep two cores busy: each waits for a server now and then.
-PYTEST := .venv/bin/pytest -rfEs -n 3 --dist loadscope --no-loadscope-reorder
+# The order is that of pyproject.toml.
+PYTEST := .venv/bin/pytest -rfEs --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
-	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
+	@# Three processes keep two cores busy: each waits for a server now and then. Long tests need more memory.
+	$(PYTEST) -n 3 -m "not long" --hypothesis-profile few $(TESTS)
 
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
-	$(PYTEST) -m "long or hypothesis"
+	$(PYTEST) -n 2 -m "long or hypothesis"
 	@$(READY) floors
 
 # What of each room works otherwise on a cluster, in a quarter of an hour. The user may write into the server's folders;
@@ -100,7 +101,7 @@ ON_SEGMENTS := tests/integration/greenplum tests/contract/test_platform.py tests
 greenplum: bootstrap ## install into the Greenplum that URL names, and run on it what works otherwise there
 	@$(READY) .venv/dev .venv/package
 	@.ci/greenplum "$(URL)" $(PLPYTHON)
-	CEREBRO_TEST_GREENPLUM_URL="$(URL)" $(PYTEST) -m "not long" --hypothesis-profile few -k greenplum $(or $(TESTS),$(ON_SEGMENTS))
+	CEREBRO_TEST_GREENPLUM_URL="$(URL)" $(PYTEST) -n 2 -m "not long" --hypothesis-profile few -k greenplum $(or $(TESTS),$(ON_SEGMENTS))
 
 # A round that failed is repeated alone by the seed that it printed, such as SEED=16/3.
 chaos: MINUTES ?= 15
