@@ -6,8 +6,8 @@ from __future__ import annotations
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
+from cerebro_plpy.run.kept_features import drop_unread
 
 NOBODY = 0
 """No process: what this transaction holds it may drop."""
@@ -31,15 +31,4 @@ def drop_data(session: Session, run_id: int) -> int:
     """
     names = [data_table(run_id, name) for name in DATA_TABLES]
     tables = session.run(sql("features.data_tables"), (names,))
-    return sum(size for name, size in tables if _drop_unread(session, name))
-
-
-def _drop_unread(session: Session, table: str) -> bool:
-    """Drop a table unless somebody holds it; return whether it is dropped."""
-    try:
-        session.run(sql("run.drop_unread_table", table=table))
-    except CerebroError as error:
-        if error.sqlstate != LOCK_NOT_AVAILABLE:
-            raise
-        return False
-    return True
+    return sum(size for name, size in tables if drop_unread(session, name))

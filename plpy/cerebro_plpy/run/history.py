@@ -70,9 +70,9 @@ def read_usable_tables(control: Session, run_id: int, past: Mapping[int, Past], 
     They need not be made anew, and a backup may hold them for hours. A table with rows is usable only if its
     configuration has tried a visit before: the first visit of the others expects an empty table.
     """
-    tried = [mst_key for mst_key, each in past.items() if each.attempts]
-    emptied = [name for mst_key in tried for name in state_tables(run_id, mst_key, count)]
-    return {name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, emptied))}
+    attempted_keys = [mst_key for mst_key, history in past.items() if history.attempts]
+    emptied_tables = [name for mst_key in attempted_keys for name in state_tables(run_id, mst_key, count)]
+    return {name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, emptied_tables))}
 
 
 def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]], newest: int) -> list[Evaluation]:

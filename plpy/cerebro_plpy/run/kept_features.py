@@ -193,10 +193,15 @@ def superfluous(kept: Iterable[Kept], most: int) -> list[Kept]:
 
 
 def _drop(control: Session, kept: Kept) -> int:
+    return kept.bytes if drop_unread(control, kept.quoted) else 0
+
+
+def drop_unread(control: Session, table: str) -> bool:
+    """Drop a table, and return whether it is dropped: one that somebody, such as a backup, reads for long stays."""
     try:
-        control.run(sql("kept.drop", kept=kept.quoted))
+        control.run(sql("run.drop_unread_table", table=table))
     except CerebroError as error:
         if error.sqlstate not in GONE:
             raise
-        return 0
-    return kept.bytes
+        return False
+    return True

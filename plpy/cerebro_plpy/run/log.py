@@ -117,8 +117,8 @@ class RunLog:
         names = (state_tables.state_tables(self.run_id, mst_key, tables_of(request)) for mst_key in mst_keys)
         missing = [name for name in chain.from_iterable(names) if name not in usable]
         for start in range(0, len(missing), TABLES_AT_ONCE):
-            made = map(self._control.platform.state_table, missing[start : start + TABLES_AT_ONCE])
-            self._control.run(sql("run.state_tables", made="; ".join(made)))
+            statements = map(self._control.platform.state_table, missing[start : start + TABLES_AT_ONCE])
+            self._control.run(sql("run.state_tables", statements="; ".join(statements)))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = state_tables.state_tables(self.run_id, config.mst_key, tables_of(request))

@@ -5,34 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from io import StringIO
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from run_progress import RUNNING
 
 from cerebro_db import errors
 from cerebro_db.records import Progress
 from cerebro_db.show import live_bar
 
-RUNNING = Progress(
-    run_id=3,
-    name=None,
-    owner="ann",
-    status="running",
-    epoch=1,
-    epochs=2,
-    visits_done=0,
-    visits_total=40,
-    configs_running=4,
-    configs_failed=0,
-    best_mst_key=None,
-    best_value=None,
-    elapsed=timedelta(seconds=1),
-    eta=None,
-    queue_position=None,
-)
 HALFWAY = replace(RUNNING, epoch=2, visits_done=20)
 COMPLETED = replace(HALFWAY, status="completed", visits_done=40)
 Answer = Progress | None | errors.CerebroError

@@ -9,9 +9,10 @@ from io import StringIO
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from run_progress import RUNNING
 
 from cerebro_db.record_list import Records
-from cerebro_db.records import Point, Progress, Standing
+from cerebro_db.records import Point, Standing
 from cerebro_db.show.board_list import Board
 from cerebro_db.show.boards import (
     distinctions,
@@ -35,23 +36,7 @@ VALUES = st.recursive(
 )
 SETTINGS = st.tuples(NAMES, VALUES).map("=".join)
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
-PROGRESS = Progress(
-    run_id=3,
-    name=None,
-    owner="ann",
-    status="running",
-    epoch=1,
-    epochs=5,
-    visits_done=0,
-    visits_total=80,
-    configs_running=4,
-    configs_failed=0,
-    best_mst_key=None,
-    best_value=None,
-    elapsed=timedelta(seconds=1),
-    eta=None,
-    queue_position=None,
-)
+PROGRESS = replace(RUNNING, epochs=5, visits_total=80)
 
 
 def standing(mst_key: int, rank: int, value: float | None, status: str = "completed") -> Standing:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from run_progress import RUNNING
 
 from cerebro_db.console import watching
 from cerebro_db.records import Progress
@@ -22,23 +23,6 @@ from cerebro_db.run_reader import RunReader
 from cerebro_db.show import watch
 from cerebro_db.show.boards import landmark, progress_line
 
-BEGUN = Progress(
-    run_id=3,
-    name=None,
-    owner="ann",
-    status="queued",
-    epoch=1,
-    epochs=2,
-    visits_done=0,
-    visits_total=40,
-    configs_running=1,
-    configs_failed=0,
-    best_mst_key=None,
-    best_value=None,
-    elapsed=timedelta(),
-    eta=None,
-    queue_position=None,
-)
 SECONDS = st.integers(0, 99).map(lambda number: timedelta(seconds=number))
 
 
@@ -47,7 +31,7 @@ def draw_progress(draw: st.DrawFn, *statuses: str) -> Progress:
     """Draw the progress of a run that has one of these statuses."""
     visits = draw(st.sampled_from([0, 1, 20]))  # of 40: for one more, a file has no line of its own
     status = draw(st.sampled_from(statuses))
-    return replace(BEGUN, status=status, visits_done=visits, elapsed=draw(SECONDS), eta=draw(st.none() | SECONDS))
+    return replace(RUNNING, status=status, visits_done=visits, elapsed=draw(SECONDS), eta=draw(st.none() | SECONDS))
 
 
 LOOKS = st.tuples(

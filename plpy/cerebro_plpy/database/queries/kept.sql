@@ -53,8 +53,3 @@ SET LOCAL lock_timeout = '2s';
 ALTER TABLE {features} RENAME TO {renamed};
 COMMENT ON TABLE {kept} IS {comment};
 SET LOCAL lock_timeout = '0'
-
--- name: drop
-SET LOCAL lock_timeout = '2s';
-DROP TABLE IF EXISTS {kept};
-SET LOCAL lock_timeout = '0'

@@ -93,7 +93,7 @@ DROP TABLE IF EXISTS {state};
 -- name: state_tables
 -- Nobody who holds one for long, such as a backup, makes a run wait.
 SET LOCAL lock_timeout = '2s';
-{made};
+{statements};
 SET LOCAL lock_timeout = '0'
 
 -- name: usable_state_tables
