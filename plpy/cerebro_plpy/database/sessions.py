@@ -20,6 +20,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.courtesy import Beginning, give_way
 from cerebro_plpy.database.dispatch import ready
 from cerebro_plpy.database.driver import translate
+from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.queries import escape_percent, sql
@@ -262,8 +263,8 @@ def adapted(value: object) -> object:
     """Return a value as the driver takes it; tuples are arrays, too."""
     if isinstance(value, (list, tuple)):
         return [adapted(each) for each in value]
-    if isinstance(value, int) and value < 0:
-        return extensions.AsIs(f"({value})")  # a cast binds stronger than a minus sign, and -2147483648 has one
+    if isinstance(value, (int, float)):
+        return extensions.AsIs(literal(value))  # the driver's own are read as -(2147483648), and as numeric in arrays
     return psycopg2.Binary(value) if isinstance(value, bytes) else value
 
 

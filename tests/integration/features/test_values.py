@@ -74,6 +74,10 @@ def test_any_array_comes_back_as_it_went(sent: Workbench, type_name: str, data: 
     assert sent.value("SELECT public.sent(%s)", text) == sent.value(f"SELECT ({literal(value)}::{known})::text")
 
 
+def test_a_zero_in_an_array_keeps_its_sign(sent: Workbench) -> None:
+    assert plain(sent.value("SELECT %s::double precision[]", adapted([-0.0, 0.0]))) == plain([-0.0, 0.0])
+
+
 @pytest.mark.parametrize("value", [[], [[]], [[], []], ()])
 def test_an_array_without_elements_is_empty(sent: Workbench, value: object) -> None:
     assert sent.value(f"SELECT {literal(value)}::real[]") == []
