@@ -6,6 +6,7 @@ Starting it is safe to repeat, so each process of pytest-xdist does; the process
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import re
@@ -54,12 +55,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # each of three processes collects all tests; nothing of them is garbage
     # A shell starts its background jobs with SIGINT ignored, and all that they start; some tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         folder = Path(tempfile.mkdtemp(prefix="cerebro-db-tests-", dir="/tmp"))
         folder.chmod(0o755)  # the server may run as another user
         os.environ[FOLDER] = str(folder)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # nor later
+    gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -31,6 +31,7 @@ def session(shared_database: Database) -> Iterator[cerebro_db.Session]:
         opened.pack("points", "packed", "label", "x", n_segments=2, seed=7, buffer_size=8)
         compiles = [compile_text("SGD(learning_rate=0.05,momentum=0.9)")]
         opened.combine_configs("models", "configs", [1], compiles, FITS)
+        opened.combine_configs("models", "single", [1], compiles, FITS[:1])
         yield opened
 
 
@@ -170,7 +171,7 @@ import cerebro_db
 
 with cerebro_db.connect(sys.argv[1]) as session:
     try:
-        session.fit("packed", "endless", "configs", 100000)
+        session.fit("packed", "endless", "single", 100000)
     except KeyboardInterrupt:
         print("interrupted:", session.runs()[0].status)
 """

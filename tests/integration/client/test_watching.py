@@ -30,12 +30,15 @@ STATUS = "SELECT status FROM cerebro.run WHERE run_id = %s"
 def tables(bench: Workbench) -> None:
     bench.pack("packed", 2)
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in (0.01, 0.02, 0.03)]
-    bench.configure("slow", rates, ["batch_size=4"], bench.model(NOISY))
+    bench.configure("slow", rates, ["batch_size=96"], bench.model(NOISY))
 
 
 def stands_still(bench: Workbench, output: str) -> int:
-    """A run that would go on for long, paused after its first visits so as to leave processors free."""
-    query = "SELECT cerebro.submit('packed', %s, 'slow', 100000, metrics_compute_frequency => 1, workers => 1)"
+    """A run that would go on for a while, paused after its first visits so as to leave processors free.
+
+    It is too short for a trainer to look for a faster form of its program.
+    """
+    query = "SELECT cerebro.submit('packed', %s, 'slow', 300, metrics_compute_frequency => 1, workers => 1)"
     run = int(bench.value(query, output))
     eventually(lambda: bench.value("SELECT count(*) > 0 FROM cerebro.metric WHERE run_id = %s", run))
     bench.rows("SELECT cerebro.pause_run(%s)", run)
