@@ -301,6 +301,8 @@ def renamed_table(scene: Scene) -> bool:
         session.rows("SET lock_timeout = '3s'")
         try:
             session.rows(f"ALTER TABLE {scene.packed} RENAME TO {AWAY}")
+        except psycopg2.errors.UndefinedTable:
+            return False  # another fault has renamed it
         except psycopg2.errors.LockNotAvailable:
             return True
         scene.hold()
@@ -314,6 +316,8 @@ def source_renamed(scene: Scene) -> bool:
         session.rows("SET lock_timeout = '3s'")
         try:
             session.rows(f"ALTER TABLE {scene.packed} RENAME TO {AWAY}")
+        except psycopg2.errors.UndefinedTable:
+            return False  # another fault has renamed it
         except psycopg2.errors.LockNotAvailable:
             return True
 
