@@ -64,7 +64,6 @@ def paused(bench: Workbench, person: Workbench, model: str) -> Iterator[tuple[in
         yield run, trained
 
 
-@pytest.mark.long
 def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workbench, person: Workbench) -> None:
     """Each is trained as one of the call with these fields would be, and comes out once more; others are refused."""
     with paused(bench, person, "joined") as (run, trained):
