@@ -55,7 +55,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.disable()  # each of three processes collects all tests; nothing of them is garbage
     # A shell starts its background jobs with SIGINT ignored, and all that they start; some tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
@@ -64,9 +63,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[FOLDER] = str(folder)
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()  # nor later
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Have the garbage collector pass by the tests while each of three processes collects all of them, and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
