@@ -97,10 +97,10 @@ class Rota:
         if places.held:
             places.take(0)
         self._leaving.clear()
+        self._assignments.numbers.clear()
         if paused:
             return 0.0
         seconds = places.wait()
-        self._assignments.numbers.clear()
         self._hire(places, places.held)
         self.resting = not self._assignments.numbers
         return seconds
