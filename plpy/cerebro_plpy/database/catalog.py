@@ -117,6 +117,7 @@ class Catalog:
         while not lock_holders.reserve(self.db, schema, parts[-1]):
             time.sleep(PAUSE_SECONDS)
             self.db.check_interrupts()
+        self.db.rows(sql("read.open"), schema, parts[-1])
 
     def _reserve(self, given: str, schema: str, name: str) -> None:
         """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""

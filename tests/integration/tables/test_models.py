@@ -83,15 +83,21 @@ def test_deleting_the_last_model_drops_the_table(desk: Workbench) -> None:
     ]
 
 
-@pytest.mark.parametrize("table", ["models", "new_models"], ids=["existing table", "new table"])
+WAITS = {
+    "models": "SELECT FROM pg_locks l WHERE l.pid = %s AND NOT l.granted",
+    "new_models": "SELECT FROM pg_locks l WHERE l.pid = %s AND l.relation = 'pg_locks'::regclass",
+}
+"""Whether a session waits for the lock of a table; or has looked who makes one, which it does as long as it waits."""
+
+
+@pytest.mark.parametrize("table", WAITS, ids=["existing table", "new table"])
 def test_concurrent_loads_get_different_ids(desk: Workbench, table: str) -> None:
     other, watcher = desk.another(), desk.another()
     other.rows(f"SET search_path = {desk.value('SHOW search_path')}")
     desk.rows("BEGIN")
     first = load(desk, CLASSES, table)
     with other.calling(lambda: load(other, CLASSES, table)) as second:
-        begun = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = %s"
-        eventually(lambda: second.done() or watcher.value(begun, other.pid()))
+        eventually(lambda: second.done() or watcher.rows(WAITS[table], other.pid()))
         desk.rows("COMMIT")
         assert second.result() == first + 1
     other.close()

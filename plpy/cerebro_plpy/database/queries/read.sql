@@ -13,6 +13,12 @@ SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_sch
 -- Under the caller's path, so nothing here may depend on it but the name.
 SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid::bigint AS oid
 
+-- name: open
+-- A session resolves a name as it did before until it locks one more relation: to ask for the size of this one locks it.
+SELECT pg_catalog.pg_relation_size(c.oid) AS bytes
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
+
 -- name: relation
 SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
