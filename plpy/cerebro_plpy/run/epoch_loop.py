@@ -141,8 +141,8 @@ class Orchestrator:
         """Whether there is nothing left to do, also when all is decided that is known."""
         if not (schedule.run_finished(self._progress) and self._assignments.over):
             return False
-        if self._search.draws and not self._steering.paused:
-            self._decide()
+        if self._search.searches and not self._steering.paused:
+            self._decide()  # also about the last result, from which nothing follows
         return schedule.run_finished(self._progress) and not (self._search.draws and self._steering.paused)
 
     def _decide(self) -> None:

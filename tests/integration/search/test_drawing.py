@@ -60,6 +60,8 @@ def test_what_learns_draws_one_after_the_other(bench: Workbench, learned: int) -
     ]
     assert len({(compiled, fitted) for _, _, _, compiled, fitted, _ in found}) == 6
     assert {status for *_, status in found} == {"completed"}
+    told = "SELECT array_agg(cause ORDER BY cause) FROM cerebro.decision WHERE run_id = %s AND cause IS NOT NULL"
+    assert bench.value(told, learned) == [*range(1, 7)], "of each something was decided when it had ended"
     began = "SELECT min(started_at) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s"
     first_end = bench.value(
         "SELECT min(time) FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND dataset = 'validation'", learned
