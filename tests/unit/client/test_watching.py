@@ -12,7 +12,7 @@ from itertools import groupby
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 from run_progress import RUNNING
@@ -60,6 +60,7 @@ def no_pause() -> Iterator[None]:
 
 
 @given(LOOKS)
+@example([RUNNING, RUNNING, replace(RUNNING, status="completed")])
 def test_a_program_reads_each_change_once_and_the_end(looks: list[Progress]) -> None:
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
         patch.setattr(watching, "connect", lambda url: nullcontext(Looks(looks)))
