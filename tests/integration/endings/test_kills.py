@@ -104,7 +104,11 @@ def packing(session: Workbench) -> None:
 
 
 def evaluation(session: Workbench) -> None:
-    session.rows("SELECT madlib_evaluate('model', 'packed', 'never', mst_key => 1)")
+    session.rows("CREATE TABLE buffers AS SELECT p.* FROM packed p, generate_series(1, 5000)")
+    session.rows("CREATE TABLE buffers_summary AS SELECT * FROM packed_summary")
+    session.rows("CREATE TEMP SEQUENCE number")
+    session.rows("UPDATE buffers SET buffer_id = nextval('number')")
+    session.rows("SELECT madlib_evaluate('model', 'buffers', 'never', mst_key => 1)")
 
 
 def prediction(session: Workbench) -> None:
@@ -113,7 +117,7 @@ def prediction(session: Workbench) -> None:
 
 
 def start_up(session: Workbench) -> None:
-    session.fit("packed", "never", "long", 1)
+    session.fit("packed", "never", "long", 100_000)
 
 
 @pytest.mark.long_for(work=(start_up, packing))

@@ -137,7 +137,8 @@ def test_a_log_that_stays_locked_is_not_awaited_for_ever(bench: Workbench, share
         shared_superuser.connection.autocommit = True
         bench.rows("RESET lock_timeout")
         caller.close()
-    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "failed"
+    # It says so in its log where that is free again in time.
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) in ("failed", "interrupted")
 
 
 @pytest.mark.postgresql("no call works in the caller's own session there")
@@ -202,7 +203,7 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
 def test_a_reader_of_the_states_does_not_stop_a_resume(bench: Workbench, other: Workbench) -> None:
     """Also of configurations that had made no visit, whose tables are there already."""
     before, tables = bench.newest_run(), "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s"
-    bench.configure("long", several(3), ["batch_size=1,epochs=50"])
+    bench.configure("long", several(3), ["batch_size=1,epochs=200"])
     with bench.another().fitting("packed", "read_too", "long", 1) as fitted:
         run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
         eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run))

@@ -351,8 +351,8 @@ def test_a_run_that_waits_hears_that_its_owner_has_another_name(
         _users(bench, shared_superuser, ("queue_before",)) as (session,),
     ):
         before = shared_superuser.newest_run()
-        fit = partial(session.fit, "public.packed", "waited", "public.two", 1, workers=2)
-        with session.calling(lambda: submit(session, "waited") if background else fit()) as called:
+        fit = partial(session.fit, "public.packed", "waited", "public.long", 100_000, workers=2)
+        with session.calling(lambda: submit(session, "waited", 100_000, "long") if background else fit()) as called:
             run = eventually(lambda: newest if (newest := shared_superuser.newest_run()) > before else 0)
             eventually(lambda: shared_superuser.value(status, run) == "queued")
             shared_superuser.rows(renamed[0])

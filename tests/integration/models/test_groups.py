@@ -188,7 +188,7 @@ def cancelled(bench: Workbench, call: str, moment: str) -> int:
 
 @pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench: Workbench, sales: int) -> None:
-    visits = "SELECT count(*) > 3 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    visits = "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     arguments = ARGUMENTS.replace("ensemble", "model => 'again', ensemble")
     run_id = cancelled(bench, f"SELECT cerebro.train('sales', 'amount', {arguments})", visits)
     bench.rows("SELECT cerebro.resume(%s)", run_id)

@@ -44,7 +44,7 @@ def tables(bench: Workbench) -> None:
         compiles = [compile_text(f"SGD(learning_rate={rate})") for rate in found]
         bench.configure(name, compiles, ["epochs=1,batch_size=8"])
     bench.configure("outside", [compile_text(f"SGD(learning_rate={rate})") for rate in (0.9, 0.1)], ["batch_size=8"])
-    for name, passes, model in (("noisy", 4, bench.model(NOISY)), ("brief", 1, 2)):
+    for name, passes, model in (("noisy", 4, bench.model(NOISY)), ("brief", 8, 2)):
         bench.configure(name, [compile_text("SGD(learning_rate=0.1)")], [f"batch_size=1,epochs={passes}"], model)
 
 
@@ -154,7 +154,7 @@ def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, 
     """A space is tried whole, and nothing of it twice: what an act adds and what it clones, unless that began warm."""
     rates = [0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01]
     compiled = {**SPACE["compile_params"], "lr": rates}
-    fits = {"batch_size": [1], "epochs": [1]}
+    fits = {"batch_size": [1], "epochs": [8]}
     asked = json.dumps({"configs": 20, "space": {"compile_params": compiled, "fit_params": fits}})
     before = person.newest_run()
     call = {**CALL, "search": "tpe", "workers": 1, "search_params": asked}

@@ -28,7 +28,7 @@ def tables(bench: Workbench) -> None:
     rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
     bench.configure("nine", rates, ["batch_size=8"])
     bench.configure("four", rates[:4], ["batch_size=8"])
-    bench.configure("slow", rates, ["batch_size=1,epochs=4"], bench.model(NOISY))
+    bench.configure("slow", rates, ["batch_size=1,epochs=8"], bench.model(NOISY))
 
 
 @pytest.fixture(scope="module")

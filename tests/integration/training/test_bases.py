@@ -191,7 +191,7 @@ def whole(bench: Workbench, table: str, base: str) -> bytes:
 @pytest.fixture(scope="module")
 def slow(bench: Workbench, run: int) -> str:
     """Configurations that take long enough to be disturbed."""
-    fits = ["batch_size=1,epochs=8"]
+    fits = ["batch_size=1,epochs=24"]
     bench.rows("SELECT load_model_selection_table('models', 'slow', ARRAY[2, 3], %s, %s)", OPTIMIZERS, fits)
     return "slow"
 
@@ -245,13 +245,13 @@ def test_a_clone_begins_from_a_whole_copy_and_shares_them_again(bench: Workbench
 def test_who_comes_second_waits_and_finds_them(bench: Workbench, run: int) -> None:
     """Another session of the same role is in the midst of storing them: a worker, as far as anybody can see."""
     (base,) = (name for name, _ in bench.rows(TABLES, run) if "_z_" in name)
-    first, watcher, before = bench.another(), bench.another(), bench.newest_run()
+    first, watcher = bench.another(), bench.another()
+    next_run = first.value("SELECT nextval('cerebro.run_log_run_id_seq') + 1")
+    made = base.replace(f"r{run}_", f"r{next_run}_")
+    first.rows("BEGIN")
+    first.rows(f"CREATE TABLE cerebro_state.{made} AS SELECT * FROM cerebro_state.{base}")
     named = {"seed": SEED, "workers": 2, "schedule": "replay", "replay_run": run}
     with bench.fitting("packed", "second", "mst", 2, **named) as fitted:
-        eventually(lambda: watcher.newest_run() > before)
-        made = base.replace(f"r{run}_", f"r{watcher.newest_run()}_")
-        first.rows("BEGIN")
-        first.rows(f"CREATE TABLE cerebro_state.{made} AS SELECT * FROM cerebro_state.{base}")
         eventually(lambda: watcher.rows("SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"))
         first.rows("COMMIT")
         fitted.result()

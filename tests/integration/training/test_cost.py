@@ -49,7 +49,7 @@ def tables(bench: Workbench) -> None:
     bench.configure("two", several(2))
     bench.configure("endless", [compile_text()], ["batch_size=1,epochs=1000000"])
     model = bench.model(NOISY)
-    bench.configure("slow", [compile_text()], ["batch_size=1,epochs=40"], model)
+    bench.configure("slow", [compile_text()], ["batch_size=1,epochs=100"], model)
     bench.configure("cut_short", [compile_text()], ["batch_size=1,epochs=15"], model)
 
 

@@ -66,7 +66,7 @@ def test_a_replay_stops_where_the_run_did(bench: Workbench, run: int) -> None:
 
 @pytest.mark.long
 def test_who_ended_early_does_not_go_on_with_its_run(bench: Workbench) -> None:
-    slow = FIT.format(size=1, arguments="monitor='loss', patience=1").replace("size=1,", "size=1,epochs=10,")
+    slow = FIT.format(size=1, arguments="monitor='loss', patience=1").replace("size=1,", "size=1,epochs=30,")
     bench.configure("slow", [RESTING, compile_text("SGD(learning_rate=0.001)")], [slow])
     before, caller = bench.newest_run(), bench.another()
     ended = "SELECT FROM cerebro.config WHERE run_id > %s AND status = 'stopped'"
@@ -191,7 +191,7 @@ def test_its_state_is_the_only_one_that_stays(bench: Workbench, restored: int) -
 def test_the_best_state_is_there_whatever_comes_after_it(bench: Workbench) -> None:
     text = FIT.format(size=1, arguments=WORSE.replace("patience=2", "patience=30"))
     bench.configure(
-        "lasting", [compile_text("SGD(learning_rate=0.001)")], [text.replace("size=1,", "size=1,epochs=9,")]
+        "lasting", [compile_text("SGD(learning_rate=0.001)")], [text.replace("size=1,", "size=1,epochs=30,")]
     )
     before, caller = bench.newest_run(), bench.another()
     done = "SELECT FROM cerebro.metric WHERE run_id > %s AND epoch = 3"
