@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import ConnectionFailure
@@ -55,6 +55,7 @@ class Server:
     limited, steady = True, False
 
     def __init__(self) -> None:
+        self.notes: list[str] = []
         self.moment = Moment(None, frozenset(), frozenset(), paused=False)
         self.staff, self.held = self, SEGMENTS
         self.numbers, self.open = set(range(SEGMENTS)), set(range(SEGMENTS))
@@ -118,6 +119,21 @@ class Server:
         self.open -= {worker.number for worker in workers}
 
 
+def at_work() -> Positions:
+    """Where a run stands of which each worker has one segment."""
+    return Positions(Plan(1, tuple(range(SEGMENTS)), {segment: segment for segment in range(SEGMENTS)}), {})
+
+
+def rota_of(server: Server, positions: Positions) -> Rota:
+    roster: Any = SimpleNamespace(positions=positions)
+    assignments: Any = server
+    around: Any = SimpleNamespace(places=server, note=server.notes.append)
+    return Rota(roster, assignments, around, [server.worker(number) for number in range(SEGMENTS)])
+
+
+NOBODY = frozenset[int]()
+
+
 @st.composite
 def draw_moment(draw: st.DrawFn) -> Moment:
     """Draw a look for places."""
@@ -126,14 +142,11 @@ def draw_moment(draw: st.DrawFn) -> Moment:
 
 
 @given(st.lists(draw_moment(), max_size=8))
+@example([Moment(0, NOBODY, NOBODY, paused=True), Moment(3, NOBODY, frozenset({1}), paused=False)])
 def test_each_place_is_that_of_a_worker_that_has_a_session(moments: list[Moment]) -> None:
     """Also where a run pauses, rests, and is to go on while it is paused; nobody is stopped who does something."""
-    server = Server()
-    positions = Positions(Plan(1, tuple(range(SEGMENTS)), {segment: segment for segment in range(SEGMENTS)}), {})
-    roster: Any = SimpleNamespace(positions=positions)
-    assignments: Any = server
-    around: Any = SimpleNamespace(places=server)
-    rota = Rota(roster, assignments, around, [server.worker(number) for number in range(SEGMENTS)])
+    server, positions = Server(), at_work()
+    rota = rota_of(server, positions)
     for server.moment in moments:
         rota.keep(paused=server.moment.paused)
         assert server.numbers <= server.open and server.held == len(server.open)
@@ -141,3 +154,16 @@ def test_each_place_is_that_of_a_worker_that_has_a_session(moments: list[Moment]
         assert len(server.numbers) <= max(server.moment.wanted or SEGMENTS, 1) or rota.resting
         if server.numbers:
             assert set(positions.plan.workers.values()) <= server.numbers
+
+
+def test_a_run_goes_on_without_a_worker_that_is_lost_as_long_as_there_is_another() -> None:
+    """A worker is there once for each framework, and so may be lost twice."""
+    server, positions, error = Server(), at_work(), ConnectionFailure("too many connections")
+    rota = rota_of(server, positions)
+    for lost in range(1, SEGMENTS):
+        for _ in range(2 if lost < SEGMENTS - 1 else 1):
+            rota.lose(server.worker(lost), error)
+        assert set(positions.plan.workers.values()) == server.numbers == {0, *range(lost + 1, SEGMENTS)}
+    assert [note.split(":")[0] for note in server.notes][::2] == [f"going on with {n} workers" for n in (3, 2, 1)]
+    with pytest.raises(ConnectionFailure):
+        rota.lose(server.worker(0), error)
