@@ -340,16 +340,18 @@ def long(there: Workbench) -> str:
     return "long"
 
 
-@pytest.mark.parametrize("statement", ["trainer_start", "predict_add"])
+@pytest.mark.parametrize(
+    "statements", ["trainer_start|predict_add", "predict_add"], ids=["as early as seen", "at work"]
+)
 @pytest.mark.parametrize("end", ["cancel", "a killed caller"])
 def test_nothing_stays_of_a_call_that_is_ended(
-    superuser: Workbench, there: Workbench, long: str, statement: str, end: str
+    superuser: Workbench, there: Workbench, long: str, statements: str, end: str
 ) -> None:
     before = segment_trainers(database_of(there)).keys(), superuser.workers()
-    query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE %s AND pid = ANY (%s)"
+    query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ %s AND pid = ANY (%s)"
     with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
         mine = eventually(lambda: segment_trainers(database_of(there)).keys() - before[0])
-        eventually(lambda: superuser.value(query, f"%{statement}%", list(superuser.workers() - before[1])))
+        eventually(lambda: superuser.value(query, statements, list(superuser.workers() - before[1])))
         owners = {backend for _, backend in mine}
         if end == "cancel":
             session.connection.cancel()
