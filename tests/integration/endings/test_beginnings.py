@@ -13,7 +13,10 @@ from processes import command_line, eventually, parent, processes
 from roles import refused
 from workbench import Workbench, compile_text
 
-CLOSED = '#!/bin/sh\nwhile [ ! -e "{folder}/open" ]; do sleep 0.1; done; exec {{python}} "$@"\n'
+CLOSED = """#!/bin/sh
+until [ -e "{folder}/open" ]; do [ -d "{folder}" ] || exit 1; sleep 0.1; done
+exec {{python}} "$@"
+"""
 LOOK = "SELECT status, visits_done, visits_total, eta FROM cerebro.progress WHERE run_id = %s"
 STATES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE %s"
 
