@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count, islice
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,10 +18,7 @@ EPOCHS = st.integers(1, 3)
 def make(positions: Positions, key: int, most: int | None = None) -> list[Visit]:
     """Make the visits that a configuration may begin, in the order of segments: so many at the most."""
     made: list[Visit] = []
-    for _ in islice(count(), most):
-        progress = positions.progress[key]
-        if not progress.startable:
-            break
+    while (progress := positions.progress[key]).startable and len(made) != most:
         made.append(Visit(progress.epoch, key, min(progress.startable), progress.kind))
         positions.begin((made[-1],), None)
         positions.complete((made[-1],))
