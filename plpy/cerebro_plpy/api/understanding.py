@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
 
 def evaluation_blocks(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    source: str | None,
+    group_by: Sequence[str | None] | None,
+    caller: str | None,
 ) -> Iterator[Block]:
     """Predictions for the rows of a source whose target is known, block by block."""
     from cerebro_plpy.calls.evaluate_source import evaluation_blocks_of
 
-    return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, (model, source, group_by))))
+    arguments = model, source, group_by
+    return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller)))
 
 
 def evaluate(

@@ -41,8 +41,9 @@ from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.groups import LEAST_ROWS, Asked, check_column, read_groups
+from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.split import Split, read_split
-from cerebro_plpy.features.table import RawTable, Wishes, drawn
+from cerebro_plpy.features.table import RawTable, drawn
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.records import dataclass, replace
@@ -112,6 +113,8 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
         settled=bool(known),
         bound=known.bound if known else None,
         held=held,
+        group_by=arguments.group_by,
+        identity=known.identity if known else (),
     )
     if arguments.group_by is not None:
         tables = [source, *([held] if held else [])]

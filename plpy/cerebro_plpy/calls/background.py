@@ -38,7 +38,8 @@ def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
 def begin(db: Database, gd: dict[str, Any], task: Task) -> int:
     """Have a session of its own do the task; the id of its run, once that is logged."""
     workplace = Workplace(db, gd, settings.read(db), local=False)
-    payload = json.dumps({**task, "path": db.caller_path, "schema": db.caller_schema})
+    caller = {"path": db.caller_path, "schema": db.caller_schema, "settings": dict(db.caller_settings)}
+    payload = json.dumps({**task, **caller})
     try:
         worker = workplace.background()
         worker.start(sql("background.begin"), (payload,))

@@ -14,20 +14,19 @@ from typing import Any, NamedTuple
 from cerebro_plpy.calls.held_back import held_table
 from cerebro_plpy.calls.predict_source import SETTINGS
 from cerebro_plpy.calls.provenance import read_made
-from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source
+from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source, told_source
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.names import columns_of
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
+from cerebro_plpy.features.encoding import Expression, network_inputs
 from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.patches import Patch
 from cerebro_plpy.features.recipe import Places, Recipe
-from cerebro_plpy.features.split import ALIKE, Split, has_copies, naming, numbered, read_split, row_hash
+from cerebro_plpy.features.split import ALIKE, Split, naming, numbered, read_split, row_hash
 from cerebro_plpy.features.table import held_back
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.tables.versions import Version
@@ -62,10 +61,11 @@ class Sample(NamedTuple):
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
     version = deployed_version(db, MODULE, model)
-    rows = raw_source(Catalog(db, MODULE), version.recipe, source)
+    rows = told_source(Catalog(db, MODULE), version, source)
     if version.group_by is not None:
         db.notice(f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}")
-    sample = Sample(rows, ALL, MOST_ROWS, ALIKE._replace(copies=_has_copies(db, rows)))
+    # Rows without a key are told apart by the numbers of copies: else all copies of a few values may be drawn.
+    sample = Sample(rows, ALL, MOST_ROWS, ALIKE._replace(copies=not any(each.key for each in rows.columns)))
     found = _importances(db, gd, version, sample)
     if not found:
         db.notice(f"{MODULE}: there are no rows with a {version.target}")
@@ -82,7 +82,7 @@ def held_back_importance(
     began = time.monotonic()
     db.platform.check_process(MODULE)
     made, catalog = read_made(db, MODULE, model, version), Catalog(db, MODULE)
-    source = raw_source(catalog, made.version.recipe, held_table(catalog, made.asked).quoted)
+    source = raw_source(catalog, made.version, held_table(catalog, made.asked).quoted)
     split = read_split(MODULE, made.asked.split)
     rows = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(made.version.recipe.inputs))))
     sample = Sample(
@@ -96,15 +96,6 @@ def held_back_importance(
     found = {row["column_name"]: row for row in _importances(db, gd, made.version, sample)}
     features = [None if isinstance(each, LeftOut) else found.get(each.column) for each in made.version.recipe.features]
     return {name: [row and row[name] for row in features] for name in ("importance", "importance_error")}
-
-
-def _has_copies(db: Database, source: RawSource) -> bool:
-    """Whether drawn rows have to be told apart by the numbers of copies: else all copies of a few values are drawn."""
-    if any(column.key for column in source.columns):
-        return False
-    session, table = LocalSession(db), source.table.quoted
-    ((rows,),) = session.run(sql("features.rows", source=table, side=ALL.text))
-    return has_copies(session, table, source.columns, rows)
 
 
 def _importances(db: Database, gd: dict[str, Any], version: Version, sample: Sample) -> list[Row]:
@@ -121,8 +112,10 @@ def _importances(db: Database, gd: dict[str, Any], version: Version, sample: Sam
 
 def _rows(db: Database, version: Version, sample: Sample) -> list[Row]:
     """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least."""
-    table, columns, recipe = sample.source
-    target = usable_label(MODULE, columns, version.target, version.task)
+    source, recipe = sample.source, sample.source.recipe
+    target = usable_label(MODULE, source.columns, version.target, version.task)
+    needed = {version.target, *(each.column for each in recipe.inputs)}
+    columns = [each for each in source.columns if each.key or each.name in needed]
     order = row_hash(naming(columns, ALIKE._replace(copies=sample.split.copies)), version.seed)
     number = _number(version, target)
     made = [*((each.name, each.sent) for each in network_inputs(recipe)), ("target", number)]
@@ -130,14 +123,14 @@ def _rows(db: Database, version: Version, sample: Sample) -> list[Row]:
         "understanding.sample",
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
         columns=columns_of("t", (version.target, *(each.column for each in recipe.inputs))),
-        table=numbered(table.quoted, columns, sample.split),
+        table=numbered(source.rows(*(each.name for each in columns)), columns, sample.split),
         target=target.text,
         side=sample.side.text,
         order=order.text,
     )
     values = (value for _, expression in made for value in expression.values)
     most = max(1, min(sample.rows, MOST_NUMBERS // recipe.room))
-    with db.configured(**SETTINGS, **TEXTS):
+    with db.configured(**SETTINGS, **source.settings):
         return db.rows(statement, *values, *target.values, *sample.side.values, *order.values, most)
 
 

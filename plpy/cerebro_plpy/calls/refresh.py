@@ -17,6 +17,7 @@ from cerebro_plpy.calls.fit_request import make_request
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
+from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.train import SCHEDULE
@@ -36,6 +37,7 @@ from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.feature import BYTES, JSON
@@ -114,8 +116,8 @@ class Look:
 
     def grown(self) -> bool:
         """Whether there may be rows that are new."""
-        if self._newer is None or self._newer.value is None:
-            return True
+        if self._newer is None or self._newer.value is None or is_evaluated(self._session, self._source):
+            return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
             statement = sql("refresh.grown", source=self._source.quoted, column=quote_identifier(self._newer.column))
@@ -124,14 +126,15 @@ class Look:
     def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
         """Pack the new rows beside those that the newest version was made of, or all rows where that cannot be."""
         before, newer = self._before, self._newer
+        reading = version_reading(catalog.db, self._source, self._made.version)
         if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
-            return extend(catalog, workplace, partial(self._table, newer), run_id, before)
+            return extend(catalog, workplace, partial(self._table, newer), run_id, (before, reading))
         everything = None if newer is None else Newer(newer.column, None)
-        return prepare(catalog, workplace, partial(self._table, everything), run_id)
+        return prepare(catalog, workplace, partial(self._table, everything), run_id, reading)
 
-    def _table(self, newer: Newer | None, reader: Reader) -> RawTable:
+    def _table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
         """The table, in the snapshot in which it is packed."""
-        return known_table(reader, MODULE, self._source, self._made.asked, self._held, newer)
+        return known_table(rows, MODULE, self._source, self._made.asked, self._held, newer)
 
 
 def _growing(reader: Reader, source: Relation, since: str) -> str:
@@ -229,6 +232,8 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         made.asked,
         bound=table.bound,
         recipe=table.recipe.to_json(),
+        identity=table.identity,
+        reading=prepared.reading,
         training_rows=table.rows,
         validation_rows=table.validation_rows,
         templates={key: made.template},

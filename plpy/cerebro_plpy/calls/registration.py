@@ -61,7 +61,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     better = True if alone else _is_better(db, workplace, run, source, told)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
-    name = Name(train.split, train.split_seed, train.bound, None)
+    name = Name(train.split, train.split_seed, train.bound, None, train.identity)
     groups = best_of_groups(db, workplace, run, source, ends)
     added = registry.add(workplace.control, train.model, name, result, groups, deploy=bool(better))
     said = "predicts from now on" if added.version == added.deployed else _why_not(added, better)

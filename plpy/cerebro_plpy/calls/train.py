@@ -38,8 +38,8 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.visibility import refuse_own
 from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import LeftOut
@@ -73,11 +73,11 @@ def train(
         refuse_own(db, MODULE, aim.wishes.held or source)
         run_id = reserve_run(db, workplace)
 
-        def look(reader: Reader) -> RawTable:
-            table = read_table(reader, catalog.module, source, aim.wishes, kept=True)
-            return fitting(aim, db, reader, table, wanted.budget - (time.monotonic() - began))
+        def look(rows: SourceRows) -> RawTable:
+            table = read_table(rows, catalog.module, source, aim.wishes, kept=True)
+            return fitting(aim, db, rows.session, table, wanted.budget - (time.monotonic() - began))
 
-        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id)) as prepared:
+        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, db.reading)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -259,4 +259,6 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
         max_cpu=aim.wanted.allowance and aim.wanted.allowance.max_cpu,
         max_cost=aim.wanted.allowance and aim.wanted.allowance.max_cost,
+        identity=table.identity,
+        reading=prepared.reading,
     )

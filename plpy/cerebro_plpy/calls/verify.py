@@ -17,6 +17,7 @@ from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.preparation import Prepared, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.versions import number_of, own
@@ -28,6 +29,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import (
     CerebroError,
     ConfigFailure,
@@ -148,11 +150,11 @@ def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: in
     """The source as it is now, encoded as it was then."""
     source, held = sources(catalog, made)
 
-    def look(reader: Reader) -> RawTable:
-        table = known_table(reader, MODULE, source, made.asked, held)
-        return with_groups(reader, made.asked, table) if made.asked.groups else table
+    def look(rows: SourceRows) -> RawTable:
+        table = known_table(rows, MODULE, source, made.asked, held)
+        return with_groups(rows.session, made.asked, table) if made.asked.groups else table
 
-    return prepare(catalog, workplace, look, run_id)
+    return prepare(catalog, workplace, look, run_id, version_reading(catalog.db, source, made.version))
 
 
 def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:

@@ -58,7 +58,8 @@ class TrainSpec:
     what a float target is like. By the column `group_by` there are `groups`, each with models of its own; of their
     buffers, which hold one group each, `block_rows` are a block for models of all rows. `configs` are to be there in
     all, of the templates that are `tried`; `space` is what the call says of their fields. The run may use `max_cpu`
-    processor seconds, and cost `max_cost`.
+    processor seconds, and cost `max_cost`. The values of the columns `identity` name a row, all columns if it is empty.
+    `reading` says under which formats the source was read, and what it was.
     """
 
     model: str
@@ -98,6 +99,8 @@ class TrainSpec:
     configs: int = 0
     max_cpu: float | None = None
     max_cost: float | None = None
+    identity: tuple[str, ...] = ()
+    reading: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -110,6 +113,6 @@ class TrainSpec:
         start, hashes, counts = values.get("start"), values.get("hashes"), tuple(values.get("counts", ()))
         groups = {value: GroupPlace.from_json(place) for value, place in (values.get("groups") or {}).items()}
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
-        tried = tuple(values.get("tried", ()))
+        lists = {name: tuple(values.get(name, ())) for name in ("tried", "identity")}
         of_rows = {"counts": counts, "groups": groups, "classes": tuple(values["classes"])}
-        return cls(**{**values, **keyed, **refreshed, **of_rows, "tried": tried})
+        return cls(**{**values, **keyed, **refreshed, **of_rows, **lists})

@@ -7,7 +7,7 @@ server ends them after trainer_idle_seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -70,6 +70,7 @@ class Workplace:
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
         self._sessions = cost.Sessions(gd)
         self.crew: list[Worker] = []  # all workers that there were
+        self.custom_settings: Mapping[str, str] = {}
         self._control: ControlSession | None = None
         self._room = Room(db, chosen.max_workers_total, self._asked, self.check)
         self.queued_seconds = 0.0  # for which its run has waited for places

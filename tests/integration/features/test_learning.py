@@ -61,8 +61,9 @@ def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None
         CREATE TABLE shirts (a price, b size, gone text, c xml, d varchar(3), k integer, l date, PRIMARY KEY (l, k));
         ALTER TABLE shirts DROP gone""")
     assert columns_of(bench, session, "shirts") == (
-        ("a", "price", "numeric", False), ("b", "size", TEXT, False), ("c", "xml", None, False),
-        ("d", "character varying(3)", TEXT, False), ("k", "integer", "integer", True), ("l", "date", "date", True),
+        ("a", "price", "numeric", False, True), ("b", "size", TEXT, False, True), ("c", "xml", None, False, True),
+        ("d", "character varying(3)", TEXT, False, True), ("k", "integer", "integer", True, True),
+        ("l", "date", "date", True, True),
     )  # fmt: skip
 
 
