@@ -185,6 +185,12 @@ class ConfigurationLimit(CerebroError):
     sqlstate = "53400"
 
 
+class LimitExceeded(CerebroError):
+    """Something is larger than PostgreSQL can take."""
+
+    sqlstate = "54000"
+
+
 class TrainerFailure(CerebroError):
     """A trainer could not be started, ended early, or answered nonsense."""
 
