@@ -173,6 +173,12 @@ class OutOfMemory(CerebroError):
     sqlstate = "53200"
 
 
+class DiskFull(CerebroError):
+    """A table would leave too little of the server's disk free."""
+
+    sqlstate = "53100"
+
+
 class TooManyConnections(CerebroError):
     """The server, the role, the database or the administrator's setting allows no further session now."""
 

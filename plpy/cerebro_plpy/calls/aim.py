@@ -38,6 +38,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform, Reader
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.groups import LEAST_ROWS, Asked, check_column, read_groups
@@ -122,6 +123,16 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
             check_column(module, raw_columns(session, each.oid), arguments.group_by, wanted.target)
     first = named(module, session, arguments.start_from)
     return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())
+
+
+def sources_of(catalog: Catalog, arguments: TrainArguments, source: Relation, wanted: Wanted) -> list[Relation]:
+    """Return the source of a call, and the table whose rows it holds back, if its split or its model's names one."""
+    text = arguments.split
+    if text is None:
+        rows = catalog.db.glance(sql("version.model"), arguments.model or f"{source.name}_{wanted.target}")
+        text = rows[0]["split"] if rows else None
+    held = None if text is None else read_split(catalog.module, text).table
+    return [source, *([catalog.relation(held, "split")] if held else [])]
 
 
 def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:

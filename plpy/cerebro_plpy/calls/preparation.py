@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.custom_settings import check_custom_settings
 from cerebro_plpy.database.dispatch import transaction
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
@@ -94,6 +95,7 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, rea
 def read_once(workplace: Workplace, reading: Reading) -> Iterator[SourceRows]:
     """Yield the sources of a run, which are read in one transaction of the control session."""
     control = workplace.control
+    check_custom_settings(control, workplace.custom_settings)
     with transaction(control, SNAPSHOT), session_rows(control, reading, SETTINGS) as rows:
         yield rows
         for each in rows.copies:

@@ -16,7 +16,7 @@ from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import make_request
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, refuse_groups, sources
 from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.run_tables import drop_data
@@ -71,7 +71,8 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     settings.devices(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)
-    with open_workplace(db, gd, [source], made.spec.arguments.workers) as workplace:
+    custom = custom_again(db, made, [each for each in (source, held) if each])
+    with open_workplace(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
             db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")

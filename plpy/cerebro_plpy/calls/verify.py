@@ -16,7 +16,7 @@ from cerebro_plpy.calls.fit_request import make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.preparation import Prepared, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, sources
 from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.calls.run_tables import drop_data
@@ -27,6 +27,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.custom_settings import CustomSettings
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows
@@ -91,10 +92,19 @@ def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | No
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)
     catalog = Catalog(db, MODULE)
-    with open_workplace(db, gd, (), made.spec.arguments.workers) as workplace:
+    with open_workplace(db, gd, (), made.spec.arguments.workers, _custom_settings(catalog, made)) as workplace:
         run_id = reserve_run(db, workplace)
         with nothing_left(workplace, run_id):
             return [finding._asdict() for finding in findings(catalog, workplace, made, run_id)]
+
+
+def _custom_settings(catalog: Catalog, made: Made) -> CustomSettings | None:
+    """Return the custom settings under which the source is read; None if there is no source any more."""
+    try:
+        tables = sources(catalog, made)
+    except SOURCE_CHANGED:
+        return None  # a finding says so
+    return custom_again(catalog.db, made, [each for each in tables if each])
 
 
 @contextmanager

@@ -14,8 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.database.caller import Database, sqlstate_of
-from cerebro_plpy.database.definitions import named_settings, read_definitions, refuse_computed_names
-from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.definitions import (
+    check_session_dependencies,
+    named_settings,
+    read_definitions,
+    refuse_computed_names,
+)
+from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     FeatureNotSupported,
@@ -77,6 +82,17 @@ def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSet
         if row["context"] in (None, "user"):
             values.update(_read_value(db, row["name"], row["is_default"]))
     return CustomSettings(values)
+
+
+def readable_elsewhere(db: Database, sources: Sequence[Table]) -> CustomSettings:
+    """Return the custom settings of the caller for a session that reads these sources.
+
+    Raises:
+        FeatureNotSupported: Rows depend on what another session does not share.
+    """
+    for each in sources:
+        check_session_dependencies(db, each)
+    return read_custom_settings(db, [each.oid for each in sources])
 
 
 def _read_value(db: Database, name: str, is_default: bool) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
@@ -21,9 +21,11 @@ from cerebro_plpy.database.names import quote_identifier, quote_qualified
 from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, configuration
-from cerebro_plpy.database.sessions import WorkerSession
 from cerebro_plpy.errors import DiskFull, InsufficientPrivilege
 from cerebro_plpy.records import replace
+
+if TYPE_CHECKING:
+    from cerebro_plpy.database.sessions import WorkerSession
 
 SCHEMA = "cerebro_state"
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid", "gp_segment_id")

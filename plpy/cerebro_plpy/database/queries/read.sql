@@ -53,12 +53,12 @@ WITH RECURSIVE behind (oid) AS (
         UNION ALL
         SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = b.oid) n (oid)
 )
-SELECT c.oid::pg_catalog.regclass::text AS name
+SELECT c.oid::bigint AS oid, c.oid::pg_catalog.regclass::text AS name
 FROM behind b JOIN pg_catalog.pg_class c ON c.oid = b.oid
 WHERE (c.relpersistence = 't' OR EXISTS (
       SELECT FROM pg_catalog.pg_locks l
       WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation = c.oid AND l.mode <> 'AccessShareLock'))
-ORDER BY 1
+ORDER BY 2
 
 -- name: has_rows
 SELECT EXISTS (SELECT FROM {table})
