@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from cerebro_plpy.calls.compared_rows import pack_compared, version_before
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.run_tables import drop_data
+from cerebro_plpy.configs.train_spec import Compared
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.platform import Reader
@@ -51,6 +53,7 @@ class Prepared(NamedTuple):
     counts: tuple[int, ...]
     additions: int = 0
     grouped: Grouped | None = None
+    compared: Compared | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -70,8 +73,8 @@ def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> I
         raise
 
 
-def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> Prepared:
-    """Pack both sides of a table for a run, as `look` finds it."""
+def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, model: str | None = None) -> Prepared:
+    """Pack both sides of a table for a run, as `look` finds it, to be compared with what a model predicts so far."""
     control = workplace.control
     with transaction(control, SNAPSHOT):
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
@@ -79,12 +82,14 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
         training, validation = digests(workplace, table)
         grouped = layouts(catalog, table) if table.groups else None
         _pack(control, table, run_id, (training, grouped))
+        before = version_before(catalog, model, table) if model is not None else None
+        compared = pack_compared(catalog, control, table, before, run_id, validation.rows) if before else None
         seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(table, seen, inputs, data, hashes, counts, grouped=grouped)
+    return Prepared(table, seen, inputs, data, hashes, counts, grouped=grouped, compared=compared)
 
 
 def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:

@@ -127,7 +127,7 @@ class Look:
         if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
             return extend(catalog, workplace, partial(self._table, newer), run_id, before)
         everything = None if newer is None else Newer(newer.column, None)
-        return prepare(catalog, workplace, partial(self._table, everything), run_id)
+        return prepare(catalog, workplace, partial(self._table, everything), run_id, self._made.version.model)
 
     def _table(self, newer: Newer | None, reader: Reader) -> RawTable:
         """The table, in the snapshot in which it is packed."""
@@ -240,4 +240,5 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         hashes=prepared.hashes,
         additions=prepared.additions,
         start=Start(made.version.run_id, key, epochs),
+        compared=prepared.compared,
     )

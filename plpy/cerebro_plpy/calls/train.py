@@ -77,7 +77,7 @@ def train(
             table = read_table(reader, catalog.module, source, aim.wishes, kept=True)
             return fitting(aim, db, reader, table, wanted.budget - (time.monotonic() - began))
 
-        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id)) as prepared:
+        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, aim.model)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -259,4 +259,5 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
         max_cpu=aim.wanted.allowance and aim.wanted.allowance.max_cpu,
         max_cost=aim.wanted.allowance and aim.wanted.allowance.max_cost,
+        compared=prepared.compared,
     )
