@@ -50,7 +50,7 @@ def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
     """The importances of the columns of a version over rows that were held back."""
-    from cerebro_plpy.calls.importance import held_back_importance
+    from cerebro_plpy.calls.held_back_importance import held_back_importance
 
     return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
 

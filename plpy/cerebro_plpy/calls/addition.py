@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cerebro_plpy.calls.held_back import has_packed
 from cerebro_plpy.calls.inputs import find_packed_inputs
 from cerebro_plpy.calls.preparation import (
     Look,
@@ -31,7 +32,7 @@ from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.table import RawTable
 from cerebro_plpy.packing.columns import SHAPE
-from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
+from cerebro_plpy.platform.state_tables import SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 
@@ -59,8 +60,7 @@ def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> 
     known = train.newest.get(column) is not None and train.hashes is not None and train.profile is not None
     if not (alike and whole and known and train.additions < MOST):
         return False
-    names = [data_table(before.run_id, name) for name in DATA_TABLES]
-    return len(session.run(sql("features.data_tables"), (names,))) == len(names)
+    return all(has_packed(session, before.run_id, side) for side in SIDES)
 
 
 def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Reading]) -> Prepared:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from cerebro_plpy.calls.compared_rows import pack_compared, version_before
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.run_tables import drop_data
+from cerebro_plpy.configs.train_spec import Compared
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import check_custom_settings
 from cerebro_plpy.database.dispatch import transaction
@@ -56,6 +58,7 @@ class Prepared(NamedTuple):
     reading: Mapping[str, Any]
     additions: int = 0
     grouped: Grouped | None = None
+    compared: Compared | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -75,20 +78,26 @@ def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> I
         raise
 
 
-def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, reading: Reading) -> Prepared:
-    """Pack both sides of a table for a run, as `look` finds it, whose source is read under these settings."""
+def prepare(
+    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Reading, str | None]
+) -> Prepared:
+    """Pack both sides of a table for a run, as `look` finds it, whose source is read under these settings; and for what
+    a model of that name predicts so far, if there is one."""
+    reading, model = of
     with read_once(workplace, reading) as rows:
         table = look(rows)
         raw, (training, validation) = digests(workplace, rows, table)
         grouped = layouts(catalog, table) if table.groups else None
         _pack(rows.session, table, run_id, (raw, training, grouped))
+        before = version_before(catalog, model, table) if model is not None else None
+        compared = pack_compared(catalog, rows, table, before, run_id, validation.rows) if before else None
         seen = profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
         stored = reading_of(rows, table, reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(table, seen, inputs, data, hashes, counts, stored, grouped=grouped)
+    return Prepared(table, seen, inputs, data, hashes, counts, stored, grouped=grouped, compared=compared)
 
 
 @contextmanager

@@ -131,7 +131,8 @@ class Look:
         if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
             return extend(catalog, workplace, partial(self._table, newer), run_id, (before, reading))
         everything = None if newer is None else Newer(newer.column, None)
-        return prepare(catalog, workplace, partial(self._table, everything), run_id, reading)
+        of = reading, self._made.version.model
+        return prepare(catalog, workplace, partial(self._table, everything), run_id, of)
 
     def _table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
         """The table, in the snapshot in which it is packed."""
@@ -246,4 +247,5 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         hashes=prepared.hashes,
         additions=prepared.additions,
         start=Start(made.version.run_id, key, epochs),
+        compared=prepared.compared,
     )

@@ -80,7 +80,8 @@ def train(
             table = read_table(rows, catalog.module, source, aim.wishes, kept=True)
             return fitting(aim, db, rows.session, table, wanted.budget - (time.monotonic() - began))
 
-        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, db.reading)) as prepared:
+        of = db.reading, aim.model
+        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, of)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -264,4 +265,5 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         max_cost=allowed and allowed.max_cost,
         identity=table.identity,
         reading=prepared.reading,
+        compared=prepared.compared,
     )

@@ -164,7 +164,8 @@ def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: in
         table = known_table(rows, MODULE, source, made.asked, held)
         return with_groups(rows.session, made.asked, table) if made.asked.groups else table
 
-    return prepare(catalog, workplace, look, run_id, version_reading(catalog.db, source, made.version))
+    of = version_reading(catalog.db, source, made.version), None
+    return prepare(catalog, workplace, look, run_id, of)
 
 
 def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:

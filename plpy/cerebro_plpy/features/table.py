@@ -152,7 +152,7 @@ def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, k
     check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and weights(reader, module, source, weight)
-    training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, weighed)
+    training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, opened.columns, weighed)
     validation = _held_part(module, training, halves.validation, (wishes, held, aim, seed))
     held_rows = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
     check_rows(module, aim.rows, held_rows, split)
@@ -189,6 +189,7 @@ def _held_part(
         matched(module, training.recipe, held.columns, wishes.held.spelling),
         label_of(target, aim.task),
         _order(held.columns, ALIKE, seed),
+        held.columns,
     )
 
 
@@ -201,26 +202,6 @@ def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: 
             hint="Cast it in a view, and name that.",
         )
     return column
-
-
-class Held(NamedTuple):
-    """Rows that models are compared by: of which table, which, and each one's label and order, of these columns."""
-
-    table: str
-    side: Expression
-    label: Expression
-    order: Expression
-    columns: tuple[str, ...]
-
-
-def held_back(module: str, table: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
-    """The rows that a run does not train on, of the table that has them, by its quoted name, and with these columns."""
-    split, target = read_split(module, spec.split), named(module, columns, spec.target, "target")
-    halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
-    side = both(halves.validation, is_known(target, spec.task, spec.classes))
-    order = _order(columns, split, spec.split_seed)
-    needed = target.name, *naming(columns, ALIKE._replace(copies=split.copies))
-    return Held(numbered(table, columns, split), side, label_of(target, spec.task), order, needed)
 
 
 def known_table(
@@ -253,7 +234,7 @@ def known_table(
     weight = weighing(module, columns, spec.weight)
     weighed = weight and weights(reader, module, source, weight)
     recipe = matched(module, learned, columns, relation.spelling)
-    training = Part(source.table, side, recipe, label_of(target, spec.task), order, weighed)
+    training = Part(source.table, side, recipe, label_of(target, spec.task), order, opened.columns, weighed)
     trained = 0 if few else rows_of(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
     validation = _held_part(module, training, halves.validation, (wishes, there, aim, spec.split_seed))

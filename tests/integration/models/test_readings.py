@@ -271,8 +271,8 @@ def test_a_tenant_learns_of_its_own_rows(bench: Workbench, shared_superuser: Wor
         shared_superuser.rows("ALTER ROLE tenants SET app.tenant_id = '2'")
         bench.rows("""
             CREATE TABLE sold AS
-            SELECT n AS id, CASE WHEN n <= 100 THEN 1 ELSE 2 END AS tenant_id, n * 7919 % 101 AS x, n * 7919 % 101 > 50 AS y
-            FROM generate_series(1, 350) n;
+            SELECT n AS id, CASE WHEN n <= 100 THEN 1 ELSE 2 END AS tenant_id, n * 7919 % 101 AS x,
+                   n * 7919 % 101 > 50 AS y FROM generate_series(1, 350) n;
             ALTER TABLE sold ADD PRIMARY KEY (id); ALTER TABLE sold ENABLE ROW LEVEL SECURITY;
             CREATE POLICY strict ON sold USING (tenant_id = current_setting('app.tenant_id')::integer);
             CREATE FUNCTION own_tenant() RETURNS integer LANGUAGE sql STABLE

@@ -172,6 +172,9 @@ SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %
 -- name: pack_validation
 SELECT cerebro.pack_beside(%s, %s, 'label', %s, %s, %s::json, %s::json)
 
+-- name: pack_compared
+SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL)
+
 -- name: copy_packed
 CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source};
 SELECT cerebro.keep_private({literal}::pg_catalog.regclass)

@@ -96,7 +96,14 @@ WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
 
 -- name: sample
 -- Rows whose hashes are the least: the same ones, in the same order, however they lie in the table.
-SELECT {inputs} FROM (SELECT {columns} FROM {table} t WHERE {target} IS NOT NULL AND ({side}) ORDER BY {order} LIMIT %s::bigint) t
+SELECT {inputs} FROM (SELECT {columns} FROM {table} t WHERE {target} IS NOT NULL ORDER BY {order} LIMIT %s::bigint) t
+
+-- name: packed_sample
+-- A share of the rows of each buffer, from its beginning on. What is sorted are references to the data.
+SELECT b.rows, {parts}
+FROM (SELECT t.buffer_id, {columns}, t.{rows}[1] AS total, pg_catalog.ceil(t.{rows}[1] * %s::double precision)::integer AS rows
+      FROM {table} t OFFSET 0) b
+ORDER BY b.buffer_id
 
 -- name: version_importance
 -- What the columns of a version are worth, as far as there is time to compute it: alone, for on Greenplum it cannot be asked
