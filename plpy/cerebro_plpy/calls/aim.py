@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterator
 
+from cerebro_plpy.calls.compared_rows import columns_before
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, Wanted, metric_name
 from cerebro_plpy.configs.early_stopping import Watched
@@ -116,6 +117,7 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
         held=held,
         group_by=arguments.group_by,
         identity=known.identity if known else (),
+        others=columns_before(catalog, model) if known else (),
     )
     if arguments.group_by is not None:
         tables = [source, *([held] if held else [])]

@@ -39,6 +39,15 @@ def version_before(catalog: Catalog, model: str, table: RawTable) -> Version | N
     return None if take_alike(found.recipe, table.recipe) else found
 
 
+def columns_before(catalog: Catalog, model: str) -> tuple[str, ...]:
+    """Return the columns that the version of a model takes which predicts so far; none if it cannot predict."""
+    try:
+        version = versions.find_deployed(catalog.db, catalog.module, model)
+    except (ObjectNotReady, DataCorrupted):
+        return ()
+    return tuple(each.column for each in version.recipe.inputs) if version else ()
+
+
 def pack_compared(
     catalog: Catalog, rows: SourceRows, table: RawTable, before: Version, run_id: int, count: int
 ) -> Compared:

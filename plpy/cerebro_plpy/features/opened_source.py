@@ -28,6 +28,7 @@ class Wishes(NamedTuple):
     held: Table | None = None  # whose rows are held back, if the split names a table
     group_by: str | None = None
     identity: tuple[str, ...] = ()  # the columns that named a row then
+    others: tuple[str, ...] = ()  # columns that are read, too, if they are there
 
 
 class OpenedSource(NamedTuple):
@@ -48,9 +49,11 @@ def open_source(rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColu
     learned = raw.selected(module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n})
     needed = {wishes.target, column, wishes.weight, wishes.group_by, *raw.growing(columns)}
     needed |= {each.name for each in learned} | {each.name for each in columns if each.key}
-    needed |= {each.name for each in columns if each.name in wishes.identity and each.readable}
+    # Rows that were divided before the columns were recorded were divided by all of them.
+    before = wishes.identity or (identity_of(columns) if wishes.settled else ())
+    needed |= {each.name for each in columns if each.name in (*before, *wishes.others) and each.readable}
     read = tuple(each for each in columns if each.name in needed)
-    identity = tuple(each.name for each in read if each.name in wishes.identity) or identity_of(read)
+    identity = tuple(each.name for each in read if each.name in before) or identity_of(read)
     return OpenedSource(rows.open(relation, [each.name for each in read]), read, learned, identity)
 
 
@@ -61,6 +64,7 @@ def open_held(rows: SourceRows, module: str, wishes: Wishes, learned: Sequence[s
     columns = raw.raw_columns(rows.session, wishes.held.oid)
     named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
     needed = {wishes.target, wishes.group_by, *learned}
-    read = tuple(each for each in columns if each.name in needed or each.key)
+    needed |= {each.name for each in columns if each.key or (each.name in wishes.others and each.readable)}
+    read = tuple(each for each in columns if each.name in needed)
     table = rows.open(wishes.held, [each.name for each in read])
     return OpenedSource(table, read, tuple(each for each in read if each.name in learned), identity_of(read))

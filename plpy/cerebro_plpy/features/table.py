@@ -36,7 +36,6 @@ from cerebro_plpy.features.split import (
     Sides,
     Split,
     has_copies,
-    identity_of,
     naming,
     numbered,
     read_split,
@@ -217,8 +216,8 @@ def known_table(
     check_target(module, target)
     learned = Recipe.from_json(spec.recipe)
     asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
-    before = spec.bound, held, spec.group_by, spec.identity or identity_of(columns)
-    wishes = Wishes(*asked, True, *before)
+    before = spec.bound, held, spec.group_by, spec.identity
+    wishes = Wishes(*asked, True, *before, others=(newer.column,) if newer else ())
     opened = open_source(rows, module, (relation, columns), wishes)
     count = total(reader, opened.table, target, sorted({*raw.growing(columns), *([newer.column] if newer else [])}))
     check_any(module, target, count)

@@ -21,8 +21,8 @@ VISITS = """
            CASE WHEN n % 1000 = 1 THEN 'rare' WHEN n % 3 = 0 THEN 'a' ELSE 'b' END AS kind
     FROM generate_series(1, 6000) AS n; ALTER TABLE visits ADD PRIMARY KEY (id)"""
 
-COPIED = """SELECT attname::text FROM pg_attribute
-            WHERE attrelid = to_regclass(%s) AND attnum > 0"""
+COPIED = """SELECT attname::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+            WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE 'sample%' AND attnum > 0"""
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,7 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
         for kept in (False, True):
             bench.rows("BEGIN")
             table = read(bench, session, name, kept)
-            sample = table.source.sample.table if table.source.sample else "nothing"
-            copied = {column for (column,) in bench.rows(COPIED, sample)}
+            copied = {column for (column,) in bench.rows(COPIED)}
             assert "age" in copied if kept else not copied
             assert "file" not in copied and (table.source.sample is not None) == (kept and not is_image)
             assert table.source.rows is not None
