@@ -30,19 +30,25 @@ TIMES = ("date", "timestamp", "timestamptz")
 
 
 class RawColumn(NamedTuple):
-    """A column: its type as PostgreSQL writes it, its family or None where no input can be made of it."""
+    """A column: its type as PostgreSQL writes it, its family or None where no input can be made of it.
+
+    Args:
+        key: whether it is of the primary key.
+        compared: the type that its values are compared as, which means the same on any path.
+    """
 
     name: str
     type: str
     family: str | None
     key: bool
+    compared: str = "text"
 
 
 def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """All columns of the table or view that has this oid, in their order; `key` are those of its primary key."""
     return tuple(
-        RawColumn(name, spelling, _family(base, kind, category, castable), key)
-        for name, spelling, base, kind, category, castable, key in reader.run(sql("features.columns"), (oid,))
+        RawColumn(name, spelling, _family(base, kind, category, castable), key, compared)
+        for name, spelling, base, kind, category, castable, key, compared in reader.run(sql("features.columns"), (oid,))
     )
 
 

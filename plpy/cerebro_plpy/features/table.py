@@ -12,11 +12,11 @@ from cerebro_plpy.configs.templates.table import Floats, Measure
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.comparison import compare
 from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
 from cerebro_plpy.features.feature import BYTES, NUMBERS, ImageFile
@@ -32,6 +32,7 @@ from cerebro_plpy.features.split import (
     ALIKE,
     Sides,
     Split,
+    find_bound,
     has_copies,
     naming,
     numbered,
@@ -121,16 +122,16 @@ class RawTable:
 
 
 class _Divided(NamedTuple):
-    """How rows are divided, but for the seed; the tables, and the columns that name a row."""
+    """How rows are divided, but for the seed; the tables, and the columns of the first."""
 
     split: Split
-    named: tuple[str, ...]
+    columns: Sequence[RawColumn]
     bound: str | None
     places: Places
 
     def sides(self, seed: int) -> Sides:
         """The sides of a row."""
-        return sides(self.split, self.named, seed, self.bound)
+        return sides(self.split, self.columns, seed, self.bound)
 
 
 def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
@@ -141,7 +142,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     columns = raw.raw_columns(reader, relation.oid)
     target = named(module, columns, wishes.target, "target")
     check_target(module, target)
-    rows = total(reader, relation.quoted, target, raw.growing(columns))
+    rows = total(reader, relation.quoted, target, [c for c in columns if c.name in raw.growing(columns)])
     check_any(module, target, rows)
     split = _split(reader, module, (relation, columns), wishes, rows)
     lines = numbered(relation.quoted, columns, split)
@@ -151,7 +152,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     kinds.check_types(module, chosen, wishes.types)
     there = _held_columns(reader, module, wishes) or columns
     places = Places(lines, wishes.held.quoted if wishes.held else lines)
-    divided = _Divided(split, naming(columns, split), _bound(reader, relation, split, wishes), places)
+    divided = _Divided(split, columns, _bound(reader, (relation, columns), split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
         check_rows(module, 0, 0, split)
@@ -236,7 +237,7 @@ class Held(NamedTuple):
 def held_back(module: str, table: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
     """The rows that a run does not train on, of the table that has them, by its quoted name, and with these columns."""
     split, target = read_split(module, spec.split), named(module, columns, spec.target, "target")
-    halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    halves = sides(split, columns, spec.split_seed, spec.bound)
     side = both(halves.validation, is_known(target, spec.task, spec.classes))
     order = _order(columns, split, spec.split_seed)
     needed = target.name, *naming(columns, ALIKE._replace(copies=split.copies))
@@ -255,15 +256,15 @@ def known_table(
     target, split = named(module, columns, spec.target, "target"), read_split(module, spec.split)
     check_target(module, target)
     grows = {*raw.growing(columns), *([newer.column] if newer else [])}
-    rows = total(reader, relation.quoted, target, sorted(grows))
+    rows = total(reader, relation.quoted, target, [c for c in columns if c.name in grows])
     check_any(module, target, rows)
     asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
     wishes = Wishes(*asked, settled=True, bound=spec.bound, held=held)
     there = _held_columns(reader, module, wishes) or columns
-    halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    halves = sides(split, columns, spec.split_seed, spec.bound)
     few = newer is not None and newer.value is not None
     if newer and few:
-        later = Expression(f"t.{quote_identifier(newer.column)} > %s", (newer.value,))
+        later = compare(named(module, columns, newer.column, "since"), ">", newer.value)
         halves = Sides(both(later, halves.training), both(later, halves.validation))
     order = _order(columns, split, spec.split_seed)
     side = both(halves.training, is_known(target, spec.task, spec.classes))
@@ -319,14 +320,12 @@ def _split(reader: Reader, module: str, of: tuple[Table, Sequence[RawColumn]], w
     return found._replace(copies=found.copies or has_copies(reader, relation.quoted, columns, rows.rows))
 
 
-def _bound(reader: Reader, relation: Table, split: Split, wishes: Wishes) -> str | None:
+def _bound(reader: Reader, of: tuple[Table, Sequence[RawColumn]], split: Split, wishes: Wishes) -> str | None:
     """Where rows are held back from: where it was in earlier versions, so that no row changes its side."""
     if split.kind != "last" or wishes.bound is not None:
         return wishes.bound
-    column, usable = f"t.{quote_identifier(split.column or '')}", f"t.{quote_identifier(wishes.target)} IS NOT NULL"
-    statement = sql("features.bound", column=column, source=relation.quoted, usable=usable)
-    ((bound,),) = reader.run(statement, (split.share,))
-    return None if bound is None else str(bound)
+    relation, columns = of
+    return find_bound(reader, relation.quoted, split, columns, f"t.{quote_identifier(wishes.target)} IS NOT NULL")
 
 
 def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn) -> tuple[int, Tally]:

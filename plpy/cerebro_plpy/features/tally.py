@@ -13,6 +13,7 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.comparison import ordered
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.split import Sides
 
@@ -105,12 +106,12 @@ class Places(NamedTuple):
             yield self.validation, Sides(NOTHING, both.validation)
 
 
-def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[str] = ()) -> Total:
+def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()) -> Total:
     """Count the rows of a table, of which these columns may grow."""
-    newest = ", ".join(f"max(t.{quote_identifier(name)})::text" for name in growing)
+    newest = ", ".join(f"pg_catalog.max({ordered(column)})::text" for column in growing)
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
-    return Total(rows, present, dict(zip(growing, values)))
+    return Total(rows, present, {column.name: value for column, value in zip(growing, values)})
 
 
 def has_many(reader: Reader, table: str, target: RawColumn) -> bool:

@@ -1,7 +1,7 @@
 -- name: profile
 -- What was kept of the training rows of a version of the current user's.
 SELECT v.profile::text AS profile FROM cerebro.version_log v
-WHERE v.owner = current_user AND v.model = %s AND v.version = %s::integer
+WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
 
 -- name: drop_sample
 DROP TABLE IF EXISTS pg_temp.cerebro_sample

@@ -1,5 +1,6 @@
 -- name: columns
--- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, and the columns that name a row: those of the primary key.
+-- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns that
+-- name a row: those of the primary key, and the types that values are compared as, which mean the same on any path.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
        EXISTS (SELECT FROM pg_catalog.pg_cast c LEFT JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
@@ -7,14 +8,18 @@ SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) 
                WHERE c.castsource = b.oid AND c.casttarget = 'pg_catalog.float4[]'::pg_catalog.regtype
                  AND (c.castmethod <> 'f' OR l.lanname IN ('c', 'internal'))) AS castable,
        EXISTS (SELECT FROM pg_catalog.pg_index i
-               WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key
+               WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key,
+       CASE WHEN b.typcategory = 'S' THEN 'text'
+            WHEN b.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(b.oid, -1)
+            ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
-        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
         UNION ALL
-        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
     )
-    SELECT d.oid, d.typname, d.typtype, d.typcategory FROM d WHERE d.typtype <> 'd') b
+    SELECT d.oid, d.typname, d.typtype, d.typcategory, d.typnamespace FROM d WHERE d.typtype <> 'd') b
+JOIN pg_catalog.pg_namespace n ON n.oid = b.typnamespace
 WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
@@ -146,7 +151,7 @@ SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
 
 -- name: bound
 -- Where the last share of all rows begins, by a column.
-SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
+SELECT pg_catalog.percentile_disc('1'::double precision - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
 
 -- name: marks
 -- The hashes of values, as they are made of a column: see features/halves.py.
