@@ -18,7 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.comparison import compare, ordered
-from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.encoding import Expression, category
 
 SHARE = 0.2
 PARTS = 1_000_000
@@ -158,8 +158,9 @@ def numbered(table: str, columns: Sequence[RawColumn], split: Split) -> str:
         return table
     names = ", ".join(f"t.{quote_identifier(each.name)}" for each in columns)
     values = _values(columns)
-    number = f"pg_catalog.row_number() OVER (PARTITION BY {values})"
-    return f"(SELECT {names}, {values} || ',' || {number} AS {quote_identifier(_copy(columns))} FROM {table} t)"
+    number = f"(pg_catalog.row_number() OVER (PARTITION BY {values}))"
+    copy = f"{values}::text || ',' || {number}::text AS {quote_identifier(_copy(columns))}"
+    return f"(SELECT {names}, {copy} FROM {table} t)"
 
 
 def has_copies(reader: Reader, table: str, columns: Sequence[RawColumn], rows: int) -> bool:
@@ -189,7 +190,7 @@ def sides(split: Split, columns: Sequence[RawColumn], seed: int, bound: str | No
     if split.kind == "table":
         return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
-        name = f"pg_catalog.lower({row}.{quote_identifier(split.column or '')}::text)"
+        name = f"pg_catalog.lower({category(split.column or '', row=row).text})"
         words = (Expression(f"{name} = ANY (%s::text[])", (list(each),)) for each in (TRAINING, VALIDATION))
         return Sides(*words)
     if split.kind == "last":
@@ -198,7 +199,7 @@ def sides(split: Split, columns: Sequence[RawColumn], seed: int, bound: str | No
     else:
         drawn = row_hash(naming(columns, split), seed, row)
         held = round(split.share * PARTS)
-        trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS} >= {held})", drawn.values)
+        trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS}::bigint >= {held})", drawn.values)
     return Sides(trained, Expression(f"NOT {trained.text}", trained.values))
 
 

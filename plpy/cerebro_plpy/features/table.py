@@ -294,7 +294,8 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
     """
     training, validation = table.parts
     some = Expression(
-        f"(({training.order.text}) & {PLACES - 1}) < %s::bigint", (*training.order.values, round(share * PLACES))
+        f"(({training.order.text}) & {PLACES - 1}::bigint) < %s::bigint",
+        (*training.order.values, round(share * PLACES)),
     )
     side = both(training.side, some)
     if table.target.task == CLASSIFICATION:

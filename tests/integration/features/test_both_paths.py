@@ -11,6 +11,7 @@ from workbench import Workbench
 
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.comparison import compare
+from cerebro_plpy.features.groups import Asked, read_groups
 from cerebro_plpy.features.split import sides
 from cerebro_plpy.features.table import RawTable, Wishes, read_table
 
@@ -92,3 +93,27 @@ def test_the_last_rows_of_a_column_of_any_type(types: Workbench, type_name: str)
         for reader in (Session, SpiSession)
     ]
     assert newer[0] == newer[1] == types.rows(f'SELECT count(*) FROM dated t WHERE t."a ""%s""" > {literal}')
+
+
+def test_texts_that_a_collation_takes_for_equal_are_told_apart(types: Workbench) -> None:
+    """And functions that refuse such a collation are not given it."""
+    types.rows("""
+        CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+        CREATE TABLE plainly AS
+        SELECT (ARRAY['Yes', 'yes', 'no'])[n % 3 + 1] AS y, (ARRAY['A', 'a', 'B', 'b'])[n % 4 + 1] AS letter,
+               'of Words ' || n % 7 || ' and MORE ' || n % 11 AS note,
+               (ARRAY['train', 'Val'])[(n % 5 = 0)::integer + 1] AS side
+        FROM generate_series(1, 300) n;
+        CREATE TABLE alike (y text COLLATE any_case, letter varchar COLLATE any_case, note text COLLATE any_case,
+                            side text COLLATE any_case);
+        INSERT INTO alike SELECT * FROM plainly""")
+    for split in ("column side", "group letter", "random 0.2", "random 0.2 of copies"):
+        first, second = (
+            looked_at(Session(types), types, table, "y", split=split, types={"note": "text"})
+            for table in ("plainly", "alike")
+        )
+        assert first.target == second.target and first.recipe == second.recipe
+        assert first.target.values == ("Yes", "no", "yes") and first.validation_rows == second.validation_rows
+    parts = [looked_at(Session(types), types, table, "y", split="column side").parts for table in ("plainly", "alike")]
+    groups = [read_groups(Session(types), "train", each, Asked("letter", 1)) for each in parts]
+    assert groups[0] == groups[1] and len(groups[0].found) == 4
