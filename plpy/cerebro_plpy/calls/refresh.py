@@ -34,14 +34,14 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.dispatch import Session, transaction
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.comparison import compare
 from cerebro_plpy.features.feature import BYTES, JSON
-from cerebro_plpy.features.named_columns import column_name
+from cerebro_plpy.features.named_columns import column_name, named
 from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.limits import never
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
@@ -121,8 +121,10 @@ class Look:
             return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
-            statement = sql("refresh.grown", source=self._source.quoted, column=quote_identifier(self._newer.column))
-            return bool(self._session.run(statement, (self._newer.value,))[0][0])
+            columns = raw_columns(self._session, self._source.oid)
+            later = compare(named(MODULE, columns, self._newer.column, "since"), ">", self._newer.value)
+            statement = sql("refresh.grown", source=self._source.quoted, later=later.text)
+            return bool(self._session.run(statement, later.values)[0][0])
 
     def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
         """Pack the new rows beside those that the newest version was made of, or all rows where that cannot be."""

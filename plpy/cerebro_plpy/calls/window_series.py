@@ -137,9 +137,10 @@ def clock(source: Relation, identity: Row, ts: Row) -> Clock:
     column, series = f"t.{quote_identifier(ts['name'])}", f"t.{quote_identifier(identity['name'])}"
     if ts["category"] == NUMBERS:
         step = "double precision" if ts["base"] in FLOATS else "numeric"
-        time, finite = f"{column}::{step}", f"{column}::{step} - {column}::{step} = 0"
+        time, finite = f"{column}::{step}", f"{column}::{step} - {column}::{step} = '0'::{step}"
     elif ts["category"] == TIMESPANS or ts["base"] in ("date", "timestamp", "timestamptz"):
-        time, step = f"{column}::timestamp" if ts["base"] == "date" else column, "interval"
+        own = {TIMESPANS: "interval"}.get(ts["category"], "timestamp" if ts["base"] == "date" else ts["base"])
+        time, step = f"{column}::{own}", "interval"
         finite = f"pg_catalog.isfinite({column})"
     else:
         raise DatatypeMismatch(
@@ -171,7 +172,7 @@ def given_gap(catalog: Catalog, series: Series, given: str) -> str:
 def windows(series: Series, db: Database) -> str:
     """The statement that makes the table of windows."""
     values = [f"t.{quote_identifier(name)}::real" for name in series.columns]
-    whole = [f"{value} - {value} = 0" for value in values]
+    whole = [f"{value} - {value} = '0'::real" for value in values]
     label = quote_identifier(series.label) if series.label else None
     if label:
         whole.append(f"t.{label} IS NOT NULL")

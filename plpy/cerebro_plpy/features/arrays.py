@@ -215,7 +215,7 @@ def _wide(sample: Sample, of: type[Array], shape: tuple[int, ...], missing: bool
     channels = shape[-1] if of.by_channel else 1
     # Of arrays with as many channels, whose elements are in turns of each.
     inner = f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}" if channels > 1 else "true"
-    scales = _scales(sample, f"(e.n - 1) % {channels}", inner)
+    scales = _scales(sample, f"(e.n - 1) % {channels}::bigint", inner)
     if not missing and not any(scales.values()):
         return LeftOut(name, "it has one value only")
     # Of these no network asks in what pieces they are.

@@ -36,6 +36,7 @@ class RawColumn(NamedTuple):
     type: str  # as PostgreSQL writes it
     family: str | None  # None if no input can be made of it
     key: bool  # whether it is of a primary key whose columns may all be read
+    compared: str = "text"  # the type that its values are compared as, which means the same on any path
     readable: bool = True  # whether the current user may read it
 
 
@@ -44,8 +45,8 @@ def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     rows = reader.run(sql("features.columns"), (oid,))
     has_readable_key = all(readable for *_, key, readable in rows if key)
     return tuple(
-        RawColumn(name, spelling, _family(base, kind, category, castable), key and has_readable_key, readable)
-        for name, spelling, base, kind, category, castable, key, readable in rows
+        RawColumn(name, type_, _family(base, kind, category, castable), key and has_readable_key, compared, readable)
+        for name, type_, base, kind, category, castable, key, compared, readable in rows
     )
 
 

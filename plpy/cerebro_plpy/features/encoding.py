@@ -288,9 +288,10 @@ def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
 
 
 def category(column: str, zoned: bool = False, row: str = "t") -> Expression:
-    """A column as the text by which its values are told apart: of points of time with a zone that of UTC."""
+    """A column as the text by whose bytes values are told apart: of points of time with a zone that of UTC."""
     name = f"{row}.{quote_identifier(column)}"
-    return Expression(f"({name} AT TIME ZONE 'UTC')::text" if zoned else f"{name}::text")
+    text = f"({name} AT TIME ZONE 'UTC')::text" if zoned else f"{name}::text"
+    return Expression(f'({text} COLLATE pg_catalog."C")')
 
 
 def _scaled(value: Expression, scale: Scale, whole: bool = False) -> Expression:

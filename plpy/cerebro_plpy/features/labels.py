@@ -38,7 +38,7 @@ def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str
     label = label_of(column, task)
     if task == CLASSIFICATION:
         return label
-    finite = f"abs({label.text}) < 'Infinity'::double precision"
+    finite = f"pg_catalog.abs({label.text}) < 'Infinity'::double precision"
     return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)
 
 
@@ -55,4 +55,4 @@ def is_usable(target: RawColumn, task: str) -> Expression:
     if task == CLASSIFICATION:
         return Expression(f"{label.text} IS NOT NULL")
     assert target.family in NUMBERS
-    return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)
+    return Expression(f"pg_catalog.abs({label.text}) < 'Infinity'::double precision", label.values)

@@ -39,11 +39,11 @@ def laid_out(array: str, shape: tuple[int, ...], element: Callable[[str], str], 
 def _flat(wanted: int, element: str, filling: str) -> str:
     found = f"ARRAY(SELECT {element} FROM pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) LIMIT {wanted})"
     rest = f"greatest({wanted} - coalesce(pg_catalog.cardinality({ARRAY}), 0), 0)"
-    return f"{found} || pg_catalog.array_fill({filling}, ARRAY[{rest}])"
+    return f"{found} OPERATOR(pg_catalog.||) pg_catalog.array_fill({filling}, ARRAY[{rest}])"
 
 
 def _channel(shape: tuple[int, ...]) -> str:
-    return f"(({PLACE} - 1) % {shape[-1]} + 1)::integer"
+    return f"(({PLACE} - 1) % {shape[-1]}::bigint + 1)::integer"
 
 
 def _fits(shape: tuple[int, ...]) -> str:
@@ -61,7 +61,7 @@ def _own(shape: tuple[int, ...]) -> list[str]:
     """Where an element is in each dimension of its own array, from 0."""
     found, inner = list[str](), "1"
     for dimension in range(len(shape), 0, -1):
-        found.insert(0, f"({PLACE} - 1) / ({inner}) % {_size(dimension)}")
+        found.insert(0, f"({PLACE} - 1) / ({inner}) % {_size(dimension)}::bigint")
         inner = f"{inner} * {_size(dimension)}"
     return found
 

@@ -29,6 +29,7 @@ class Wishes(NamedTuple):
     group_by: str | None = None
     identity: tuple[str, ...] = ()  # the columns that named a row then
     others: tuple[str, ...] = ()  # columns that are read, too, if they are there
+    growing: tuple[str, ...] = ()  # columns whose largest values are kept, beside those of `columns.growing`
 
 
 class OpenedSource(NamedTuple):
@@ -38,6 +39,7 @@ class OpenedSource(NamedTuple):
     columns: tuple[RawColumn, ...]  # that may be read of it
     learned: tuple[RawColumn, ...]  # those of them that are learned from
     identity: tuple[str, ...]  # the columns whose values name a row
+    growing: tuple[RawColumn, ...] = ()  # those whose largest values are kept
 
 
 def open_source(rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: Wishes) -> OpenedSource:
@@ -47,14 +49,15 @@ def open_source(rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColu
     if column is not None:
         named(module, columns, column, "split")
     learned = raw.selected(module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n})
-    needed = {wishes.target, column, wishes.weight, wishes.group_by, *raw.growing(columns)}
+    needed = {wishes.target, column, wishes.weight, wishes.group_by, *raw.growing(columns), *wishes.growing}
     needed |= {each.name for each in learned} | {each.name for each in columns if each.key}
     # Rows that were divided before the columns were recorded were divided by all of them.
     before = wishes.identity or (identity_of(columns) if wishes.settled else ())
     needed |= {each.name for each in columns if each.name in (*before, *wishes.others) and each.readable}
     read = tuple(each for each in columns if each.name in needed)
     identity = tuple(each.name for each in read if each.name in before) or identity_of(read)
-    return OpenedSource(rows.open(relation, [each.name for each in read]), read, learned, identity)
+    growing = tuple(each for each in read if each.name in (*raw.growing(columns), *wishes.growing))
+    return OpenedSource(rows.open(relation, [each.name for each in read]), read, learned, identity, growing)
 
 
 def open_held(rows: SourceRows, module: str, wishes: Wishes, learned: Sequence[str]) -> OpenedSource | None:

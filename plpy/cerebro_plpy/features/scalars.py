@@ -15,7 +15,7 @@ NULL = "null"
 def number(value: str) -> str:
     """What is a number as numeric, and of all else NULL."""
     json = f"({value})::json"
-    text = f"{json} #>> '{{}}'"
+    text = f"{json} #>> '{{}}'::text[]"
     held = f"pg_catalog.json_typeof({json}) = 'number' AND pg_catalog.length({text}) <= {LONGEST}"
     return f"(CASE WHEN {held} THEN pg_catalog.substring({text}, '{WRITTEN}')::numeric END)"
 

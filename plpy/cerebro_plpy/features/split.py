@@ -15,9 +15,10 @@ from typing import NamedTuple
 from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 from cerebro_plpy.features.columns import RawColumn
-from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.comparison import compare, ordered
+from cerebro_plpy.features.encoding import Expression, category
 
 SHARE = 0.2
 PARTS = 1_000_000
@@ -164,8 +165,9 @@ def numbered(table: str, columns: Sequence[RawColumn], split: Split, identity: S
         return table
     names = ", ".join(f"t.{quote_identifier(each.name)}" for each in columns)
     values = row_hash(tuple(identity) or [each.name for each in columns], 0).inlined()
-    number = f"pg_catalog.row_number() OVER (PARTITION BY {values})"
-    return f"(SELECT {names}, {values} || ',' || {number} AS {quote_identifier(_copy(columns))} FROM {table} t)"
+    number = f"(pg_catalog.row_number() OVER (PARTITION BY {values}))"
+    copy = f"{values}::text || ',' || {number}::text AS {quote_identifier(_copy(columns))}"
+    return f"(SELECT {names}, {copy} FROM {table} t)"
 
 
 def has_copies(reader: Reader, table: str, names: Sequence[str], rows: int) -> bool:
@@ -182,21 +184,49 @@ def _copy(columns: Sequence[RawColumn]) -> str:
     return next(name for n in count() if (name := COPY + "_" * n) not in names)
 
 
-def sides(split: Split, named: Sequence[str], seed: int, bound: str | None = None, row: str = "t") -> Sides:
-    """The sides of a row; of `last`, `bound` is the text of the value where the rest begins.
+def sides(
+    split: Split,
+    columns: Sequence[RawColumn],
+    seed: int,
+    bound: str | None = None,
+    identity: Sequence[str] = (),
+    row: str = "t",
+) -> Sides:
+    """The sides of a row of a table with these columns; of `last`, `bound` is the text of where the rest begins.
+
+    The columns of an identity name a row, by default those of `identity_of`.
 
     Where a table is held back, all rows of each table are on the side of it.
     """
     if split.kind == "table":
         return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
-        name = f"pg_catalog.lower({row}.{quote_identifier(split.column or '')}::text)"
+        name = f"pg_catalog.lower({category(split.column or '', row=row).text})"
         words = (Expression(f"{name} = ANY (%s::text[])", (list(each),)) for each in (TRAINING, VALIDATION))
         return Sides(*words)
     if split.kind == "last":
-        trained = Expression(f"({row}.{quote_identifier(split.column or '')} < %s) IS NOT FALSE", (bound,))
+        before = compare(_divided_by(split, columns), "<", bound, row)
+        trained = Expression(f"({before.text}) IS NOT FALSE", before.values)
     else:
-        drawn = row_hash(named, seed, row)
+        drawn = row_hash(naming(columns, split, identity), seed, row)
         held = round(split.share * PARTS)
-        trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS} >= {held})", drawn.values)
+        trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS}::bigint >= {held})", drawn.values)
     return Sides(trained, Expression(f"NOT {trained.text}", trained.values))
+
+
+def find_bound(reader: Reader, table: str, split: Split, columns: Sequence[RawColumn], usable: str) -> str | None:
+    """Return the text of the value where the last rows of a table begin, of those that are `usable`."""
+    column = ordered(_divided_by(split, columns))
+    statement = sql("features.bound", column=column, source=table, usable=usable)
+    ((bound,),) = reader.run(statement, (split.share,))
+    return None if bound is None else str(bound)
+
+
+def _divided_by(split: Split, columns: Sequence[RawColumn]) -> RawColumn:
+    """Return the column that a split names; raise UndefinedColumn if the table has lost it."""
+    for column in columns:
+        if column.name == split.column:
+            return column
+    raise UndefinedColumn(
+        f"there is no column {split.column!r}, by which rows are divided", hint="Name a table or view that has it."
+    )

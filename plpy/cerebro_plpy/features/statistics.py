@@ -64,7 +64,7 @@ class Source(NamedTuple):
             return self._replace(sample=None)
         there = self.sample is not None and rows == self.rows and size <= SAMPLE
         table, side, hashed = self.sample if self.sample and there else self[:3]
-        some = f"(({hashed.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
+        some = f"(({hashed.text}) >> 32 & 2147483647::bigint) % {max(1, rows)}::bigint < {size}"
         return Source(table, Expression(f"{some} AND {side.text}", (*hashed.values, *side.values)), hashed)
 
 
@@ -223,10 +223,10 @@ def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> t
     aggregates, found, names = list[str](), list[Expression](), list[tuple[str, str]]()
     for place, column in enumerate(columns):
         name = f"t.{quote_identifier(column.name)}"
-        aggregates.append(f", count({name}) AS n{place}")
+        aggregates.append(f", pg_catalog.count({name}) AS n{place}")
         rising = [each.part for each in _questions(column) if each.part in RISING and column.family not in UNORDERED]
         if rising:
-            aggregates.append(f", min({name}) AS l{place}, max({name}) AS h{place}")
+            aggregates.append(f", pg_catalog.min({name}) AS l{place}, pg_catalog.max({name}) AS h{place}")
         for part in rising or ["epoch" if column.family in MOMENTS else ""]:
             names.append((column.name, part or ""))
             ends = [_made(f"{end}{place}", column.family, part) for end in "lh"] if rising else [NULL, NULL]

@@ -12,13 +12,13 @@ from cerebro_plpy.configs.templates.table import Floats, Measure
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import TEXTS
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.comparison import compare
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
 from cerebro_plpy.features.feature import BYTES, NUMBERS, ImageFile
@@ -35,6 +35,7 @@ from cerebro_plpy.features.split import (
     ALIKE,
     Sides,
     Split,
+    find_bound,
     has_copies,
     naming,
     numbered,
@@ -106,16 +107,16 @@ class RawTable:
 
 
 class _Divided(NamedTuple):
-    """How rows are divided, but for the seed; the tables, and the columns that name a row."""
+    """How rows are divided, but for the seed; the tables, and the first of them."""
 
     split: Split
-    named: tuple[str, ...]
+    opened: OpenedSource
     bound: str | None
     places: Places
 
     def sides(self, seed: int) -> Sides:
         """The sides of a row."""
-        return sides(self.split, self.named, seed, self.bound)
+        return sides(self.split, self.opened.columns, seed, self.bound, self.opened.identity)
 
 
 def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
@@ -127,7 +128,7 @@ def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, k
     target = named(module, columns, wishes.target, "target")
     check_target(module, target)
     opened = open_source(rows, module, (relation, columns), wishes)
-    count = total(reader, opened.table, target, raw.growing(opened.columns))
+    count = total(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
     split = _split(reader, module, opened, wishes, count)
     lines = numbered(opened.table, opened.columns, split, opened.identity)
@@ -135,8 +136,7 @@ def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, k
     kinds.check_types(module, opened.learned, wishes.types)
     held = open_held(rows, module, wishes, [each.name for each in opened.learned])
     places = Places(lines, held.table if held else lines)
-    naming_row = naming(opened.columns, split, opened.identity)
-    divided = _Divided(split, naming_row, _bound(reader, opened.table, split, wishes), places)
+    divided = _Divided(split, opened, _bound(reader, opened, split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
         check_rows(module, 0, 0, split)
@@ -217,15 +217,15 @@ def known_table(
     learned = Recipe.from_json(spec.recipe)
     asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
     before = spec.bound, held, spec.group_by, spec.identity
-    wishes = Wishes(*asked, True, *before, others=(newer.column,) if newer else ())
+    wishes = Wishes(*asked, True, *before, growing=(newer.column,) if newer else ())
     opened = open_source(rows, module, (relation, columns), wishes)
-    count = total(reader, opened.table, target, sorted({*raw.growing(columns), *([newer.column] if newer else [])}))
+    count = total(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
     there = open_held(rows, module, wishes, [each.column for each in learned.inputs])
-    halves = sides(split, naming(opened.columns, split, opened.identity), spec.split_seed, spec.bound)
+    halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     few = newer is not None and newer.value is not None
     if newer and few:
-        later = Expression(f"t.{quote_identifier(newer.column)} > %s", (newer.value,))
+        later = compare(named(module, columns, newer.column, "since"), ">", newer.value)
         halves = Sides(both(later, halves.training), both(later, halves.validation))
     order = _order(opened.columns, split, spec.split_seed, opened.identity)
     side = both(halves.training, is_known(target, spec.task, spec.classes))
@@ -266,7 +266,8 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
     """
     training, validation = table.parts
     some = Expression(
-        f"(({training.order.text}) & {PLACES - 1}) < %s::bigint", (*training.order.values, round(share * PLACES))
+        f"(({training.order.text}) & {PLACES - 1}::bigint) < %s::bigint",
+        (*training.order.values, round(share * PLACES)),
     )
     side = both(training.side, some)
     if table.target.task == CLASSIFICATION:
@@ -289,14 +290,12 @@ def _split(reader: Reader, module: str, opened: OpenedSource, wishes: Wishes, ro
     return split._replace(copies=split.copies or has_copies(reader, opened.table, opened.identity, rows.rows))
 
 
-def _bound(reader: Reader, table: str, split: Split, wishes: Wishes) -> str | None:
+def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: Wishes) -> str | None:
     """Where rows are held back from: where it was in earlier versions, so that no row changes its side."""
     if split.kind != "last" or wishes.bound is not None:
         return wishes.bound
-    column, usable = f"t.{quote_identifier(split.column or '')}", f"t.{quote_identifier(wishes.target)} IS NOT NULL"
-    statement = sql("features.bound", column=column, source=table, usable=usable)
-    ((bound,),) = reader.run(statement, (split.share,))
-    return None if bound is None else str(bound)
+    usable = f"t.{quote_identifier(wishes.target)} IS NOT NULL"
+    return find_bound(reader, opened.table, split, opened.columns, usable)
 
 
 def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn) -> tuple[int, Tally]:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.columns import RawColumn
-from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.comparison import ordered
+from cerebro_plpy.features.encoding import Expression, category
 from cerebro_plpy.features.split import Sides
 
 MOST_CLASSES = 10_000
@@ -105,24 +106,25 @@ class Places(NamedTuple):
             yield self.validation, Sides(NOTHING, both.validation)
 
 
-def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[str] = ()) -> Total:
+def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()) -> Total:
     """Count the rows of a table, of which these columns may grow."""
-    newest = ", ".join(f"max(t.{quote_identifier(name)})::text" for name in growing)
+    newest = ", ".join(f"pg_catalog.max({ordered(column)})::text" for column in growing)
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
-    return Total(rows, present, dict(zip(growing, values)))
+    return Total(rows, present, {column.name: value for column, value in zip(growing, values)})
 
 
 def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
     """Whether a few rows show already that there are more than MOST_CLASSES values; which rows these are is all one."""
-    statement = sql("features.different", source=table, value=_name(target))
+    value = category(target.name).text if target.family == TEXT else _name(target)
+    statement = sql("features.different", source=table, value=value)
     return bool(reader.run(statement, (MOST_CLASSES, FIRST_ROWS))[0][0])
 
 
 def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: bool) -> Tally:
     """Count the rows of both sides by the values of the target, but for `many`."""
     counts: dict[str | None, Count] = {}
-    value = "NULL::text" if many else f"{_name(target)}::text"
+    value = "NULL::text" if many else category(target.name).text
     for table, sides in places.parts(both):
         for name, training, validation in _counted(reader, table, sides, _name(target), value):
             before = counts.get(name, Count(name, 0, 0))
@@ -131,9 +133,10 @@ def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: 
 
 
 def _counted(reader: Reader, table: str, both: Sides, target: str, value: str) -> Sequence[tuple[str, int, int]]:
-    training = f"count(*) FILTER (WHERE {both.training.text})"
-    # What is asked twice is computed once.
-    validation = f"count(*) - {training}" if both.all else f"count(*) FILTER (WHERE {both.validation.text})"
+    training = f"pg_catalog.count(*) FILTER (WHERE {both.training.text})"
+    validation = f"pg_catalog.count(*) FILTER (WHERE {both.validation.text})"
+    if both.all:
+        validation = f"pg_catalog.count(*) - {training}"  # what is asked twice is computed once
     statement = sql(
         "features.sides", value=value, target=target, training=training, validation=validation, source=table
     )

@@ -28,12 +28,12 @@ def numbers(text: str, words: int, buckets: int) -> str:
     `text` is SQL for a text, without placeholders.
     """
     found = f"ARRAY(SELECT {number(buckets)} FROM {listed(text, words)} AS w (word) WHERE w.word <> '' LIMIT {words})"
-    return f"({found} || pg_catalog.array_fill(0, ARRAY[{words}]))[1:{words}]"
+    return f"({found} OPERATOR(pg_catalog.||) pg_catalog.array_fill(0, ARRAY[{words}]))[1:{words}]"
 
 
 def number(buckets: int) -> str:
     """SQL for the number of the word `w.word`, from 1 to `buckets`."""
-    return f"((pg_catalog.hashtextextended(w.word, 0) & {POSITIVE}) % {buckets})::integer + 1"
+    return f"((pg_catalog.hashtextextended(w.word, 0) & {POSITIVE}::bigint) % {buckets}::bigint)::integer + 1"
 
 
 def listed(text: str, words: int) -> str:

@@ -61,9 +61,9 @@ def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None
         CREATE TABLE shirts (a price, b size, gone text, c xml, d varchar(3), k integer, l date, PRIMARY KEY (l, k));
         ALTER TABLE shirts DROP gone""")
     assert columns_of(bench, session, "shirts") == (
-        ("a", "price", "numeric", False, True), ("b", "size", TEXT, False, True), ("c", "xml", None, False, True),
-        ("d", "character varying(3)", TEXT, False, True), ("k", "integer", "integer", True, True),
-        ("l", "date", "date", True, True),
+        ("a", "price", "numeric", False, "numeric", True), ("b", "size", TEXT, False, "public.size", True),
+        ("c", "xml", None, False, "xml", True), ("d", "character varying(3)", TEXT, False, "text", True),
+        ("k", "integer", "integer", True, "integer", True), ("l", "date", "date", True, "date", True),
     )  # fmt: skip
 
 
@@ -110,8 +110,8 @@ def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: tuple[Raw
 
 def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench, raw: tuple[RawColumn, ...]) -> None:
     split = read_split("train", "random 0.25")
-    named = ("passenger_id",)
-    source = Source("passengers", sides(split, named, 5).training, row_hash(named, 6))
+    keyed = [each._replace(key=each.name == "passenger_id") for each in raw]
+    source = Source("passengers", sides(split, keyed, 5).training, row_hash(("passenger_id",), 6))
     before = learned(session, raw, source)
     text, values = source.side
     change = f"""

@@ -9,7 +9,7 @@ from workbench import Workbench
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features import split as split_rules
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.split import Split, has_copies, naming, numbered, read_split, sides
+from cerebro_plpy.features.split import Split, has_copies, numbered, read_split, sides
 
 ROWS = 10_000
 SALES = """
@@ -34,7 +34,9 @@ def session(bench: Workbench) -> Session:
 def trained(
     session: Session, split: Split, *named: str, seed: int = 1, bound: str | None = None, of: str = ""
 ) -> set[int]:
-    side = sides(split, named, seed, bound).training
+    columns = raw_columns(session, session.run("SELECT 'sales'::regclass::oid::bigint")[0][0])
+    keyed = [each._replace(key=each.name in named) for each in columns]
+    side = sides(split, keyed, seed, bound).training
     return {number for (number,) in session.run(f"SELECT t.id FROM sales t WHERE {side.text} {of}", side.values)}
 
 
@@ -95,7 +97,7 @@ def divided(bench: Workbench, session: Session, table: str) -> dict[tuple[object
     """Of each combination of values how many rows are trained on, and how many are held back."""
     columns = raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
     split = read_split("train", "random 0.3 of copies")
-    side = sides(split, naming(columns, split), 1).training
+    side = sides(split, columns, 1).training
     counted = f"""
         SELECT t.sex, t.class, count(*) FILTER (WHERE {side.text}), count(*) FROM {numbered(table, columns, split)} t
         GROUP BY 1, 2"""

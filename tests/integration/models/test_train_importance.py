@@ -56,6 +56,22 @@ def test_what_is_kept_is_what_the_function_says_of_these_rows(models: Workbench,
     assert float(shop[0] or 0) > 10 * abs(float(noise[0] or 0)) and float(shop[0] or 0) > 10 * float(shop[1] or 0) > 0
 
 
+@pytest.mark.parametrize("column", ["id", "moment", "noise"])
+def test_rows_that_are_held_back_may_be_the_last_of_any_column(models: Workbench, column: str) -> None:
+    """The plan and the importances are of the same rows as the run: they are found in the caller's own session."""
+    split = f"split => 'last 0.3 by {column}'"
+    rows = "SELECT name, (data -> 'rows')::integer FROM cerebro.plan('sales', 'much', {}) WHERE section = 'rows'"
+    planned: dict[str, int] = dict(models.rows(rows.format(split)))
+    call = f"SELECT * FROM cerebro.train('sales', 'much', 'spare', columns => 'shop, fixed', configs => 1, {QUICK})"
+    models.rows(call.replace("split => 'table later'", split))
+    known = "SELECT training_rows, validation_rows FROM cerebro.model_version WHERE model = 'spare' AND deployed"
+    training, validation = models.row(known)
+    assert (planned["training"], planned["validation"]) == (training, validation)
+    value, error = found(models, "spare")["shop"]
+    assert value is not None and error is not None and value > 10 * error > 0
+    models.rows("SELECT cerebro.drop_model('spare')")
+
+
 def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Workbench) -> None:
     query = "SELECT * FROM cerebro.version_importance('taken', 1, 60)"
     assert models.row(query)

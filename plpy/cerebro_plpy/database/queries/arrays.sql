@@ -1,14 +1,14 @@
 -- name: present
 -- Training rows, and of each column of arrays those that have an element, with how many elements these have.
-SELECT count(*) AS rows{aggregates} FROM {source} t WHERE {side}
+SELECT pg_catalog.count(*) AS rows{aggregates} FROM {source} t WHERE {side}
 
 -- name: counted
-, count(*) FILTER (WHERE pg_catalog.cardinality({array}) > 0) AS {n}_rows,
+, pg_catalog.count(*) FILTER (WHERE pg_catalog.cardinality({array}) > 0) AS {n}_rows,
 coalesce(pg_catalog.avg(pg_catalog.cardinality({array})), 0)::double precision AS {n}_elements
 
 -- name: shapes
 -- How often arrays of a sample have which sizes, as an array of them, and in how many of these no element is a number.
-SELECT r.sizes, count(*) AS rows, count(*) FILTER (WHERE NOT r.known) AS unknown
+SELECT r.sizes, pg_catalog.count(*) AS rows, pg_catalog.count(*) FILTER (WHERE NOT r.known) AS unknown
 FROM (SELECT ARRAY(SELECT pg_catalog.array_length(t.array, d) FROM pg_catalog.generate_series(1, pg_catalog.array_ndims(t.array)) d ORDER BY d) AS sizes,
              EXISTS (SELECT FROM pg_catalog.unnest(t.array) AS e (x) WHERE {number} IS NOT NULL) AS known
       FROM (SELECT {array} AS array FROM {source} t WHERE {side} OFFSET 0) t

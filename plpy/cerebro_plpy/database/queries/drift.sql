@@ -1,7 +1,7 @@
 -- name: profile
 -- What was kept of the training rows of a version of the current user's.
 SELECT v.profile::text AS profile FROM cerebro.version_log v
-WHERE v.owner = current_user AND v.model = %s AND v.version = %s::integer
+WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
 
 -- name: sample
 -- The transaction that makes it drops it: nobody else sees it.
@@ -16,7 +16,7 @@ pg_catalog.percentile_disc(%s::double precision[]) WITHIN GROUP (ORDER BY {c}) F
 
 -- name: bins
 -- The rows of each bin of each part, NULL for those without a value; {place} is a bit for each part but its own.
-SELECT GROUPING({names}) AS place, coalesce({names}) AS bin, count(*) AS rows
+SELECT GROUPING({names}) AS place, coalesce({names}) AS bin, pg_catalog.count(*) AS rows
 FROM (SELECT {columns} FROM {source} t OFFSET 0) r
 GROUP BY GROUPING SETS ({sets})
 
@@ -26,5 +26,5 @@ SELECT pg_catalog.avg(CASE WHEN n.x IS NOT NULL THEN least(greatest(n.x, '-1e100
 FROM (SELECT {number} AS x FROM pg_catalog.unnest({array}) AS e (x) OFFSET 0) n
 
 -- name: range
-SELECT CASE WHEN count(n.x) > 0 THEN least(max(n.x), '1e300'::double precision) - greatest(min(n.x), '-1e300'::double precision) END
+SELECT CASE WHEN pg_catalog.count(n.x) > 0 THEN least(pg_catalog.max(n.x), '1e300'::double precision) - greatest(pg_catalog.min(n.x), '-1e300'::double precision) END
 FROM (SELECT {number} AS x FROM pg_catalog.unnest({array}) AS e (x) OFFSET 0) n

@@ -1,6 +1,7 @@
 -- name: columns
--- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns that name a row, which
--- are those of the primary key, and whether the current user may read them.
+-- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns that
+-- name a row: those of the primary key, the types that values are compared as, which mean the same on any path, and whether
+-- the current user may read them.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
        EXISTS (SELECT FROM pg_catalog.pg_cast c LEFT JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
@@ -9,32 +10,36 @@ SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) 
                  AND (c.castmethod <> 'f' OR l.lanname IN ('c', 'internal'))) AS castable,
        EXISTS (SELECT FROM pg_catalog.pg_index i
                WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key,
+       CASE WHEN b.typcategory = 'S' THEN 'text'
+            WHEN b.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(b.oid, -1)
+            ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared,
        pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
-        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
         UNION ALL
-        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
     )
-    SELECT d.oid, d.typname, d.typtype, d.typcategory FROM d WHERE d.typtype <> 'd') b
+    SELECT d.oid, d.typname, d.typtype, d.typcategory, d.typnamespace FROM d WHERE d.typtype <> 'd') b
+JOIN pg_catalog.pg_namespace n ON n.oid = b.typnamespace
 WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
 -- name: rows
-SELECT count(*) AS rows FROM {source} t WHERE {side}
+SELECT pg_catalog.count(*) AS rows FROM {source} t WHERE {side}
 
 -- name: total
 -- All rows, and those that have a target; and the largest values of columns that grow.
-SELECT count(*) AS rows, count({value}) AS present, ARRAY[{newest}]::text[] AS newest FROM {source} t
+SELECT pg_catalog.count(*) AS rows, pg_catalog.count({value}) AS present, ARRAY[{newest}]::text[] AS newest FROM {source} t
 
 -- name: different
 -- Whether among so many rows there are more than so many values.
-SELECT count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r
+SELECT pg_catalog.count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r
 
 -- name: extremes
 -- {aggregates} say something about columns over all rows: so simple that several processes may share them. {found} are
 -- expressions of what they come to.
-SELECT {found} FROM (SELECT count(*) AS rows{aggregates} FROM {source} t WHERE {side}) t
+SELECT {found} FROM (SELECT pg_catalog.count(*) AS rows{aggregates} FROM {source} t WHERE {side}) t
 
 -- name: scalars
 -- {others} say of columns of JSON whether there are others than numbers.
@@ -56,29 +61,29 @@ CREATE UNLOGGED TABLE {output} AS SELECT {columns} FROM {source} t WHERE {side}
 
 -- name: range
 -- Of a column of numbers {c}; infinite ones are none of the range.
-count({c}) AS {n}_rows,
-min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_low,
-max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
+pg_catalog.count({c}) AS {n}_rows,
+pg_catalog.min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_low,
+pg_catalog.max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
 
 -- name: sampled_numbers
 -- What is asked of a column of numbers {c} of the sample.
 pg_catalog.percentile_disc('{shares}'::double precision[]) WITHIN GROUP (ORDER BY {c})
     FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quantiles,
-count({c}) AS {c}_sampled, {different} AS {c}_different,
-min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
-max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high
+pg_catalog.count({c}) AS {c}_sampled, {different} AS {c}_different,
+pg_catalog.min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
+pg_catalog.max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high
 
 -- name: different_numbers
 -- How many numbers of a column there are.
-count(DISTINCT {c})
+pg_catalog.count(DISTINCT {c})
 
 -- name: several_numbers
 -- Whether there are several, as 2, 1 or 0: they need not be sorted for that.
-(CASE WHEN min({c}) < max({c}) THEN 2 ELSE least(count({c}), 1) END)
+(CASE WHEN pg_catalog.min({c}) < pg_catalog.max({c}) THEN 2 ELSE least(pg_catalog.count({c}), 1) END)
 
 -- name: sampled_texts
 -- And of those of the sample.
-count({c}) AS {c}_sampled, count(DISTINCT {c} COLLATE "C") AS {c}_different,
+pg_catalog.count({c}) AS {c}_sampled, pg_catalog.count(DISTINCT {c} COLLATE pg_catalog."C") AS {c}_different,
 pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)::double precision AS {c}_words
 
 -- name: wording
@@ -90,24 +95,24 @@ WITH s AS MATERIALIZED (
     FROM {source} t WHERE {side} AND {text} IS NOT NULL
 )
 SELECT l.length, l.texts, r.repeated, n.numbers, n.frequencies
-FROM (SELECT count(*) AS texts,
+FROM (SELECT pg_catalog.count(*) AS texts,
              pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) AS length
       FROM s) l
-CROSS JOIN (SELECT count(*) AS repeated
-            FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word) GROUP BY w.word COLLATE "C" HAVING count(*) > 1) r) r
+CROSS JOIN (SELECT pg_catalog.count(*) AS repeated
+            FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word) GROUP BY w.word COLLATE pg_catalog."C" HAVING pg_catalog.count(*) > 1) r) r
 CROSS JOIN (SELECT pg_catalog.array_agg(g.number ORDER BY g.number) AS numbers,
                    pg_catalog.array_agg(g.texts ORDER BY g.number) AS frequencies
-            FROM (SELECT d.number, count(*) AS texts
+            FROM (SELECT d.number, pg_catalog.count(*) AS texts
                   FROM s CROSS JOIN LATERAL (SELECT DISTINCT {number} AS number FROM pg_catalog.unnest(s.words) AS w (word)) d
                   GROUP BY d.number) g) n
 
 -- name: categories
 -- The values of columns that are there more than once, the most frequent first; {place} is a bit for each column but its own.
 SELECT f.place, f.value, f.rows
-FROM (SELECT g.place, g.value, g.rows, pg_catalog.row_number() OVER (PARTITION BY g.place ORDER BY g.rows DESC, g.value COLLATE "C") AS n
-      FROM (SELECT GROUPING({names}) AS place, coalesce({names}) AS value, count(*) AS rows
+FROM (SELECT g.place, g.value, g.rows, pg_catalog.row_number() OVER (PARTITION BY g.place ORDER BY g.rows DESC, g.value COLLATE pg_catalog."C") AS n
+      FROM (SELECT GROUPING({names}) AS place, coalesce({names}) AS value, pg_catalog.count(*) AS rows
             FROM (SELECT {columns} FROM {source} t WHERE {side} OFFSET 0) r
-            GROUP BY GROUPING SETS ({sets}) HAVING count(*) > 1) g
+            GROUP BY GROUPING SETS ({sets}) HAVING pg_catalog.count(*) > 1) g
       WHERE g.value IS NOT NULL) f
 WHERE f.n <= %s::bigint
 ORDER BY f.place, f.n
@@ -115,17 +120,17 @@ ORDER BY f.place, f.n
 -- name: target
 -- Of finite numbers: how many there are, and what they are about. In their order, for the sum of fractions depends on it.
 -- The mean and the deviation are of numbers within 1e100, whose squares are numbers: whoever reads them looks at the range first.
-SELECT count(*) AS finite, coalesce(bool_and(n.number = pg_catalog.floor(n.number)), false) AS whole,
+SELECT pg_catalog.count(*) AS finite, coalesce(pg_catalog.bool_and(n.number = pg_catalog.floor(n.number)), false) AS whole,
        pg_catalog.avg(v.within ORDER BY n.number) AS mean, coalesce(pg_catalog.stddev_pop(v.within ORDER BY n.number), 0) AS deviation,
-       min(n.number) AS low, max(n.number) AS high
+       pg_catalog.min(n.number) AS low, pg_catalog.max(n.number) AS high
 FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) n
 CROSS JOIN LATERAL (SELECT least(greatest(n.number, -1e100), 1e100) AS within) v
 WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 
 -- name: copies
 -- How many rows there are, and how many of them differ, by {values}, a hash of all of a row: of every {parts}th of the hashes.
-SELECT count(*) AS rows, count(DISTINCT v.hash) AS different
-FROM (SELECT {values} AS hash FROM {source} t OFFSET 0) v WHERE (v.hash >> 32 & 2147483647) % {parts} = 0
+SELECT pg_catalog.count(*) AS rows, pg_catalog.count(DISTINCT v.hash) AS different
+FROM (SELECT {values} AS hash FROM {source} t OFFSET 0) v WHERE (v.hash >> 32 & 2147483647::bigint) % {parts}::bigint = 0
 
 -- name: sides
 -- How many rows of each value are on either side.
@@ -135,12 +140,12 @@ FROM (SELECT {value} AS value, {training} AS training, {validation} AS validatio
 
 -- name: groups
 -- How many rows of a side each group has, by {label}.
-SELECT {value} AS value, {label} AS label, count(*) AS rows FROM {source} t WHERE {side} GROUP BY 1, 2
+SELECT {value} AS value, {label} AS label, pg_catalog.count(*) AS rows FROM {source} t WHERE {side} GROUP BY 1, 2
 
 -- name: weights
 -- How many training rows there are, how many have a weight that can be one, and their mean.
-SELECT count(*) AS rows, count(*) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS usable,
-       pg_catalog.avg(w.weight ORDER BY w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
+SELECT pg_catalog.count(*) AS rows, pg_catalog.count(*) FILTER (WHERE w.weight >= '0'::double precision AND w.weight < 'Infinity') AS usable,
+       pg_catalog.avg(w.weight ORDER BY w.weight) FILTER (WHERE w.weight >= '0'::double precision AND w.weight < 'Infinity') AS mean
 FROM (SELECT {weight} AS weight FROM {source} t WHERE {side} OFFSET 0) w
 
 -- name: labels
@@ -149,7 +154,7 @@ SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
 
 -- name: bound
 -- Where the last share of all rows begins, by a column.
-SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
+SELECT pg_catalog.percentile_disc('1'::double precision - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
 
 -- name: marks
 -- The hashes of values, as they are made of a column: see features/halves.py.
@@ -164,7 +169,7 @@ SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
 -- name: digest
 -- How many rows a side has, by {label}, and the sum of their hashes, for which their order is all one; {hash} is one of a row.
-SELECT {label} AS label, count(*) AS rows, sum({hash})::text AS hashes FROM {table} t GROUP BY 1
+SELECT {label} AS label, pg_catalog.count(*) AS rows, pg_catalog.sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
 SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
@@ -183,7 +188,7 @@ SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 -- The buffers of a table follow those of another one, on its segments in turn.
 INSERT INTO {output} (__dist_key__, {columns}, buffer_id)
 SELECT (%s::integer[])[1 + t.buffer_id % {segments}], {columns}, t.buffer_id + o.next
-FROM {source} t, (SELECT max(p.buffer_id) + 1 AS next FROM {output} p) o
+FROM {source} t, (SELECT pg_catalog.max(p.buffer_id) + 1 AS next FROM {output} p) o
 
 -- name: data_tables
 -- Those of these tables that there are, and that are the current user's.
@@ -203,23 +208,23 @@ WITH s AS MATERIALIZED (
          WITH ORDINALITY a (category, missing, place)
 ), v AS (
     SELECT u.place, p.category, u.value, r.label, pg_catalog.lag(u.value) OVER w AS before, pg_catalog.lag(r.label) OVER w AS label_before
-    FROM s r CROSS JOIN LATERAL pg_catalog.unnest(r.numbers || r.codes::real[]) WITH ORDINALITY u (value, place) JOIN p USING (place)
-    WHERE p.missing IS NULL OR p.missing > 0 AND r.numbers[p.missing] = 0
+    FROM s r CROSS JOIN LATERAL pg_catalog.unnest(r.numbers OPERATOR(pg_catalog.||) r.codes::real[]) WITH ORDINALITY u (value, place) JOIN p USING (place)
+    WHERE p.missing IS NULL OR p.missing > 0 AND r.numbers[p.missing] = '0'::real
     WINDOW w AS (PARTITION BY u.place ORDER BY u.value, r.hash)
 )
-SELECT a.rows, a.expected, v.place, count(v.label_before) AS pairs, {compared} AS left, {correlation} AS correlation
+SELECT a.rows, a.expected, v.place, pg_catalog.count(v.label_before) AS pairs, {compared} AS left, {correlation} AS correlation
 FROM v CROSS JOIN ({expected}) a WHERE NOT v.category OR v.value = v.before GROUP BY v.place, a.rows, a.expected
 
 -- name: compared_classes
 pg_catalog.avg((v.label <> v.label_before)::integer)::double precision
 
 -- name: expected_classes
-SELECT sum(c.rows)::bigint AS rows, (1 - sum(c.rows * c.rows) / pg_catalog.power(sum(c.rows), 2))::double precision AS expected
-FROM (SELECT count(*) AS rows FROM s GROUP BY s.label) c
+SELECT pg_catalog.sum(c.rows)::bigint AS rows, (1::numeric - pg_catalog.sum(c.rows * c.rows) / pg_catalog.power(pg_catalog.sum(c.rows), 2))::double precision AS expected
+FROM (SELECT pg_catalog.count(*) AS rows FROM s GROUP BY s.label) c
 
 -- name: compared_numbers
 -- The order of rows decides the sum of fractions, and there are few.
-pg_catalog.avg(pg_catalog.power(v.label::double precision - v.label_before::double precision, 2) / 2)
+pg_catalog.avg(pg_catalog.power(v.label::double precision - v.label_before::double precision, 2) / '2'::double precision)
 
 -- name: expected_numbers
-SELECT count(*) AS rows, pg_catalog.var_samp(s.label::double precision) AS expected FROM s
+SELECT pg_catalog.count(*) AS rows, pg_catalog.var_samp(s.label::double precision) AS expected FROM s

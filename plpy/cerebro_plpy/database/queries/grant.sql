@@ -20,7 +20,7 @@ COMMENT ON FUNCTION {function} (json, integer) IS 'Made by cerebro.grant_predict
 SELECT p.prosecdef AND p.prosqlbody IS NOT NULL AND p.proowner = c.relowner AS genuine,
        pg_catalog.has_function_privilege(p.oid, 'EXECUTE') AS granted
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_proc p ON p.pronamespace = c.relnamespace
-WHERE c.oid = %s::oid AND p.proname = %s AND p.prokind = 'f' AND p.pronargs = 2
+WHERE c.oid = %s::oid AND p.proname = %s::text AND p.prokind = 'f' AND p.pronargs = 2
   AND p.proargtypes[0] = 'json'::pg_catalog.regtype AND p.proargtypes[1] = 'integer'::pg_catalog.regtype
 
 -- name: begin

@@ -1,6 +1,6 @@
 -- name: present
 -- Training rows, and those that have a file.
-SELECT count(*) AS rows, count(*) FILTER (WHERE {size} > 0) AS present FROM {source} t WHERE {side}
+SELECT pg_catalog.count(*) AS rows, pg_catalog.count(*) FILTER (WHERE {size} > 0) AS present FROM {source} t WHERE {side}
 
 -- name: files
 -- Of a sample of files: how many are PNG or JPEG with the same size and number of channels, as far as one is declared within
@@ -31,6 +31,6 @@ WITH RECURSIVE few AS MATERIALIZED (
 )
 SELECT coalesce(s.height, 0) AS height, coalesce(s.width, 0) AS width, coalesce(s.channels, 0) AS channels,
        pg_catalog.substr(f.head, 1, 3) = pg_catalog.decode('ffd8ff', 'hex') OR pg_catalog.substr(f.head, 1, 8) = pg_catalog.decode('89504e470d0a1a0a', 'hex') AS image,
-       count(*) AS files, max(f.bytes) AS bytes
+       pg_catalog.count(*) AS files, pg_catalog.max(f.bytes) AS bytes
 FROM few f LEFT JOIN sized s ON s.n = f.n
 GROUP BY 1, 2, 3, 4 ORDER BY files DESC, 1, 2, 3, 4

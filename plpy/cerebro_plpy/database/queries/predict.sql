@@ -4,7 +4,7 @@ SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, 
        v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
      ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
-WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 
 -- name: names
 SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.dropped ORDER BY m.model LIMIT 1000
@@ -12,7 +12,7 @@ SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.d
 -- name: state
 -- Whether a table of weights is there, and a plain table of the model's owner.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r ON r.oid = c.relowner
-               WHERE c.oid = pg_catalog.to_regclass(%s) AND c.relkind = 'r' AND r.rolname = %s) AS genuine
+               WHERE c.oid = pg_catalog.to_regclass(%s) AND c.relkind = 'r' AND r.rolname = %s::text) AS genuine
 
 -- name: types
 -- The base types of the columns of a table, as far as they are PostgreSQL's own: others run code of their owners. Of no
@@ -69,10 +69,10 @@ SELECT {inputs}, ARRAY(SELECT pg_catalog.jsonb_object_keys(r.record)) AS keys, (
 FROM (SELECT %s::jsonb AS record OFFSET 0) r CROSS JOIN LATERAL pg_catalog.jsonb_to_record(r.record) AS t ({columns})
 
 -- name: castable
-SELECT t.c FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_build_object('c', %s::jsonb -> %s)) AS t (c {type})
+SELECT t.c FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_build_object('c', %s::jsonb -> %s::text)) AS t (c {type})
 
 -- name: value
-SELECT (%s::jsonb -> %s)::text
+SELECT (%s::jsonb -> %s::text)::text
 
 -- name: kind
 SELECT pg_catalog.jsonb_typeof(%s::jsonb)

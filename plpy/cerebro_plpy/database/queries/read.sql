@@ -19,7 +19,7 @@ SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid::bigint AS oid
 -- A session resolves a name as it did before until it locks one more relation: to ask for the size of this one locks it.
 SELECT pg_catalog.pg_relation_size(c.oid) AS bytes
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s
+WHERE n.nspname = %s::text AND c.relname = %s::text
 
 -- name: relation
 SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence
@@ -28,8 +28,8 @@ WHERE c.oid = %s::oid
 
 -- name: schema
 -- The schema pg_temp is an alias of one that exists from the first temporary table on.
-SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create FROM pg_catalog.pg_namespace n WHERE n.nspname = %s
-UNION ALL SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY') WHERE %s = 'pg_temp'
+SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create FROM pg_catalog.pg_namespace n WHERE n.nspname = %s::text
+UNION ALL SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY') WHERE %s::text = 'pg_temp'
 
 -- name: may_select
 SELECT pg_catalog.has_table_privilege(%s::oid, 'SELECT') OR pg_catalog.has_any_column_privilege(%s::oid, 'SELECT')

@@ -1,5 +1,5 @@
 -- name: grown
-SELECT EXISTS (SELECT FROM {source} t WHERE t.{column} > %s)
+SELECT EXISTS (SELECT FROM {source} t WHERE {later})
 
 -- name: known
 -- Whether a version of a model of the current user's was trained on these rows already.

@@ -1,6 +1,6 @@
 -- name: usual_gap
 -- One and a half of the usual step between samples; NULL where each series has one sample.
-SELECT (1.5 * pg_catalog.percentile_disc(0.5) WITHIN GROUP (ORDER BY s.step))::text
+SELECT (1.5 OPERATOR(pg_catalog.*) pg_catalog.percentile_disc(0.5) WITHIN GROUP (ORDER BY s.step))::text
 FROM (SELECT {time} - pg_catalog.lag({time}) OVER (PARTITION BY t.{id} ORDER BY t.{ts}) AS step FROM {source} t WHERE {placed}) s
 WHERE s.step > '0'::{step}
 
@@ -14,14 +14,14 @@ SELECT %s::{step} >= '0'::{step}
 -- Samples of one time, whose order nobody knows, are not usable. There are two sorts, by series and time and by windows; else rows pass by.
 CREATE TABLE {output} AS
 SELECT pg_catalog.row_number() OVER (ORDER BY w.id, w.number) AS window_id, w.id AS {id}, w.first, w.last, w.x{label_column}
-FROM (SELECT p.id, p.since + b.multiple * {stride} AS number, min(p.ts) AS first, max(p.ts) AS last, pg_catalog.array_agg(p.x ORDER BY p.number) AS x{label_of_window}
-      FROM (SELECT j.*, max(CASE WHEN NOT j.follows THEN j.number END)
+FROM (SELECT p.id, p.since + b.multiple * {stride} AS number, pg_catalog.min(p.ts) AS first, pg_catalog.max(p.ts) AS last, pg_catalog.array_agg(p.x ORDER BY p.number) AS x{label_of_window}
+      FROM (SELECT j.*, pg_catalog.max(CASE WHEN NOT j.follows THEN j.number END)
                             OVER (PARTITION BY j.id ORDER BY j.ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS since
             FROM (SELECT u.*, u.step <= %s::{step} AND pg_catalog.lag(u.usable) OVER (PARTITION BY u.id ORDER BY u.ts) IS TRUE AS follows
-                  FROM (SELECT n.*, n.whole AND n.before IS DISTINCT FROM n.ts AND n.after IS DISTINCT FROM n.ts AS usable
-                        FROM (SELECT t.{id} AS id, t.{ts} AS ts, {x} AS x{label_of_sample}, {whole} AS whole,
+                  FROM (SELECT n.*, n.whole AND n.before IS DISTINCT FROM n.moment AND n.after IS DISTINCT FROM n.moment AS usable
+                        FROM (SELECT t.{id} AS id, t.{ts} AS ts, {time} AS moment, {x} AS x{label_of_sample}, {whole} AS whole,
                                      {time} - pg_catalog.lag({time}) OVER own AS step,
-                                     pg_catalog.lag(t.{ts}) OVER own AS before, pg_catalog.lead(t.{ts}) OVER own AS after,
+                                     pg_catalog.lag({time}) OVER own AS before, pg_catalog.lead({time}) OVER own AS after,
                                      pg_catalog.row_number() OVER own AS number
                               FROM {source} t WHERE {placed}
                               WINDOW own AS (PARTITION BY t.{id} ORDER BY t.{ts})) n) u) j) p
@@ -29,7 +29,7 @@ FROM (SELECT p.id, p.since + b.multiple * {stride} AS number, min(p.ts) AS first
                greatest(0, (p.number - p.since - {width} + {stride}) / {stride}), (p.number - p.since) / {stride}) AS b (multiple)
       WHERE p.usable
       GROUP BY 1, 2
-      HAVING count(*) = {width} {same_label}) w
+      HAVING pg_catalog.count(*) = {width} {same_label}) w
 {distributed_by_window_id}
 
 -- name: key
@@ -43,4 +43,4 @@ pg_catalog.mode() WITHIN GROUP (ORDER BY p.label) FILTER (WHERE p.number = p.sin
 pg_catalog.mode() WITHIN GROUP (ORDER BY p.label)
 
 -- name: one_label
-AND count(DISTINCT p.label) = 1
+AND pg_catalog.count(DISTINCT p.label) = 1

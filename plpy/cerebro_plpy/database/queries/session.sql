@@ -79,7 +79,7 @@ FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'
 
 -- name: wait_for
 -- The same in force until the subtransaction ends.
-SELECT pg_catalog.set_config('lock_timeout', %s || 's', true) WHERE pg_catalog.current_setting('lock_timeout') = '0'
+SELECT pg_catalog.set_config('lock_timeout', %s::text || 's', true) WHERE pg_catalog.current_setting('lock_timeout') = '0'
 
 -- name: holders
 -- Who has locked a table of schema cerebro against everybody.

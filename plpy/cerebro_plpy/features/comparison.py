@@ -1,0 +1,20 @@
+"""Columns that are compared with a value that a log keeps as a text, such as the one where the last rows begin.
+
+SPI binds such a value as a text, the driver as a literal of no type: only a cast makes both mean the same.
+"""
+
+from __future__ import annotations
+
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.encoding import Expression
+
+
+def ordered(column: RawColumn, row: str = "t") -> str:
+    """Return SQL for a column as a type of PostgreSQL's own, if it is not of a type that somebody has made."""
+    return f"{row}.{quote_identifier(column.name)}::{column.compared}"
+
+
+def compare(column: RawColumn, operator: str, value: str | None, row: str = "t") -> Expression:
+    """Return the condition that compares a column with a value, by one of PostgreSQL's own operators."""
+    return Expression(f"{ordered(column, row)} OPERATOR(pg_catalog.{operator}) %s::text::{column.compared}", (value,))
