@@ -60,6 +60,10 @@ class Prepared(NamedTuple):
     grouped: Grouped | None = None
     compared: Compared | None = None
 
+    def stored(self) -> dict[str, Any]:
+        """Return what the spec of a run has of how its rows were read and packed, by the names of its fields."""
+        return {"reading": self.reading, "compared": self.compared}
+
     @property
     def fingerprint(self) -> str:
         """What tells these rows from others."""

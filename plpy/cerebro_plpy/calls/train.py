@@ -157,7 +157,7 @@ def build_request(
         ranking=ranking,
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs),
+        train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs, **prepared.stored()),
     )
     known = {each.name: each for each in templates_of(aim, table)}
     models = models_of(spec, tried, prepared, workplace.check)
@@ -264,6 +264,4 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         max_cpu=allowed and allowed.max_cpu,
         max_cost=allowed and allowed.max_cost,
         identity=table.identity,
-        reading=prepared.reading,
-        compared=prepared.compared,
     )

@@ -9,6 +9,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.platform import Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidParameter, NullNotAllowed
@@ -50,7 +51,7 @@ class Clock:
 class Series:
     """The series that are cut, by columns that exist; `rule` is None where windows have no label."""
 
-    source: Relation
+    source: Table
     output: Relation
     id: str
     ts: str
@@ -75,7 +76,7 @@ def make_windows(db: Database, given: WindowArguments) -> None:
     series = find_series(catalog, given)
     with caller_rows(db, db.reading, {}) as rows:
         named = [series.id, series.ts, *series.columns, *([series.label] if series.label else [])]
-        opened = replace(series, source=rows.open_relation(series.source, list(dict.fromkeys(named))))
+        opened = replace(series, source=rows.open_table(series.source, list(dict.fromkeys(named))))
         gap = given_gap(catalog, opened, given.max_gap) if given.max_gap is not None else usual_gap(db, opened)
         db.rows(windows(opened, db), gap)
     if not db.value(sql("read.has_rows", table=series.output.quoted)):

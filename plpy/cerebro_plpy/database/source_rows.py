@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
-from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.names import quote_identifier, quote_qualified
-from cerebro_plpy.database.platform import Reader, Table
+from cerebro_plpy.database.platform import Caller, Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, configuration
 from cerebro_plpy.errors import DiskFull, InsufficientPrivilege
-from cerebro_plpy.records import replace
 
 if TYPE_CHECKING:
     from cerebro_plpy.database.sessions import WorkerSession
@@ -31,7 +28,7 @@ SCHEMA = "cerebro_state"
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid", "gp_segment_id")
 LEAST_FREE = 2 << 30
 """Bytes of the server's disk that a copy leaves free."""
-Say = Callable[[str], None]
+Watch = Callable[[str, Sequence[str]], str]
 
 
 class Copy(NamedTuple):
@@ -40,6 +37,19 @@ class Copy(NamedTuple):
     source: Table
     name: str  # of the copy, quoted
     bytes: int
+
+
+class Opened(NamedTuple):
+    """A table that a call reads: see `platform.Table`."""
+
+    spelling: str
+    oid: int
+    quoted: str
+
+
+def as_it_is(source: str, columns: Sequence[str]) -> str:
+    """Return what stands in FROM for a source of which nobody is told how far it is read."""
+    return source
 
 
 class SourceRows:
@@ -68,8 +78,11 @@ class SourceRows:
         self._tables.append(quote_qualified((SCHEMA, f"{kind}_{secrets.token_hex(8)}")))
         return self._tables[-1]
 
-    def open(self, source: Table, columns: Sequence[str]) -> str:
+    def open(self, source: Table, columns: Sequence[str], watch: Watch = as_it_is) -> str:
         """Return what stands in FROM for these columns of a source.
+
+        Args:
+            watch: returns what stands in FROM while the source is copied.
 
         Raises:
             InsufficientPrivilege: Columns may not be read.
@@ -79,22 +92,23 @@ class SourceRows:
             return source.quoted
         if self._run_as_caller is None:
             return fenced(source, columns)
-        return self._copied(source, columns, self._run_as_caller)
+        return self._copied(source, columns, watch(source.quoted, columns))
 
-    def open_relation(self, source: Relation, columns: Sequence[str]) -> Relation:
-        """Return a relation with these columns of a source: the source itself, or its copy."""
+    def open_table(self, source: Table, columns: Sequence[str], watch: Watch = as_it_is) -> Opened:
+        """Return a table with these columns of a source, as `open` does: the source itself, or its copy."""
         copies = len(self.copies)
-        quoted = self.open(source, columns)
+        quoted = self.open(source, columns, watch)
         if len(self.copies) == copies:
-            return replace(source, quoted=quoted)
+            return Opened(source.spelling, source.oid, quoted)
         ((oid,),) = self.session.run(sql("reading.oid", literal=literal(self.copies[-1].name)))
-        return replace(source, quoted=quoted, oid=int(oid))
+        return Opened(source.spelling, int(oid), quoted)
 
-    def _copied(self, source: Table, columns: Sequence[str], run: Callable[[str], object]) -> str:
+    def _copied(self, source: Table, columns: Sequence[str], read: str) -> str:
+        assert self._run_as_caller is not None
         name = self.new_table("source")
         renamed = {column: f"{column}_{place}" for place, column in enumerate(columns) if column in SYSTEM_COLUMNS}
         listed = [f"t.{quote_identifier(each)} AS {quote_identifier(renamed.get(each, each))}" for each in columns]
-        run(sql("reading.copy", copy=name, columns=", ".join(listed), source=source.quoted))
+        self._run_as_caller(sql("reading.copy", copy=name, columns=", ".join(listed), source=read))
         ((size,),) = self.session.run(sql("reading.copied", literal=literal(name)))
         self.copies.append(Copy(source, name, int(size)))
         if not renamed:
@@ -163,7 +177,7 @@ def session_rows(session: WorkerSession, reading: Reading, pinned: Mapping[str, 
 
 
 @contextmanager
-def caller_rows(db: Database, reading: Reading, pinned: Mapping[str, str]) -> Iterator[SourceRows]:
+def caller_rows(db: Caller, reading: Reading, pinned: Mapping[str, str]) -> Iterator[SourceRows]:
     """Yield the sources of a call as the caller's own session reads them, which may be one that writes nothing."""
     if db.value(sql("session.setting"), "transaction_read_only") == "on":
         yield SourceRows(LocalSession(db, **{**pinned, **reading.settings}), None)

@@ -103,7 +103,7 @@ JSON = (hostile.changed(json.loads(CLASSES)) | OBJECTS | OBJECTS.flatmap(hostile
 )
 BYTES = st.binary(max_size=40) | st.sampled_from((b"", bytes(10_000), bytes(8)))
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
-    "character varying": TEXTS, "text": TEXTS, "name": TEXTS.map(lambda text: text[:20]), "integer": INTEGERS,
+    "character varying": TEXTS, "text": TEXTS, "anyelement": TEXTS, "name": TEXTS.map(lambda text: text[:20]), "integer": INTEGERS,
     "bigint": LARGE, "smallint": st.sampled_from((0, -1, 32767)), "boolean": st.booleans(), "real": REALS,
     "double precision": FLOATS, "json": JSON, "jsonb": st.just("{}"), "bytea": BYTES, "regrole": st.just("cerebro"),
     "oid": st.sampled_from((0, 1, 1259, 4294967295)), "regclass": st.sampled_from(("0", "packed", "pg_class")),
