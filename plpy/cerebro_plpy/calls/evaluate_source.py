@@ -6,7 +6,7 @@ that neither a key nor a join is needed. What has to be sorted PostgreSQL sorts,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.canonical import as_json
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.labels import usable_label
@@ -74,13 +75,19 @@ def _labelled(db: Database, gd: dict[str, Any], arguments: Arguments) -> Labelle
     table, columns, recipe = rows
     target = usable_label(MODULE, columns, version.target, version.task)
     groups = _groups(columns, group_by or (), table)
-    raw = Raw(table.quoted, recipe, _pair(target, groups))
+    families = {column.name: column.family for column in columns if column.name in groups}
+    raw = Raw(table.quoted, recipe, _pair(target, {name: families[name] for name in groups}))
     return Labelled(version, whole_version(catalog, gd, version, rows), table, raw, groups)
 
 
-def _pair(target: Expression, groups: Sequence[str]) -> Expression:
-    """The target and the group of a row as the text of an array; NULL where the target is not known."""
-    members = ", ".join(f"%s::text, t.{quote_identifier(name)}" for name in groups)
+def _pair(target: Expression, groups: Mapping[str, str | None]) -> Expression:
+    """The target and the group of a row as the text of an array; NULL where the target is not known.
+
+    Groups are columns by their names, with their families.
+    """
+    members = ", ".join(
+        f"%s::text, {as_json(f't.{quote_identifier(name)}', family)}" for name, family in groups.items()
+    )
     group = f"pg_catalog.jsonb_build_object({members})::text" if groups else "NULL::text"
     text = f"CASE WHEN {target.text} IS NOT NULL THEN ARRAY[{target.text}::text, {group}]::text END"
     return Expression(text, (*target.values, *target.values, *groups))
