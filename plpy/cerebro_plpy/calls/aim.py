@@ -181,7 +181,8 @@ def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
     if asked.group_by is None:
         return table
     classes = table.target.values if table.target.task == CLASSIFICATION else ()
-    wanted = Asked(asked.group_by, asked.min_group_rows or LEAST_ROWS, classes)
+    families = {column.name: column.family for column in table.columns}
+    wanted = Asked(asked.group_by, asked.min_group_rows or LEAST_ROWS, classes, families[asked.group_by])
     return replace(table, groups=read_groups(reader, aim.module, table.parts, wanted))
 
 

@@ -7,7 +7,7 @@ that neither a key nor a join is needed. What has to be sorted PostgreSQL sorts,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.canonical import as_json
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.labels import usable_label
@@ -84,14 +85,20 @@ def _labelled(
     rows = read(catalog, version, source)
     target = usable_label(MODULE, rows.columns, version.target, version.task)
     groups, whole = _groups(rows.columns, group_by or (), rows.table), whole_version(catalog, gd, version, rows)
-    table = rows.rows(version.target, whole.column, *groups)
-    raw = Raw(table, rows.recipe, _pair(target, groups), rows.settings)
+    families = {column.name: column.family for column in rows.columns if column.name in groups}
+    pair = _pair(target, {name: families[name] for name in groups})
+    raw = Raw(rows.rows(version.target, whole.column, *groups), rows.recipe, pair, rows.settings)
     return Labelled(version, whole, rows.table, raw, groups)
 
 
-def _pair(target: Expression, groups: Sequence[str]) -> Expression:
-    """The target and the group of a row as the text of an array; NULL where the target is not known."""
-    members = ", ".join(f"%s::text, t.{quote_identifier(name)}" for name in groups)
+def _pair(target: Expression, groups: Mapping[str, str | None]) -> Expression:
+    """The target and the group of a row as the text of an array; NULL where the target is not known.
+
+    Groups are columns by their names, with their families.
+    """
+    members = ", ".join(
+        f"%s::text, {as_json(f't.{quote_identifier(name)}', family)}" for name, family in groups.items()
+    )
     group = f"pg_catalog.jsonb_build_object({members})::text" if groups else "NULL::text"
     text = f"CASE WHEN {target.text} IS NOT NULL THEN ARRAY[{target.text}::text, {group}]::text END"
     return Expression(text, (*target.values, *target.values, *groups))

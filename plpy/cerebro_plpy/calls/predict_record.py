@@ -16,6 +16,7 @@ from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
+from cerebro_plpy.features.canonical import MONEY
 from cerebro_plpy.features.encoding import CAST
 from cerebro_plpy.features.feature import (
     BYTES,
@@ -42,11 +43,15 @@ from cerebro_plpy.trainer.predictor import Predictor
 MODULE = "predict_row"
 KEPT = "cerebro_record_models"
 MOST_KEPT = 8
-EXACT = ("real", "money", "real[]")
+EXACT = ("real", MONEY, "real[]")
 """Types of numbers whose texts are those of no other number type."""
 ARRAYS_AS = {"double precision[]": "real[]", "real[]": "real[]", "numeric[]": "numeric[]"}
 """Families of arrays by the types that they are read as."""
-WITH_ZONE = "timestamp with time zone"
+FAMILIES = {
+    "date": "date", "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz",
+    "interval": "interval", MONEY: MONEY,
+}  # fmt: skip
+"""Of categories whose texts depend on settings, by the types that they are read as."""
 Statement = Callable[..., list[Row]]
 
 
@@ -183,11 +188,12 @@ def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str,
 def _read_as(feature: Feature, type_: str) -> Feature:
     """The feature over a column that is read as this type."""
     if isinstance(feature, Category):
-        return replace(feature, zoned=type_ == WITH_ZONE)
+        return replace(feature, family=FAMILIES.get(type_, "text"))
     if isinstance(feature, (Vector, Array)):
         return replace(feature, family=ARRAYS_AS.get(type_, feature.family))
-    numeric = isinstance(feature, Number) and type_ in ("numeric", "money")
-    return replace(feature, family="numeric") if numeric and isinstance(feature, Number) else feature
+    if isinstance(feature, Number) and type_ in ("numeric", MONEY):
+        return replace(feature, family=type_)
+    return feature
 
 
 def _type(feature: Input, before: str | None) -> str:

@@ -65,11 +65,12 @@ def predict_source(
 
 class Whole(NamedTuple):
     """A version, and its models of groups by the texts of their values. The `names` of those that have one are known to
-    the owner alone."""
+    the owner alone. The column that says the group is of a `family`."""
 
     version: Usable
     model_of: ModelOf
     names: Sequence[str] | None = None
+    family: str | None = None
 
     @property
     def column(self) -> str | None:
@@ -79,9 +80,11 @@ class Whole(NamedTuple):
 
 def whole_version(catalog: Catalog, gd: dict[str, Any], version: Usable, rows: RawSource) -> Whole:
     """A version with its models of groups; raises UndefinedColumn where rows cannot tell their groups."""
+    family = None
     if version.group_by is not None:
-        named(catalog.module, rows.columns, version.group_by, "the model's group_by", f" in {rows.table.spelling}")
-    return Whole(version, *models_of_groups(catalog.db, gd, catalog.module, version))
+        where = f" in {rows.table.spelling}"
+        family = named(catalog.module, rows.columns, version.group_by, "the model's group_by", where).family
+    return Whole(version, *models_of_groups(catalog.db, gd, catalog.module, version), family)
 
 
 def predicted(db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[Block]:
@@ -157,7 +160,7 @@ def raw_blocks(
 
 def _group(whole: Whole, column: str) -> Expression:
     """The group of a row that has a model of its own; of any, where it is not known which have."""
-    value = category(column)
+    value = category(column, whole.family)
     if whole.names is None:
         return value
     return Expression(

@@ -171,7 +171,10 @@ def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: in
 def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
     """The table with the groups of then, and what networks give, by which buffers of groups are as large as then."""
     assert asked.group_by is not None
-    wanted = Asked(asked.group_by, min(place.rows for place in asked.groups.values()), asked.classes)
+    families = {column.name: column.family for column in table.columns}
+    wanted = Asked(
+        asked.group_by, min(place.rows for place in asked.groups.values()), asked.classes, families[asked.group_by]
+    )
     target = table.target._replace(head=head_of(asked))
     return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, wanted))
 

@@ -9,6 +9,7 @@ from cerebro_plpy.database.names import split_columns
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+from cerebro_plpy.features.canonical import MONEY
 from cerebro_plpy.features.encoding import CAST
 from cerebro_plpy.features.feature import BYTES, JSON
 
@@ -18,7 +19,7 @@ TEXT = "text"
 ZONED = "timestamptz"
 FAMILIES = {
     "int2": "integer", "int4": "integer", "int8": "integer", "float4": "real", "float8": "real",
-    "numeric": "numeric", "money": "numeric",
+    "numeric": "numeric", "money": MONEY,
     "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "time",
     "interval": "interval",
     "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]", "_float4": "real[]", "_float8": "real[]",

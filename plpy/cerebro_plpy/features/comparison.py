@@ -6,15 +6,21 @@ SPI binds such a value as a text, the driver as a literal of no type: only a cas
 from __future__ import annotations
 
 from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.features.canonical import MONEY, amount
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 
 
 def ordered(column: RawColumn, row: str = "t") -> str:
     """Return SQL for a column as a type of PostgreSQL's own, if it is not of a type that somebody has made."""
-    return f"{row}.{quote_identifier(column.name)}::{column.compared}"
+    name = f"{row}.{quote_identifier(column.name)}"
+    return amount(name) if column.family == MONEY else f"{name}::{column.compared}"
 
 
 def compare(column: RawColumn, operator: str, value: str | None, row: str = "t") -> Expression:
     """Return the condition that compares a column with a value, by one of PostgreSQL's own operators."""
-    return Expression(f"{ordered(column, row)} OPERATOR(pg_catalog.{operator}) %s::text::{column.compared}", (value,))
+    compared = column.compared
+    if column.family == MONEY:
+        compared = "numeric"
+        value = value and value.replace("$", "").replace(",", "")  # as amounts were written before
+    return Expression(f"{ordered(column, row)} OPERATOR(pg_catalog.{operator}) %s::text::{compared}", (value,))

@@ -13,7 +13,7 @@ from cerebro_plpy.configs.templates.table import wide_name
 from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
-from cerebro_plpy.features import layout, scalars, thumbnails, words
+from cerebro_plpy.features import canonical, layout, scalars, thumbnails, words
 from cerebro_plpy.features.feature import (
     ARRAYS,
     JSON,
@@ -269,8 +269,7 @@ def number_of(name: str, family: str) -> Expression:
         return Expression(f"{name}::{DOUBLE}")
     if family == "real":
         return Expression(f"nullif({name}::{DOUBLE}, 'NaN'::{DOUBLE})")
-    if family == JSON:
-        name = scalars.number(name)
+    name = {JSON: scalars.number, canonical.MONEY: canonical.amount}.get(family, str)(name)
     # One that double precision cannot hold, for it is too large or too near to 0, would be an error.
     bounded = f"least(greatest({name}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
     text = (
@@ -287,10 +286,9 @@ def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
     return Expression(f"pg_catalog.date_part('{part}', {moved})")
 
 
-def category(column: str, zoned: bool = False, row: str = "t") -> Expression:
-    """A column as the text by whose bytes values are told apart: of points of time with a zone that of UTC."""
-    name = f"{row}.{quote_identifier(column)}"
-    text = f"({name} AT TIME ZONE 'UTC')::text" if zoned else f"{name}::text"
+def category(column: str, family: str | None = "text", row: str = "t") -> Expression:
+    """A column of a family as the text by whose bytes its values are told apart."""
+    text = canonical.told_apart(f"{row}.{quote_identifier(column)}", family)
     return Expression(f'({text} COLLATE pg_catalog."C")')
 
 
@@ -336,7 +334,7 @@ def code(feature: Category, row: str = "t") -> Expression:
 
     By a subselect, which is evaluated once, however many rows there are.
     """
-    value = category(feature.column, feature.zoned, row)
+    value = category(feature.column, feature.family, row)
     place = "pg_catalog.json_object(%s::text[], %s::text[])::jsonb"
     numbers = [str(number) for number in range(1, len(feature.values) + 1)]
     return Expression(

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import ClassVar, Union
 
 from cerebro_plpy.configs.templates.table import FARTHEST, IMAGE, LONG_VECTOR, SERIES, TEXT, Wide
+from cerebro_plpy.features.canonical import MONEY
 from cerebro_plpy.records import dataclass
 
 MOST_CATEGORIES = 10_000
@@ -18,7 +19,7 @@ LARGEST = 1e300
 MOST_EDGES = 65
 NEAREST = 2.0**-20
 """How near two edges may be, in widths: a float32 has some further digits."""
-NUMBERS = ("integer", "real", "numeric")
+NUMBERS = ("integer", "real", "numeric", MONEY)
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
 JSON = "json"
 """The family of values of JSON, of which those that are numbers are one."""
@@ -108,13 +109,13 @@ class Number:
 class Category:
     """A column of which only equality counts: value number i has code i + 1; 0 is NULL, and any other value.
 
-    Values that are points of time with a zone are `zoned`: their texts are those of UTC.
+    Texts are those that values of its `family` have under the settings of all recipes.
     """
 
     kind: ClassVar[str] = "category"
     column: str
     values: tuple[str, ...]
-    zoned: bool = False
+    family: str = "text"
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,9 @@ from cerebro_plpy.features.feature import (
 )
 from cerebro_plpy.features.words import MOST_WORDS
 
+PLAIN, ZONED = "text", "timestamptz"
+"""Families of categories in recipes that had no others."""
+
 
 def read_feature(value: object) -> Feature:
     """The feature that this is; raises DataCorrupted where it is none, whatever it is."""
@@ -60,14 +63,18 @@ def _number(value: object) -> Number:
 
 
 def _category(value: object) -> Category:
-    found = record(value, "feature", "kind", "column", "values", "zoned")
+    before = isinstance(value, dict) and "zoned" in value  # a recipe of 0.3.0
+    found = record(value, "feature", "kind", "column", "values", "zoned" if before else "family")
     values = found["values"]
     if not isinstance(values, (list, tuple)) or not 1 <= len(values) <= MOST_CATEGORIES:
         raise wrong("values", values, f"a list of 1 to {MOST_CATEGORIES} texts")
     texts = tuple(_text(each, "a category") for each in values)
     if len(set(texts)) < len(texts):
         raise wrong("values", values, "no text twice")
-    return Category(_column(found["column"]), texts, _flag(found["zoned"], "zoned"))
+    if before:
+        return Category(_column(found["column"]), texts, ZONED if _flag(found["zoned"], "zoned") else PLAIN)
+    family = _choice(found["family"], "family", (PLAIN, *NUMBERS, JSON, *MOMENTS))
+    return Category(_column(found["column"]), texts, family)
 
 
 def _moment(value: object) -> Moment:

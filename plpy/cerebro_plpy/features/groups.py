@@ -30,6 +30,7 @@ class Asked(NamedTuple):
     column: str
     least: int
     classes: tuple[str, ...] = ()
+    family: str | None = TEXT
 
 
 class GroupRows(NamedTuple):
@@ -52,11 +53,12 @@ class Groups(NamedTuple):
     found: tuple[GroupRows, ...]
     small: int
     loose: tuple[int, int]
+    family: str | None = TEXT
 
     @property
     def value(self) -> Expression:
         """The text of the group of a row."""
-        return encoding.category(self.column)
+        return encoding.category(self.column, self.family)
 
     @property
     def order(self) -> Expression:
@@ -83,7 +85,7 @@ def check_column(module: str, columns: Sequence[RawColumn], name: str, target: s
 
 def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: Asked) -> Groups:
     """The groups of rows on both sides; raises InvalidParameter where there is none, or too many."""
-    column, least, classes = asked
+    column, least, classes, family = asked
     labelled, held = (_counts(reader, part, asked) for part in parts)
     training, validation = ({value: sum(rows.values()) for value, rows in side.items()} for side in (labelled, held))
     worth = [
@@ -110,12 +112,15 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: As
         sum(training.values()) - sum(each.training for each in found),
         sum(validation.values()) - sum(each.validation for each in found),
     )
-    return Groups(column, least, found, small, loose)
+    return Groups(column, least, found, small, loose, family)
 
 
 def _counts(reader: Reader, part: Part, asked: Asked) -> dict[str | None, Counter[str | None]]:
     """The rows of each group on a side, by their classes."""
-    value, label = encoding.category(asked.column), part.label if asked.classes else Expression("NULL::text")
+    value, label = (
+        encoding.category(asked.column, asked.family),
+        part.label if asked.classes else Expression("NULL::text"),
+    )
     texts = {"value": value.text, "label": label.text, "source": part.table, "side": part.side.text}
     found: dict[str | None, Counter[str | None]] = {}
     for group, name, rows in reader.run(sql("features.groups", **texts), (*label.values, *part.side.values)):

@@ -115,7 +115,7 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
         elif isinstance(each, MARKED):
             values += [absent(each, row)] * each.missing
         elif isinstance(each, Category):
-            text = category(each.column, each.zoned, row).text
+            text = category(each.column, each.family, row).text
             marks += [Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)]
     numbers = _array(values, f"'NaN'::{DOUBLE}", DOUBLE)
     hashes = _array(marks, "0", "bigint")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
+from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.feature import (
     ARRAYS,
     BYTES,
@@ -82,7 +82,7 @@ def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int
         return LeftOut(column.name, "no value is there twice")
     if len(values) == 1 and rows == present:
         return LeftOut(column.name, "it has one value only")
-    return Category(column.name, values, column.family == ZONED)
+    return Category(column.name, values, column.family or TEXT)
 
 
 def text(column: RawColumn, wording: Wording) -> Text:

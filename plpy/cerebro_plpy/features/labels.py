@@ -15,7 +15,7 @@ from cerebro_plpy.features.target import CLASSIFICATION
 def label_of(column: RawColumn, task: str) -> Expression:
     """By the column that is predicted; NULL where it is NULL."""
     if task == CLASSIFICATION:
-        return encoding.category(column.name)
+        return encoding.category(column.name, column.family)
     return encoding.number(column.name, column.family or "")
 
 

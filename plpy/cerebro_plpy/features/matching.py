@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
-from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
+from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.feature import (
     ARRAYS,
     BYTES,
@@ -68,8 +68,8 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
     column = known[feature.column]
     if isinstance(feature, Category):
         fits = column.family not in (None, BYTES)
-        zoned = replace(feature, zoned=column.family == ZONED)
-        return zoned if fits else _refuse(module, feature, column, spelling)
+        read = replace(feature, family=column.family or feature.family)
+        return read if fits else _refuse(module, feature, column, spelling)
     if isinstance(feature, PlainArray):
         single = column.family in NUMBERS
         fits = prod(feature.shape) == 1 if single else bool(_NUMBERS_ARRAY.fullmatch(column.type))

@@ -189,7 +189,7 @@ def _shares(counts: Sequence[int]) -> list[float]:
 
 def _bin(feature: Input, part: str, edges: Sequence[float]) -> Expression:
     if isinstance(feature, Category):
-        value, code = encoding.category(feature.column, feature.zoned), encoding.code(feature)
+        value, code = encoding.category(feature.column, feature.family), encoding.code(feature)
         text = f"CASE WHEN {value.text} IS NOT NULL THEN least({code.text}, {MOST_SINGLE}) END"
         return Expression(text, (*value.values, *code.values))
     value = _number(feature, part)

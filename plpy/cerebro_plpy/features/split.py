@@ -16,6 +16,7 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+from cerebro_plpy.features.canonical import written
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.comparison import compare, ordered
 from cerebro_plpy.features.encoding import Expression, category
@@ -133,7 +134,8 @@ def _unknown(module: str, wanted: str) -> InvalidParameter:
 def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
     """A bigint that depends on the texts of these columns, and on the seed; NULL counts as a text, too.
 
-    A single column, as most keys are, needs no row made of it, which takes longer than all the rest.
+    A single column, as most keys are, needs no row made of it, which takes longer than all the rest. Texts are those of
+    the session: it is only asked under `encoding.TEXTS`, so that no row changes its side.
     """
     values = [f"{row}.{quote_identifier(name)}" for name in names]
     text = f"coalesce({values[0]}::text, '')" if len(values) == 1 else f"ROW({', '.join(values)})::text"
@@ -216,8 +218,9 @@ def sides(
 
 def find_bound(reader: Reader, table: str, split: Split, columns: Sequence[RawColumn], usable: str) -> str | None:
     """Return the text of the value where the last rows of a table begin, of those that are `usable`."""
-    column = ordered(_divided_by(split, columns))
-    statement = sql("features.bound", column=column, source=table, usable=usable)
+    column = _divided_by(split, columns)
+    texts = {"column": ordered(column), "written": written("b.bound", column.family)}
+    statement = sql("features.bound", **texts, source=table, usable=usable)
     ((bound,),) = reader.run(statement, (split.share,))
     return None if bound is None else str(bound)
 

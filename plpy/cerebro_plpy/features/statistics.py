@@ -17,7 +17,7 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import encoding
-from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
+from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import JSON, MOMENTS, MOST_CATEGORIES
 
@@ -335,7 +335,7 @@ def categories(reader: Reader, source: Source, columns: Sequence[RawColumn], row
     for start in range(0, len(columns), SETS_AT_ONCE):
         part = columns[start : start + SETS_AT_ONCE]
         names = [f"c{number}" for number in range(len(part))]
-        values = [encoding.category(column.name, column.family == ZONED) for column in part]
+        values = [encoding.category(column.name, column.family) for column in part]
         statement = sql(
             "features.categories",
             names=", ".join(names),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.canonical import written
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.comparison import ordered
 from cerebro_plpy.features.encoding import Expression, category
@@ -108,7 +109,7 @@ class Places(NamedTuple):
 
 def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()) -> Total:
     """Count the rows of a table, of which these columns may grow."""
-    newest = ", ".join(f"pg_catalog.max({ordered(column)})::text" for column in growing)
+    newest = ", ".join(written(f"pg_catalog.max({ordered(column)})", column.family) for column in growing)
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
     return Total(rows, present, {column.name: value for column, value in zip(growing, values)})
@@ -124,7 +125,7 @@ def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
 def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: bool) -> Tally:
     """Count the rows of both sides by the values of the target, but for `many`."""
     counts: dict[str | None, Count] = {}
-    value = "NULL::text" if many else category(target.name).text
+    value = "NULL::text" if many else category(target.name, target.family).text
     for table, sides in places.parts(both):
         for name, training, validation in _counted(reader, table, sides, _name(target), value):
             before = counts.get(name, Count(name, 0, 0))

@@ -30,6 +30,7 @@ ORDERED = {
     "numeric(12,3)": "n / 8.0",
     "real": "CASE WHEN n % 7 = 0 THEN 'NaN' ELSE n / 10.0 END",
     "double precision": "CASE n % 7 WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity'::float8 ELSE n / 10.0 END",
+    "money": "(n / 8.0)::numeric",
     "text": "'it''s 100%s \\' || n % 50",
     "varchar(9)": "'é' || n",
     "char(9)": "'B ' || n",

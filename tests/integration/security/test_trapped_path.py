@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import psycopg2
 import pytest
+from readers import SpiSession
 from recipes import Session
 from traps import PATH, PINNED, names_of, set_traps
 from workbench import Workbench
@@ -19,7 +20,7 @@ from cerebro_plpy.calls.raw_source import RawSource
 from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import giveaway, profile, statistics, wording
-from cerebro_plpy.features.encoding import Expression, encode, network_inputs
+from cerebro_plpy.features.encoding import Expression, network_inputs
 from cerebro_plpy.features.feature import PlainArray
 from cerebro_plpy.features.groups import Asked, read_groups
 from cerebro_plpy.features.halves import raw_inputs
@@ -66,6 +67,7 @@ KINDS = {
 }  # fmt: skip
 """What is to be made of columns of which it is not certain, or of which something else usually is."""
 SPLITS = ("random 0.2", "group short", "column side", "last 0.2 by stamped", "last 0.2 by labelled", "random of copies")
+GROUPS = ("short", "zoned", "took", "paid", "stamped", "day", "grey")
 FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (wording, "SAMPLED_TEXTS", 300),
        (giveaway, "MOST_ROWS", 300), (profile, "SAMPLED", 300), (profile, "FEWEST", 300))  # fmt: skip
 """Sizes of samples, so that these are samples."""
@@ -174,9 +176,10 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
     )
     ids = [Expression('t."id"::text')]
     ids.append(attribution._texts(ids[0], [each.column for each in whole.recipe.inputs]))
+    families = {each.name: each.family for each in whole.columns if each.name in GROUPS}
     for target in ("kind", "amount"):
         label = usable_label("evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression")
-        ids.append(evaluate_source._pair(label, ("short", "zoned", "took", "paid", "stamped")))
+        ids.append(evaluate_source._pair(label, families))
     for id_text in ids:
         raw = predict_source.Raw(table.quoted, whole.recipe, id_text, {})
         for names in (None, ["v1", "v2"], []):
@@ -191,11 +194,9 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
     profile.bins(recorder, table.quoted, whole.recipe, edges)
     plain = Recipe((PlainArray("whole", (3,), 2.0, single=False), PlainArray("single", (1,), 1.0, single=True)))
     for inputs in (raw_inputs(whole.recipe), network_inputs(whole.recipe), network_inputs(plain)):
-        text = ", ".join(each.sent.text for each in inputs)
+        text = ", ".join(f"{each.sent.text} AS {each.name}" for each in inputs)
         values = [value for each in inputs for value in each.sent.values]
         recorder.run(f"SELECT {text} FROM {table.quoted} t", values)
-    numbers, codes = encode(whole.recipe)
-    recorder.run(f"SELECT {numbers.text}, {codes.text} FROM {table.quoted} t", (*numbers.values, *codes.values))
 
 
 def cut(recorder: Any, table: Named) -> None:
@@ -258,6 +259,16 @@ def test_the_path_decides_nothing(bench: Workbench, shared_superuser: Workbench,
     assert names.functions == frozenset(), "each function has the name of its schema"
     set_traps(shared_superuser, names.operators, TYPES)
     assert [words for each in asked if (words := captured(bench, each))] == []
+
+
+def test_a_statement_means_the_same_in_the_caller_s_session(bench: Workbench, asked: list[Asking]) -> None:
+    """There parameters have types, as a worker session's driver knows none."""
+    session = SpiSession(bench)
+    for each in asked:
+        bench.rows(f"BEGIN; SET LOCAL search_path = {PINNED}")
+        found = session.run(each.statement, each.values)
+        assert not each.rows or readable(found) == readable(each.rows), each.statement
+        bench.rows("ROLLBACK")
 
 
 CAUGHT = (

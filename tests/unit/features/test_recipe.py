@@ -20,7 +20,7 @@ from cerebro_plpy.configs.templates.table import FARTHEST, Classes
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
 from cerebro_plpy.features.encoding import encode
-from cerebro_plpy.features.feature import ABSENT, Scale
+from cerebro_plpy.features.feature import ABSENT, Category, Scale
 from cerebro_plpy.features.recipe import Recipe
 
 FAR = FARTHEST * (1 + 1e-9)
@@ -28,6 +28,17 @@ FAR = FARTHEST * (1 + 1e-9)
 
 @given(RECIPES | PLAIN_ARRAYS)
 def test_json_says_the_same_again(recipe: Recipe) -> None:
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@pytest.mark.parametrize(
+    ("words", "family"),
+    [({"zoned": False}, "text"), ({"zoned": True}, "timestamptz"), ({"family": "date"}, "date")],
+)
+def test_a_category_of_a_version_before(words: dict[str, object], family: str) -> None:
+    feature = {"kind": "category", "column": "c", "values": ["a", "b"], **words}
+    recipe = Recipe.from_json({"version": 1, "features": [feature]})
+    assert recipe == Recipe((Category("c", ("a", "b"), family),))
     assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
 
 

@@ -154,7 +154,9 @@ SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
 
 -- name: bound
 -- Where the last share of all rows begins, by a column.
-SELECT pg_catalog.percentile_disc('1'::double precision - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
+SELECT {written} AS bound
+FROM (SELECT pg_catalog.percentile_disc('1'::double precision - %s::double precision) WITHIN GROUP (ORDER BY {column}) AS bound
+      FROM {source} t WHERE {usable}) b
 
 -- name: marks
 -- The hashes of values, as they are made of a column: see features/halves.py.
