@@ -271,6 +271,7 @@ RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
     ("state_add", "chunk"): bytes(10), ("sealed_add", "part"): 1, ("sealed_add", "chunk"): bytes(10),
     ("sealed_job", "model"): 1259, ("sealed_job", "mst_key"): 1,
     ("state_chunks", "chunk_bytes"): 1000, ("pack_block", "data"): "{}",
+    ("row_outputs", "units"): 2, ("row_outputs", "chunk_bytes"): 1000,
     ("packed_array", "place"): 1, ("rows_seen", "rows"): 1, ("enter_queue", "run_id"): 1,
 }  # fmt: skip
 
