@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from cerebro_plpy.calls.compared_rows import pack_compared, version_before
+from cerebro_plpy.calls.compared_rows import pack_compared, version_to_compare
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.configs.train_spec import Compared
@@ -82,8 +82,8 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, mod
         training, validation = digests(workplace, table)
         grouped = layouts(catalog, table) if table.groups else None
         _pack(control, table, run_id, (training, grouped))
-        before = version_before(catalog, model, table) if model is not None else None
-        compared = pack_compared(catalog, control, table, before, run_id, validation.rows) if before else None
+        other = version_to_compare(catalog, model, table) if model is not None else None
+        compared = pack_compared(catalog, control, table, other, run_id, validation.rows) if other else None
         seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
