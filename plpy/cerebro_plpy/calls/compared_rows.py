@@ -10,10 +10,9 @@ import json
 
 from cerebro_plpy.configs.train_spec import Compared
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.errors import CerebroError, DataCorrupted, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.halves import constants_by_input
 from cerebro_plpy.features.matching import matched, take_alike
@@ -24,19 +23,22 @@ from cerebro_plpy.platform.state_tables import COMPARED, data_table
 from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
 
+UNSUITABLE = ("22", "42804", UndefinedColumn.sqlstate)
+"""How the SQLSTATEs of errors begin that say that rows are not such as a version takes."""
 
-def version_before(catalog: Catalog, model: str, table: RawTable) -> Version | None:
-    """Return the version of a model that predicts so far, if its rows differ from those of a run over a table.
 
-    A version that cannot predict at all is not one: the comparison after the run says so.
+def version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Version | None:
+    """Return the version of a model that predicts so far, if it takes other inputs than a run over a table does.
+
+    A version that cannot predict at all is none: the comparison after the run says so.
     """
     try:
-        found = versions.find_deployed(catalog.db, catalog.module, model)
+        version = versions.find_deployed(catalog.db, catalog.module, model)
     except (ObjectNotReady, DataCorrupted):
         return None
-    if found is None or (found.task, found.target) != (table.target.task, table.target.column.name):
+    if version is None or (version.task, version.target) != (table.target.task, table.target.column.name):
         return None
-    return None if take_alike(found.recipe, table.recipe) else found
+    return None if take_alike(version.recipe, table.recipe) else version
 
 
 def columns_before(catalog: Catalog, model: str) -> tuple[str, ...]:
@@ -49,29 +51,34 @@ def columns_before(catalog: Catalog, model: str) -> tuple[str, ...]:
 
 
 def pack_compared(
-    catalog: Catalog, rows: SourceRows, table: RawTable, before: Version, run_id: int, count: int
+    catalog: Catalog, rows: SourceRows, table: RawTable, version: Version, run_id: int, count: int
 ) -> Compared:
     """Pack the rows that are held back, which are so many, by the recipe of an earlier version.
 
-    It is done in the transaction in which the rows of the run are packed, and over the same reading of the source. If a
-    version does not fit the columns of the table any more, the caller is told.
+    It is done in the transaction in which the rows of the run are packed, over the same reading of the source. If the
+    version cannot predict these rows any more, the caller is told, and nothing is packed for it.
     """
-    part = table.parts[1]
+    part, control = table.parts[1], rows.session
+    control.run(sql("features.before_compared"))
     try:
-        recipe = matched(catalog.module, before.recipe, part.columns, table.relation.spelling)
-    except (UndefinedColumn, DatatypeMismatch) as error:
-        catalog.db.notice(
-            f"the version of model {before.model!r} that predicted so far cannot any more: {error.message}"
-        )
-        return Compared(before.version, usable=False)
-    raw, part = rows.new_table("rows"), part._replace(recipe=recipe)
-    rows.session.run(*raw_rows(catalog.db.platform, part, raw))
-    _pack(rows.session, part, table.target, (raw, data_table(run_id, COMPARED), count))
-    return Compared(before.version, usable=True)
+        recipe = matched(catalog.module, version.recipe, part.columns, table.relation.spelling)
+        _pack(catalog, rows, part._replace(recipe=recipe), table.target, (data_table(run_id, COMPARED), count))
+    except CerebroError as error:
+        if not error.sqlstate.startswith(UNSUITABLE):
+            raise
+        control.run(sql("features.without_compared"))
+        reason = f"the version of model {version.model!r} that predicted so far cannot any more: {error.message}"
+        catalog.db.notice(reason)
+        return Compared(version.version, usable=False)
+    return Compared(version.version, usable=True)
 
 
-def _pack(control: Reader, part: Part, target: Target, of: tuple[str, str, int]) -> None:
-    (raw, output, rows), inputs = of, ", ".join(each.name for each in network_inputs(part.recipe))
+def _pack(catalog: Catalog, rows: SourceRows, part: Part, target: Target, output: tuple[str, int]) -> None:
+    """Pack rows into a table of that name, so many."""
+    raw, control = rows.new_table("rows"), rows.session
+    control.run(*raw_rows(catalog.db.platform, part, raw))
+    inputs = ", ".join(each.name for each in network_inputs(part.recipe))
     kind = "class" if target.task == CLASSIFICATION else "float"
     recipes = json.dumps(constants_by_input(control, part.recipe))
-    control.run(sql("features.pack_compared"), (raw, output, inputs, kind, rows, list(target.values), recipes))
+    name, count = output
+    control.run(sql("features.pack_compared"), (raw, name, inputs, kind, count, list(target.values), recipes))

@@ -85,14 +85,14 @@ def predictions(workplace: Workplace, rows: HeldRows, network: Network, group: s
     )
 
     def compute(crew: Crew) -> dict[int, Sequence[bytes]]:
-        found: dict[int, Sequence[bytes]] = {}
+        chunks: dict[int, Sequence[bytes]] = {}
         steps = [_outputs(crew, worker, _share(crew, worker, datasets), network.state, job) for worker in crew.workers]
         for _, parts in together(workplace, crew, steps):
-            found.update(parts or {})
-        return found
+            chunks.update(parts or {})
+        return chunks
 
-    found = score(workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute)
-    return [told for each in datasets for told in _told(found[each.segment_id], rows.classes, network.classes)]
+    chunks = score(workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute)
+    return [row for each in datasets for row in _read(chunks[each.segment_id], rows.classes, network.classes)]
 
 
 def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
@@ -115,13 +115,13 @@ def _outputs(
     crew: Crew, worker: Worker, share: Sequence[Dataset], state: StateSource, job: Job
 ) -> Steps[dict[int, Sequence[bytes]]]:
     """Compute the outputs for the rows of partitions, one partition after another; by segment."""
-    found: dict[int, Sequence[bytes]] = {}
+    chunks: dict[int, Sequence[bytes]] = {}
     for dataset in share:
-        found[dataset.segment_id] = yield from crew.visits.outputs(worker, dataset, state, job)
-    return found
+        chunks[dataset.segment_id] = yield from crew.visits.outputs(worker, dataset, state, job)
+    return chunks
 
 
-def _told(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]) -> Iterator[Told]:
+def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]) -> Iterator[Told]:
     """Read lines of real numbers: a target, which is the place of one of the labels or a number, and the outputs."""
     width = 1 + (len(classes) or 1)
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""What the columns of a version are worth, over the rows that its run has packed and holds back.
+"""The importances of the columns of a version, over the rows that its run has packed and holds back.
 
 Nothing is read of the source, which may have other rows by now, or none.
 """
@@ -52,11 +52,12 @@ def held_back_importance(
     db.platform.check_process(MODULE)
     made = read_made(db, MODULE, model, version)
     rows = _sample(db, made)
-    left = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
+    remaining = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
     places = made.version.recipe.places
-    computed = _losses(db, gd, made, rows, left)
-    found = {each.column: summary(of_column) for each, of_column in zip(places, computed)}
-    features = [None if isinstance(each, LeftOut) else found.get(each.column) for each in made.version.recipe.features]
+    by_column = {
+        each.column: summary(of_column) for each, of_column in zip(places, _losses(db, gd, made, rows, remaining))
+    }
+    features = [None if isinstance(each, LeftOut) else by_column[each.column] for each in made.version.recipe.features]
     return {name: [row and row[name] for row in features] for name in ("importance", "importance_error")}
 
 
@@ -65,10 +66,9 @@ def _losses(
 ) -> Sequence[tuple[float, ...]]:
     version = made.version
     metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
-    asked = wire.request("permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds})
-    started = segment.trainer_spec(gd, version.backend)
-    teller = asker(db, gd, version, asked, started, partial(_bring, gd, rows))
-    return losses(teller, 0, ())
+    request = wire.request("permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds})
+    trainer = segment.trainer_spec(gd, version.backend)
+    return losses(asker(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ())
 
 
 def _bring(gd: dict[str, Any], rows: PackedRows) -> None:
@@ -88,10 +88,11 @@ def _sample(db: Database, made: Made) -> PackedRows:
             hint=f"SELECT * FROM cerebro.importance({quoted_text(made.version.model)},"
             f" {quoted_text(made.version.source)}); takes the rows of its source.",
         )
-    table = read_packed(catalog := Catalog(db, MODULE), session, find_packed(catalog, data_table(run_id, VALIDATION)))
+    catalog = Catalog(db, MODULE)
+    table = read_packed(catalog, session, find_packed(catalog, data_table(run_id, VALIDATION)))
     recipe = made.version.recipe
-    wanted = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(recipe.inputs))), MOST_NUMBERS // recipe.room)
-    return _read(db, table, max(1, wanted))
+    most = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(recipe.inputs))), MOST_NUMBERS // recipe.room)
+    return _read(db, table, max(1, most))
 
 
 def _read(db: Database, table: PackedTable, rows: int) -> PackedRows:
@@ -107,7 +108,7 @@ def _read(db: Database, table: PackedTable, rows: int) -> PackedRows:
             for n in numbers
         ),
     )
-    found = db.rows(statement, min(1.0, rows / table.rows))
-    count = sum(row["rows"] for row in found)
+    buffers = db.rows(statement, min(1.0, rows / table.rows))
+    count = sum(buffer["rows"] for buffer in buffers)
     shapes = [[count, *shape] for shape in (*table.input_shapes, *table.target_shapes)]
-    return PackedRows(shapes, [b"".join(row[f"c{n}"] for row in found) for n in numbers])
+    return PackedRows(shapes, [b"".join(buffer[f"c{n}"] for buffer in buffers) for n in numbers])

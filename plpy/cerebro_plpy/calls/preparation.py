@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from cerebro_plpy.calls.compared_rows import pack_compared, version_before
+from cerebro_plpy.calls.compared_rows import pack_compared, version_to_compare
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.configs.train_spec import Compared
@@ -93,8 +93,8 @@ def prepare(
         raw, (training, validation) = digests(workplace, rows, table)
         grouped = layouts(catalog, table) if table.groups else None
         _pack(rows.session, table, run_id, (raw, training, grouped))
-        before = version_before(catalog, model, table) if model is not None else None
-        compared = pack_compared(catalog, rows, table, before, run_id, validation.rows) if before else None
+        other = version_to_compare(catalog, model, table) if model is not None else None
+        compared = pack_compared(catalog, rows, table, other, run_id, validation.rows) if other else None
         seen = profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
         stored = reading_of(rows, table, reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))

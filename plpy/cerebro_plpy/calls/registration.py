@@ -66,13 +66,13 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
         told = predictions(workplace, rows, network)
     if not has_value(result, train.metric):
         result = result._replace(value=SCORES[train.metric](told) if told else None)
-    found = Comparison(better=True) if alone else _compared(db, workplace, run, rows, told)
+    comparison = Comparison(better=True) if alone else _compare(db, workplace, run, rows, told)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
     name = Name(train.split, train.split_seed, train.bound, None, train.identity)
     groups = best_of_groups(db, workplace, run, rows, ends)
-    added = registry.add(workplace.control, train.model, name, result, groups, deploy=found.better)
-    said = "predicts from now on" if added.version == added.deployed else _why_not(train.model, added, found)
+    added = registry.add(workplace.control, train.model, name, result, groups, deploy=comparison.better)
+    said = "predicts from now on" if added.version == added.deployed else _why_not(train.model, added, comparison)
     keys = result.ensemble.members if result.ensemble else (result.mst_key,)
     db.info(
         f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
@@ -126,7 +126,7 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
     return best
 
 
-def _compared(
+def _compare(
     db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, told: Sequence[Told]
 ) -> Comparison:
     """Compare a run with the version that predicts so far, over the same rows.
@@ -153,16 +153,16 @@ def _compared(
     return Comparison(is_better(SCORES[train.metric](told), score, run.spec.ranking.descending))
 
 
-def _why_not(model: str, added: Added, found: Comparison) -> str:
+def _why_not(model: str, added: Added, comparison: Comparison) -> str:
     """Say why a version does not predict, for messages.
 
     >>> _why_not("m", Added(2, 1), Comparison(False))
     'is not better than version 1, which goes on to predict'
     """
-    if found.obstacle is None:
+    if comparison.obstacle is None:
         return f"is not better than version {added.deployed}, which goes on to predict"
     return (
-        f"cannot be compared with version {added.deployed}, which goes on to predict: {found.obstacle}."
+        f"cannot be compared with version {added.deployed}, which goes on to predict: {comparison.obstacle}."
         f" SELECT cerebro.deploy({quoted_text(model)}, '{added.version}'); lets the new one predict"
     )
 

@@ -205,9 +205,9 @@ class Work:
         return (Message({"ok": {"shape": list(found.shape)}}, bytes_of(found)),)
 
     def outputs(self, header: Header, payload: Bytes) -> Messages:
-        """What the job that ended last has left of rows, once."""
-        found, self._outputs = self._outputs, None
-        return row_outputs.chunks(found, header)
+        """Send the outputs of rows that the job that ended last has left; they can be fetched once."""
+        lines, self._outputs = self._outputs, None
+        return row_outputs.chunks(lines, header)
 
     def tell(self, header: Header, payload: Bytes) -> Messages:
         """For each of the raw rows the class or the number that the open job's state gives, ready for SQL."""

@@ -43,13 +43,13 @@ class OutputsJob(Job):
         return [each for dataset in self.datasets for each in self._lines[dataset]]
 
 
-def chunks(found: Sequence[Lines] | None, header: Mapping[str, Any]) -> Messages:
+def chunks(parts: Sequence[Lines] | None, header: Mapping[str, Any]) -> Messages:
     """Yield the lines of a job that is done, in chunks of at most `chunk_bytes`, but of one row at least."""
     units, most = integer(header, "units", minimum=1), integer(header, "chunk_bytes", minimum=1)
-    if found is None:
+    if parts is None:
         raise RequestError("the last job has left no outputs of rows", sqlstate="55000")
     rows = 0
-    for lines in found:
+    for lines in parts:
         if lines.shape[1] != units + 1:
             raise ConfigError(f"the model's output has {lines.shape[1] - 1} units; expected {units}", sqlstate="42804")
         size = max(1, most // lines[0].nbytes)

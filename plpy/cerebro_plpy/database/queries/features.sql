@@ -179,6 +179,12 @@ SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %
 -- name: pack_validation
 SELECT cerebro.pack_beside(%s, %s, 'label', %s, %s, %s::json, %s::json)
 
+-- name: before_compared
+SAVEPOINT cerebro_compared
+
+-- name: without_compared
+ROLLBACK TO SAVEPOINT cerebro_compared
+
 -- name: pack_compared
 SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL)
 

@@ -99,7 +99,7 @@ WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
 SELECT {inputs} FROM (SELECT {columns} FROM {table} t WHERE {target} IS NOT NULL ORDER BY {order} LIMIT %s::bigint) t
 
 -- name: packed_sample
--- A share of the rows of each buffer, from its beginning on. What is sorted are references to the data.
+-- A share of the rows of each buffer, from its beginning on. References to the data are sorted, not the data.
 SELECT b.rows, {parts}
 FROM (SELECT t.buffer_id, {columns}, t.{rows}[1] AS total, pg_catalog.ceil(t.{rows}[1] * %s::double precision)::integer AS rows
       FROM {table} t OFFSET 0) b
