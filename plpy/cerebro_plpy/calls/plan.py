@@ -30,8 +30,9 @@ from cerebro_plpy.configs.templates.effort import Effort, Workload
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.caller_session import BudgetedSession
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import (
     Array,
@@ -64,9 +65,11 @@ UNSHOWN = ("column", "reason", "rarity")
 
 def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     """Rows of what train would do, section by section."""
-    catalog, session = Catalog(db, MODULE), LocalSession(db, **SETTINGS)
+    catalog = Catalog(db, MODULE)
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.relation(arguments.source)
+    session = BudgetedSession(db, MODULE, wanted.budget, **SETTINGS)
+    wait_for_source(db, session, source, wait_limit(db, wanted.budget))
     aim = aim_of(catalog, session, arguments, source, wanted)
     table = fitting(aim, db, session, read_table(session, MODULE, source, aim.wishes), wanted.budget)
     metric = metric_name(MODULE, table.target.task, arguments.metric)

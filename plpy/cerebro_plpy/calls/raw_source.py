@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.features.columns import RawColumn, raw_columns
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
@@ -25,7 +26,9 @@ class RawSource(NamedTuple):
 def raw_source(catalog: Catalog, recipe: Recipe, source: str | None) -> RawSource:
     """What a call names as its source, in the caller's own session."""
     table = catalog.relation(source, "source")
-    columns = raw_columns(LocalSession(catalog.db), table.oid)
+    session = LocalSession(catalog.db)
+    wait_for_source(catalog.db, session, table, wait_limit(catalog.db))
+    columns = raw_columns(session, table.oid)
     return RawSource(table, columns, matched(catalog.module, recipe, columns, table.spelling))
 
 

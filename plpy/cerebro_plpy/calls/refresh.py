@@ -33,6 +33,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
@@ -70,6 +71,8 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)
     with open_workplace(db, gd, [source], made.spec.arguments.workers) as workplace:
+        for each in filter(None, (source, held)):
+            wait_for_source(db, workplace.control, each, wait_limit(db))
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
             db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")

@@ -37,6 +37,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
@@ -71,6 +72,9 @@ def train(
     with open_workplace(db, gd, [source], arguments.workers) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
         refuse_own(db, MODULE, aim.wishes.held or source)
+        left = wanted.budget - (time.monotonic() - began)
+        for each in filter(None, (source, aim.wishes.held)):
+            wait_for_source(db, workplace.control, each, wait_limit(db, left))
         run_id = reserve_run(db, workplace)
 
         def look(reader: Reader) -> RawTable:

@@ -26,6 +26,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
@@ -147,6 +148,8 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
 def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
     """The source as it is now, encoded as it was then."""
     source, held = sources(catalog, made)
+    for each in filter(None, (source, held)):
+        wait_for_source(catalog.db, workplace.control, each, wait_limit(catalog.db))
 
     def look(reader: Reader) -> RawTable:
         table = known_table(reader, MODULE, source, made.asked, held)

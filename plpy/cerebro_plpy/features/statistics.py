@@ -19,6 +19,7 @@ from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import JSON, MOMENTS, MOST_CATEGORIES
+from cerebro_plpy.features.steps import step
 
 SAMPLE, QUANTILES_SAMPLE = 200_000, 20_000
 """Rows that tell which values categories have, of which each is to be there more than once; and what numbers are."""
@@ -170,12 +171,13 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
     usable = [column for column in columns if column.family is not None]
     for start in range(0, max(1, len(usable)), AT_ONCE):
         part = usable[start : start + AT_ONCE]
-        rows, ranges = _extremes(reader, source, part)
         questions = [each for column in part for each in _questions(column)]
         few: dict[tuple[str, str], Any] = {}
-        for first in range(0, len(questions), AT_ONCE):
-            few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
-        ranges |= _looked_at_again(reader, source, questions, ranges, few)
+        with step(f"{start} of {len(usable)} columns have been looked at."):
+            rows, ranges = _extremes(reader, source, part)
+            for first in range(0, len(questions), AT_ONCE):
+                few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
+            ranges |= _looked_at_again(reader, source, questions, ranges, few)
         for each in questions:
             if each.part is None:
                 texts[each.column.name] = Texts(ranges[each.name].rows, *few[each.name])

@@ -16,6 +16,7 @@ from cerebro_plpy.database.caller import PATIENCE_SECONDS, Database, locked_log
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.lock_waits import own_lock
 from cerebro_plpy.database.log_session import ControlSession
 from cerebro_plpy.database.platform import Wait
 from cerebro_plpy.database.queries import sql
@@ -25,7 +26,6 @@ from cerebro_plpy.errors import (
     ActiveTransaction,
     CerebroError,
     ConnectionFailure,
-    DeadlockDetected,
     InsufficientPrivilege,
     QueryCanceled,
     TooManyConnections,
@@ -65,6 +65,7 @@ class Workplace:
         self._watch: WorkerSession | None = None
         self._patience = float(db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
         self._waits_since: float | None = None  # for a table of schema cerebro
+        self.blocker: Wait | None = None  # what a session was last seen to wait for that is not of schema cerebro
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
@@ -194,13 +195,9 @@ class Workplace:
         ours = [session.pid for _, session in self._open]
         for wait in (waits := self._waits(ours) if ours else ()):
             if wait.table is None and not self.local:
-                raise DeadlockDetected(
-                    "this transaction holds a lock that its own worker sessions wait for",
-                    detail=f"Process {wait.pid} waits for this one: {wait.query or 'its statement is not shown'}",
-                    hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
-                    " transaction, and a queued ALTER TABLE then stops the workers behind it.",
-                )
-        held = next((wait for wait in waits if wait.table is not None), None)
+                raise own_lock(wait)
+        self.blocker = next((wait for wait in waits if not wait.is_log), self.blocker)
+        held = next((wait for wait in waits if wait.table is not None and wait.is_log), None)
         self._waits_since = None if held is None else self._waits_since or now
         if held and self._waits_since is not None and now - self._waits_since >= self._patience:
             raise locked_log(held._asdict())
@@ -266,7 +263,7 @@ class Workplace:
         """A session that can be left alone with what it does."""
         session = self._new(WorkerSession, BACKGROUND)
         self._open.append((BACKGROUND, session))
-        session.run(sql("background.prepare"))
+        session.run(sql("background.prepare"), (self.db.value(sql("session.setting"), "lock_timeout"),))
         return session
 
     def leave(self, session: WorkerSession) -> None:
