@@ -115,11 +115,13 @@ def _translation(
     except LockNotAvailable as error:
         if error.detail is not None:
             raise
-        found = oids or _relations(db, source)
+        relation_oids = oids or _relations(db, source)
         db.platform.look_anew(db)
-        rows = db.rows(sql("behind.holder"), found, os.getpid())
+        rows = db.rows(sql("behind.holder"), relation_oids)
         wait = blocker()
         holder = rows[0] if rows else wait and {**wait._asdict(), "relation": wait.table, "granted": True}
+        if holder and holder["pid"] == os.getpid():
+            raise own_lock(f"It has locked {holder['relation']} against readers.") from error
         raise locked_source(source, limit, holder or None) from error
 
 
@@ -145,11 +147,11 @@ def locked_source(source: Table, limit: WaitLimit, holder: Mapping[str, Any] | N
     )
 
 
-def own_lock(wait: Wait) -> DeadlockDetected:
+def own_lock(detail: str) -> DeadlockDetected:
     """Return the error of a lock of the caller's transaction that its own worker sessions wait for."""
     return DeadlockDetected(
         "this transaction holds a lock that its own worker sessions wait for",
-        detail=f"Process {wait.pid} waits for this one: {wait.query or 'its statement is not shown'}",
+        detail=detail,
         hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a transaction,"
         " and a queued ALTER TABLE then stops the workers behind it.",
     )

@@ -195,7 +195,8 @@ class Workplace:
         ours = [session.pid for _, session in self._open]
         for wait in (waits := self._waits(ours) if ours else ()):
             if wait.table is None and not self.local:
-                raise own_lock(wait)
+                statement = wait.query or "its statement is not shown"
+                raise own_lock(f"Process {wait.pid} waits for this one: {statement}")
         self.blocker = next((wait for wait in waits if not wait.is_log), self.blocker)
         held = next((wait for wait in waits if wait.table is not None and wait.is_log), None)
         self._waits_since = None if held is None else self._waits_since or now

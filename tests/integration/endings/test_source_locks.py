@@ -139,6 +139,10 @@ def test_a_partition_and_who_is_before_in_the_queue(bench: Workbench, holder: Wo
     with lock_timeout(bench, "100ms"):
         with locked(holder, "ONLY parted_1"):
             assert "lock on public.parted_1" in str(refused_for(holder, bench, call).diag.message_detail)
+        with closing(bench.another()) as own:
+            own.rows("SET lock_timeout = '100ms'; BEGIN; LOCK TABLE ONLY parted_1 IN ACCESS EXCLUSIVE MODE")
+            error = refused(own, CALLS["train"].replace("'rows'", "'parted'"), code="40P01", words="its own worker")
+            assert "has locked public.parted_1 against readers" in str(error.diag.message_detail)
         holder.rows("SELECT FROM parted_1 LIMIT 1")
         with closing(bench.another()) as queued:
             statement = "LOCK TABLE parted_1 IN ACCESS EXCLUSIVE MODE"

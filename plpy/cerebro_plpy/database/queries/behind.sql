@@ -80,5 +80,5 @@ SELECT l.pid, l.granted, l.relation::pg_catalog.regclass::text AS relation, a.us
 FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' AND d.datname = pg_catalog.current_database()
-  AND l.relation = ANY (%s::oid[]) AND l.pid IS DISTINCT FROM %s::integer
+  AND l.relation = ANY (%s::oid[])
 ORDER BY l.granted DESC, l.pid LIMIT 1
