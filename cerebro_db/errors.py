@@ -143,6 +143,12 @@ class ObjectNotReady(CerebroError):
     sqlstate = "55000"
 
 
+class LockNotAvailable(CerebroError):
+    """Another session has locked a table for longer than this one waits."""
+
+    sqlstate = "55P03"
+
+
 class ObjectInUse(CerebroError):
     """Another session works on this just now."""
 

@@ -140,6 +140,12 @@ class ObjectNotReady(CerebroError):
     sqlstate = "55000"
 
 
+class LockNotAvailable(CerebroError):
+    """Another session has locked a table for longer than this one waits."""
+
+    sqlstate = LOCK_NOT_AVAILABLE
+
+
 class ObjectInUse(CerebroError):
     """Another session works on this just now."""
 
@@ -160,6 +166,10 @@ class QueryCanceled(CerebroError):
     """The call was cancelled, timed out, or its client is gone."""
 
     sqlstate = "57014"
+
+
+class OutOfTime(QueryCanceled):
+    """The budget of a call was over while it looked at a table."""
 
 
 class ServerGone(CerebroError):

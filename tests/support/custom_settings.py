@@ -48,7 +48,7 @@ def create_functions(bench: Workbench) -> None:
         administrator.rows(FUNCTIONS)
 
 
-def found_settings(session: Workbench, *sources: str, lists: bool = True) -> dict[str, str]:
+def backend_settings(session: Workbench, *sources: str, lists: bool = True) -> dict[str, str]:
     """Return the custom settings that the backend finds in a session; without a list as where a server has none."""
     found = session.value("SELECT public.custom_settings(%s::regclass[], %s)", list(sources), lists)
     return found if isinstance(found, dict) else json.loads(found)

@@ -54,6 +54,7 @@ CLAUSES = {
     "pack.table shapes": "d integer",
     "places": "",
     "rank": "",
+    "relations": "SELECT 1",
     "run.features_table table": "SELECT 1",
     "same_label": "",
     "taken": "SELECT 1",

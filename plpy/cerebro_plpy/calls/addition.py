@@ -12,6 +12,7 @@ from cerebro_plpy.calls.held_back import has_packed
 from cerebro_plpy.calls.inputs import find_packed_inputs
 from cerebro_plpy.calls.preparation import (
     Look,
+    Preparation,
     Prepared,
     digests,
     pack_training,
@@ -25,7 +26,6 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.profile import Profile
@@ -63,12 +63,12 @@ def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> 
     return all(has_packed(session, before.run_id, side) for side in SIDES)
 
 
-def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Reading]) -> Prepared:
-    """The packed rows of an earlier run and, beside them, the new ones that `look` finds under these settings."""
-    before, reading = of
+def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Preparation]) -> Prepared:
+    """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
+    before, preparation = of
     control, train = workplace.control, before.train
     assert train.hashes is not None
-    with read_once(workplace, reading) as rows:
+    with read_once(workplace, preparation) as rows:
         table = look(rows)
         raw, found = digests(workplace, rows, table)
         for side, output, each in zip(SIDES, raw, found):
@@ -76,7 +76,7 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: 
             if each.rows:
                 _pack(control, table, (output, run_id, side), each.rows)
                 _add(control, table, (run_id, side), before.spec.segments)
-        stored = reading_of(rows, table, reading, workplace.custom_settings)
+        stored = reading_of(rows, table, preparation.reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
     rows_trained = train.training_rows + found[0].rows

@@ -13,6 +13,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_constant, check_positive
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.names import split_columns
 from cerebro_plpy.database.platform import RULES, Packers, Rules
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
@@ -229,6 +230,7 @@ def find_inputs(
 ) -> PackInputs:
     """The tables and columns of the call."""
     source = catalog.relation(arguments.source_table)
+    wait_for_source(catalog.db, LocalSession(catalog.db), source, wait_limit(catalog.db))
     output = catalog.output(arguments.output_table, ("_summary",))
     targets, inputs = (
         split_columns(arguments.dependent_varname or ""),

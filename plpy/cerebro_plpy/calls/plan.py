@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -30,8 +31,9 @@ from cerebro_plpy.configs.templates.effort import Effort, Workload
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.caller_session import BudgetedSession
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import (
@@ -65,11 +67,14 @@ UNSHOWN = ("column", "reason", "rarity")
 
 def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     """Rows of what train would do, section by section."""
-    catalog, session = Catalog(db, MODULE), LocalSession(db, **SETTINGS)
+    catalog = Catalog(db, MODULE)
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.relation(arguments.source)
+    session = BudgetedSession(db, MODULE, wanted.budget, **SETTINGS)
+    wait_for_source(db, session, source, wait_limit(db, wanted.budget))
     aim = aim_of(catalog, session, arguments, source, wanted)
-    with caller_rows(db, db.reading, SETTINGS) as sources:
+    budgeted = partial(BudgetedSession, module=MODULE, seconds=wanted.budget)
+    with caller_rows(db, db.reading, SETTINGS, budgeted) as sources:
         seen = read_table(sources, MODULE, source, aim.wishes, sources.writes)
         table = fitting(aim, db, sources.session, seen, wanted.budget)
     metric = metric_name(MODULE, table.target.task, arguments.metric)

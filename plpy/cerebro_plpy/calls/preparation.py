@@ -17,7 +17,8 @@ from cerebro_plpy.configs.train_spec import Compared
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import check_custom_settings
 from cerebro_plpy.database.dispatch import transaction
-from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.lock_waits import WaitLimit, bounded_waits
+from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, record
 from cerebro_plpy.database.source_rows import SourceRows, kind_of, session_rows
@@ -82,13 +83,19 @@ def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> I
         raise
 
 
-def prepare(
-    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Reading, str | None]
-) -> Prepared:
-    """Pack both sides of a table for a run, as `look` finds it, whose source is read under these settings; and for what
-    a model of that name predicts so far, if there is one."""
-    reading, model = of
-    with read_once(workplace, reading) as rows:
+class Preparation(NamedTuple):
+    """How a run reads its source, and which model it is compared with."""
+
+    source: Table
+    reading: Reading
+    limit: WaitLimit  # on waiting for a source that somebody has locked
+    model: str | None = None  # None: with none
+
+
+def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: Preparation) -> Prepared:
+    """Pack both sides of a table for a run, as `look` finds it."""
+    reading, model = of.reading, of.model
+    with read_once(workplace, of) as rows:
         table = look(rows)
         raw, (training, validation) = digests(workplace, rows, table)
         grouped = layouts(catalog, table) if table.groups else None
@@ -105,11 +112,12 @@ def prepare(
 
 
 @contextmanager
-def read_once(workplace: Workplace, reading: Reading) -> Iterator[SourceRows]:
+def read_once(workplace: Workplace, of: Preparation) -> Iterator[SourceRows]:
     """Yield the sources of a run, which are read in one transaction of the control session."""
-    control = workplace.control
+    control, pinned = workplace.control, {**SETTINGS, "lock_timeout": of.limit.setting}
     check_custom_settings(control, workplace.custom_settings)
-    with transaction(control, SNAPSHOT), session_rows(control, reading, SETTINGS) as rows:
+    waits = bounded_waits(workplace.db, control, of.source, of.limit, lambda: workplace.lock_watch.blocker)
+    with transaction(control, SNAPSHOT), waits, session_rows(control, of.reading, pinned) as rows:
         yield rows
         for each in rows.copies:
             workplace.db.info(f"{each.source.spelling} was read once, into a table of {each.bytes / 1e6:.1f} MB")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.platform import Table
 from cerebro_plpy.database.reading import Reading, describe_difference
 from cerebro_plpy.database.source_rows import check_readable, fenced, is_evaluated, kind_of
@@ -54,6 +55,7 @@ def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSour
     """Return the source that a call names, as a version reads it: by the caller's rights, under its own formats."""
     db, table = catalog.db, catalog.relation(source, "source")
     session = LocalSession(db)
+    wait_for_source(db, session, table, wait_limit(db))
     columns = raw_columns(session, table.oid)
     recipe = matched(catalog.module, version.recipe, columns, table.spelling)
     reading = replace(db.reading, formats=version.formats)

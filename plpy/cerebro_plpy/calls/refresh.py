@@ -15,7 +15,7 @@ from cerebro_plpy.calls.addition import Before, can_add, extend
 from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import make_request
 from cerebro_plpy.calls.inputs import Models
-from cerebro_plpy.calls.preparation import Prepared, packed, prepare
+from cerebro_plpy.calls.preparation import Preparation, Prepared, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, refuse_groups, sources
 from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.registration import register
@@ -34,6 +34,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
@@ -71,8 +72,11 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     settings.devices(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)
-    custom = custom_again(db, made, [each for each in (source, held) if each])
+    tables = [each for each in (source, held) if each]
+    custom = custom_again(db, made, tables)
     with open_workplace(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
+        for each in tables:
+            wait_for_source(db, workplace.control, each, wait_limit(db))
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
             db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")
@@ -129,11 +133,12 @@ class Look:
     def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
         """Pack the new rows beside those that the newest version was made of, or all rows where that cannot be."""
         before, newer = self._before, self._newer
-        reading = version_reading(catalog.db, self._source, self._made.version)
+        version = self._made.version
+        reading = version_reading(catalog.db, self._source, version)
+        of = Preparation(self._source, reading, wait_limit(catalog.db), version.model)
         if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
-            return extend(catalog, workplace, partial(self._table, newer), run_id, (before, reading))
+            return extend(catalog, workplace, partial(self._table, newer), run_id, (before, of))
         everything = None if newer is None else Newer(newer.column, None)
-        of = reading, self._made.version.model
         return prepare(catalog, workplace, partial(self._table, everything), run_id, of)
 
     def _table(self, newer: Newer | None, rows: SourceRows) -> RawTable:

@@ -25,7 +25,7 @@ from cerebro_plpy.calls.earlier_runs import read_runs, told_of
 from cerebro_plpy.calls.fit_request import make_request, rule_over
 from cerebro_plpy.calls.grouping import Entry, entries, places
 from cerebro_plpy.calls.inputs import Models
-from cerebro_plpy.calls.preparation import Prepared, packed, prepare
+from cerebro_plpy.calls.preparation import Preparation, Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.template_drawing import drawing
 from cerebro_plpy.calls.train_arguments import METRICS, MODULE, TrainArguments, metric_name, read_arguments
@@ -39,6 +39,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.custom_settings import readable_elsewhere
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows
@@ -74,13 +75,16 @@ def train(
     with open_workplace(db, gd, [source], arguments.workers, custom) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
         refuse_own(db, MODULE, aim.wishes.held or source)
+        limit = wait_limit(db, wanted.budget - (time.monotonic() - began))
+        for each in filter(None, (source, aim.wishes.held)):
+            wait_for_source(db, workplace.control, each, limit)
         run_id = reserve_run(db, workplace)
 
         def look(rows: SourceRows) -> RawTable:
             table = read_table(rows, catalog.module, source, aim.wishes, kept=True)
             return fitting(aim, db, rows.session, table, wanted.budget - (time.monotonic() - began))
 
-        of = db.reading, aim.model
+        of = Preparation(source, db.reading, limit, aim.model)
         with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, of)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)

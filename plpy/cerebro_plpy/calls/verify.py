@@ -15,7 +15,7 @@ from cerebro_plpy.calls.ensembles import Candidate, joined
 from cerebro_plpy.calls.fit_request import make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
-from cerebro_plpy.calls.preparation import Prepared, prepare
+from cerebro_plpy.calls.preparation import Preparation, Prepared, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, sources
 from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
@@ -28,6 +28,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.custom_settings import CustomSettings
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows
@@ -159,12 +160,15 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
 def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
     """The source as it is now, encoded as it was then."""
     source, held = sources(catalog, made)
+    limit = wait_limit(catalog.db)
+    for each in filter(None, (source, held)):
+        wait_for_source(catalog.db, workplace.control, each, limit)
 
     def look(rows: SourceRows) -> RawTable:
         table = known_table(rows, MODULE, source, made.asked, held)
         return with_groups(rows.session, made.asked, table) if made.asked.groups else table
 
-    of = version_reading(catalog.db, source, made.version), None
+    of = Preparation(source, version_reading(catalog.db, source, made.version), limit)
     return prepare(catalog, workplace, look, run_id, of)
 
 

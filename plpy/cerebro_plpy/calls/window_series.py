@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_positive
+from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
 from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.platform import Table
 from cerebro_plpy.database.queries import sql
@@ -95,6 +97,7 @@ def find_series(catalog: Catalog, given: WindowArguments) -> Series:
     check_positive(catalog.module, "stride", stride)
     rule = label_rule(given)
     source = catalog.relation(given.source, "source")
+    wait_for_source(catalog.db, LocalSession(catalog.db), source, wait_limit(catalog.db))
     output = catalog.output(given.output)
     columns = split_columns(_named("columns", given.columns))
     for name in columns:

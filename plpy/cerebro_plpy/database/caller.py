@@ -23,6 +23,7 @@ from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
     CerebroError,
     ConfigFailure,
+    LockNotAvailable,
     ObjectInUse,
     OutOfMemory,
     QueryCanceled,
@@ -32,7 +33,7 @@ from cerebro_plpy.errors import (
     by_sqlstate,
 )
 
-TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
+HANDLED = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
 FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
 PATIENCE_SECONDS = 60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
@@ -77,13 +78,13 @@ class Database:
         return list(result)
 
     def guarded_rows(self, statement: str, *values: object) -> list[Row]:
-        """Like `rows`; what a trainer was the reason of, is raised as our own error and can be handled."""
+        """Like `rows`; what a trainer or a lock was the reason of, is raised as our own error and can be handled."""
         try:
             return self.rows(statement, *values)
         except self._plpy.SPIError as error:
             code, detail, hint = error.spidata[:3]
             kind = by_sqlstate(sqlstate_of(code))
-            if kind not in TRAINER_ERRORS:
+            if kind not in HANDLED:
                 raise
             raise kind(str(error).removeprefix("plpy.Error: "), detail=detail, hint=hint) from error
 

@@ -7,13 +7,16 @@ statements then run through SPI, one after another, in the caller's transaction.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 
 from cerebro_plpy.database.dispatch import DONE, Rows
 from cerebro_plpy.database.platform import Caller
+from cerebro_plpy.errors import OutOfTime
 
-# What statements need of a worker session, here for as long as each of them takes.
-SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction": "1"}
+# What statements need of a worker session, here for as long as each of them takes. Locks are waited for as long as the
+# caller's own statements wait for them.
+SETTINGS = {"enable_hashagg": "off", "cursor_tuple_fraction": "1"}
 
 
 class LocalSession:
@@ -53,3 +56,24 @@ class LocalSession:
 
     def close(self) -> None:
         """The caller's session stays."""
+
+
+class BudgetedSession(LocalSession):
+    """A session whose statements begin only while there is time; one that has begun comes to its end."""
+
+    def __init__(self, db: Caller, module: str, seconds: float, **settings: str) -> None:
+        super().__init__(db, **settings)
+        self._module = module
+        self._seconds = seconds
+        self._began = time.monotonic()
+
+    def start(self, statement: str, values: Sequence[object] = ()) -> None:
+        """Run the statements, or raise OutOfTime."""
+        spent = time.monotonic() - self._began
+        if spent > self._seconds:
+            raise OutOfTime(
+                f"{self._module} error: budget is {self._seconds:g} s, and after {spent:.1f} s the source is not read.",
+                hint="Name fewer columns, such as columns => 'a, b'; or give it more time: budget =>"
+                f" '{2 * spent:.0f} s'.",
+            )
+        super().start(statement, values)

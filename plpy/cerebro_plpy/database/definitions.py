@@ -95,11 +95,16 @@ def read_definitions(db: Database, sources: Sequence[int]) -> list[Definition]:
     calls: dict[str, list[int]] = {}
     for row in db.rows(sql("behind.functions"), [*OF_SESSION, SETTING]):
         calls.setdefault(row["name"], []).append(row["oid"])
-    statement = sql("behind.definitions", applies=sql("behind.applies"))
+    statement = sql("behind.definitions", relations=relations(), applies=sql("behind.applies"))
     return [
         Definition(**{**row, "tree": row["tree"] or "", "source": row["source"] or "", "calls": calls})
         for row in db.rows(statement, list(sources))
     ]
+
+
+def relations() -> str:
+    """Return the query for the relations that a SELECT reads; its value are the oids of sources."""
+    return sql("behind.relations", applies=sql("behind.applies"))
 
 
 def named_settings(definitions: Sequence[Definition]) -> set[str]:

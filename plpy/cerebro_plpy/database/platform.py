@@ -71,12 +71,14 @@ Rules = Union[str, Table, None]
 
 
 class Wait(NamedTuple):
-    """The process that sessions of a call wait for, and its statement; the table of schema cerebro that it has, or None
-    where it waits itself for the caller."""
+    """A process that sessions of a call wait for."""
 
     pid: int
     query: str | None
-    table: str | None
+    table: str | None  # the table that it has locked; None if it waits itself for the caller
+    is_log: bool  # False if the table is not of schema cerebro, such as the source of the call
+    role: str | None
+    state: str | None
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ class Platform(Protocol):
        it does not do.
     3. `check_interrupts` raises where the caller's statement is to end, and leaves its transaction as it was.
     4. A session that rests ends by itself, unless it is woken in time; a session that was woken serves like a new one.
-    5. `waiting` finds every wait for the caller or for a table of schema cerebro that lasts, from whatever session, and
-       never waits itself.
+    5. `waiting` finds every wait for the caller or for a table that lasts, from whatever session, and never waits
+       itself.
     6. The posts of workers, one after another, serve every segment that has rows to be trained on.
     7. Rows of a table that `ordered_rows` makes lie the same way always, but for those of one number. Buffers are as
        even as can be, whatever lies where: each row is in one of them, and a segment has those of its key alone. The
@@ -222,8 +224,8 @@ class Platform(Protocol):
         ...
 
     def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Wait]:
-        """What keeps these processes waiting: one that waits itself, in the end, for the caller's, and one that has a
-        table of schema cerebro; none where they wait for neither.
+        """What keeps these processes waiting: one that waits itself, in the end, for the caller's, one that has a table
+        of schema cerebro, and one that has another table; none where they wait for neither.
 
         `watch` gives a session of its own to ask from, None while that is at work.
         """

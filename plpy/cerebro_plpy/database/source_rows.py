@@ -177,13 +177,20 @@ def session_rows(session: WorkerSession, reading: Reading, pinned: Mapping[str, 
 
 
 @contextmanager
-def caller_rows(db: Caller, reading: Reading, pinned: Mapping[str, str]) -> Iterator[SourceRows]:
-    """Yield the sources of a call as the caller's own session reads them, which may be one that writes nothing."""
+def caller_rows(
+    db: Caller, reading: Reading, pinned: Mapping[str, str], open_session: Callable[..., LocalSession] = LocalSession
+) -> Iterator[SourceRows]:
+    """Yield the sources of a call as the caller's own session reads them, which may be one that writes nothing.
+
+    Args:
+        pinned: settings for all statements but the copies.
+        open_session: makes what runs statements in the session, under settings that it is given by name.
+    """
     if db.value(sql("session.setting"), "transaction_read_only") == "on":
-        yield SourceRows(LocalSession(db, **{**pinned, **reading.settings}), None)
+        yield SourceRows(open_session(db, **{**pinned, **reading.settings}), None)
         return
-    as_caller = LocalSession(db, **reading.settings)
-    rows = SourceRows(LocalSession(db, **pinned), as_caller.run)
+    as_caller = open_session(db, **reading.settings)
+    rows = SourceRows(open_session(db, **pinned), as_caller.run)
     yield rows
     rows.close()
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import JSON, MOMENTS, MOST_CATEGORIES
+from cerebro_plpy.features.steps import step
 
 SAMPLE, QUANTILES_SAMPLE = 200_000, 20_000
 """Rows that tell which values categories have, of which each is to be there more than once; and what numbers are."""
@@ -34,10 +33,6 @@ UNORDERED = ("interval", JSON)
 """Of spans of time, in whose order a month has 30 days; and of JSON."""
 PLACES = 7
 """Where the expression of a number stands in `features.range`."""
-HASH = "hash"
-"""The name of a sample's column of hashes, if no other column has it."""
-MOST_COLUMNS = 1600
-"""A table has at most so many."""
 SETS_AT_ONCE = 30
 """As many as GROUPING takes."""
 
@@ -173,39 +168,19 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
     usable = [column for column in columns if column.family is not None]
     for start in range(0, max(1, len(usable)), AT_ONCE):
         part = usable[start : start + AT_ONCE]
-        rows, ranges = _extremes(reader, source, part)
         questions = [each for column in part for each in _questions(column)]
         few: dict[tuple[str, str], Any] = {}
-        for first in range(0, len(questions), AT_ONCE):
-            few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
-        ranges |= _looked_at_again(reader, source, questions, ranges, few)
+        with step(f"{start} of {len(usable)} columns have been looked at."):
+            rows, ranges = _extremes(reader, source, part)
+            for first in range(0, len(questions), AT_ONCE):
+                few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
+            ranges |= _looked_at_again(reader, source, questions, ranges, few)
         for each in questions:
             if each.part is None:
                 texts[each.column.name] = Texts(ranges[each.name].rows, *few[each.name])
             else:
                 spreads[each.name] = _spread(ranges[each.name], few[each.name])
     return Statistics(rows, spreads, texts)
-
-
-def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) -> Source:
-    """Return the source with a sample of these columns, if its rows are many and a table has room for the columns.
-
-    The sample is what `Source.few` finds without it, but not all rows are read and hashed for each question.
-    """
-    if source.rows is None or source.rows <= QUANTILES_SAMPLE or len(columns) >= MOST_COLUMNS:
-        return source
-    sample = rows.new_table("sample")
-    names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, SAMPLE)
-    hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
-    statement = sql(
-        "features.keep_sample",
-        output=sample,
-        columns=", ".join([f"{few.hash.text} AS {hashed}", *(f"t.{name}" for name in names)]),
-        source=few.table,
-        side=few.side.text,
-    )
-    rows.session.run(statement, (*few.hash.values, *few.side.values))
-    return source._replace(sample=Sample(sample, Expression("true"), Expression(f"t.{hashed}")))
 
 
 def _questions(column: RawColumn) -> Iterator[_Question]:

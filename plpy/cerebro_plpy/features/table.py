@@ -31,6 +31,7 @@ from cerebro_plpy.features.named_columns import named, weighing, weights
 from cerebro_plpy.features.opened_source import OpenedSource, Wishes, open_held, open_source
 from cerebro_plpy.features.part import Part, both, labels_of, rows_of
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.sample import with_sample
 from cerebro_plpy.features.split import (
     ALIKE,
     Sides,
@@ -44,7 +45,7 @@ from cerebro_plpy.features.split import (
     sides,
     usual_split,
 )
-from cerebro_plpy.features.statistics import Source, with_sample
+from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total
 from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, read_target
 from cerebro_plpy.records import dataclass, replace

@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from cerebro_plpy.database import client
-from cerebro_plpy.database.caller import PATIENCE_SECONDS, Database, locked_log
+from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, startup_options
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.log_session import ControlSession
-from cerebro_plpy.database.platform import Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import Identity, WorkerSession, identity, no_room
 from cerebro_plpy.database.visibility import alone
@@ -26,11 +25,11 @@ from cerebro_plpy.errors import (
     ActiveTransaction,
     CerebroError,
     ConnectionFailure,
-    DeadlockDetected,
     InsufficientPrivilege,
     QueryCanceled,
     TooManyConnections,
 )
+from cerebro_plpy.platform.lock_watch import LockWatch
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
 from cerebro_plpy.platform.room import BACKGROUND, CONTROL, WATCH, Room, label
 from cerebro_plpy.records import replace
@@ -76,9 +75,7 @@ class Workplace:
         self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
         self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
-        self._watch: WorkerSession | None = None
-        self._patience = float(db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
-        self._waits_since: float | None = None  # for a table of schema cerebro
+        self.lock_watch = LockWatch(self)
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
@@ -205,37 +202,7 @@ class Workplace:
             session.give_way()
         if self._client is not None and client.hung_up(self._client):
             raise QueryCanceled("the client closed its connection while the call was under way")
-        self._refuse_waits(now)
-
-    def _refuse_waits(self, now: float) -> None:
-        ours = [session.pid for _, session in self._open]
-        for wait in (waits := self._waits(ours) if ours else ()):
-            if wait.table is None and not self.local:
-                raise DeadlockDetected(
-                    "this transaction holds a lock that its own worker sessions wait for",
-                    detail=f"Process {wait.pid} waits for this one: {wait.query or 'its statement is not shown'}",
-                    hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
-                    " transaction, and a queued ALTER TABLE then stops the workers behind it.",
-                )
-        held = next((wait for wait in waits if wait.table is not None), None)
-        self._waits_since = None if held is None else self._waits_since or now
-        if held and self._waits_since is not None and now - self._waits_since >= self._patience:
-            raise locked_log(held._asdict())
-
-    def _waits(self, ours: Sequence[int]) -> Sequence[Wait]:
-        """See `Platform.waiting`; none where the session that looks is lost: another one looks next time, if it can."""
-        try:
-            return self.platform.waiting(self.db, self._watching, ours)
-        except ConnectionFailure:
-            self._end([self._watch] if self._watch else [])
-            self._watch = None
-            return ()
-
-    def _watching(self) -> Session | None:
-        """A session that looks for waits: any of the others may be the one that waits."""
-        if self._watch is None:
-            self._watch = self._take(WATCH)
-        return self._watch if self._watch.idle else None
+        self.lock_watch.look([session.pid for _, session in self._open], now)
 
     def workers(self, posts: Sequence[int | None], frameworks: Sequence[str]) -> list[Worker]:
         """A worker on each post for each framework; one, in the caller's session, where tables are visible only there.
@@ -283,7 +250,7 @@ class Workplace:
         """A session that can be left alone with what it does."""
         session = self._new(WorkerSession, BACKGROUND)
         self._open.append((BACKGROUND, session))
-        session.run(sql("background.prepare"))
+        session.run(sql("background.prepare"), (self.db.value(sql("session.setting"), "lock_timeout"),))
         return session
 
     def leave(self, session: WorkerSession) -> None:
@@ -293,9 +260,14 @@ class Workplace:
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         """End the sessions of workers that are not needed after all, and so their trainers."""
-        self._end([worker.session for worker in workers])
+        self.end([worker.session for worker in workers])
 
-    def _end(self, gone: Sequence[Session]) -> None:
+    def watch(self) -> WorkerSession:
+        """Open a session that looks for waits: any of the others may be the one that waits."""
+        return self._take(WATCH)
+
+    def end(self, gone: Sequence[Session]) -> None:
+        """End these sessions of the call."""
         for session in gone:
             self._segment_lost |= isinstance(session, WorkerSession) and session.segment_lost
             session.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-from custom_settings import create_functions, found_settings, reading_session, settings_as_sql_reads
+from custom_settings import backend_settings, create_functions, reading_session, settings_as_sql_reads
 from psycopg2.extensions import make_dsn
 from roles import another_role, refused, session_of
 from workbench import Workbench
@@ -56,7 +56,7 @@ def default(superuser: Workbench, of: str, setting: str, value: str) -> Iterator
 
 def check(opened: Workbench, **expected: str) -> None:
     """Check that exactly these settings are found, with the values that SQL reads, and that a reader gets them."""
-    found = found_settings(opened)
+    found = backend_settings(opened)
     assert found == {name.replace("__", "."): value for name, value in expected.items()}
     assert settings_as_sql_reads(opened, found) == found
     with reading_session(opened) as reader:
@@ -75,7 +75,7 @@ def test_set_and_set_local(role: Workbench) -> None:
         opened.rows("BEGIN")
         opened.rows("SET LOCAL app.c = '3'")
         opened.rows("SET LOCAL app.a = '4'")
-        assert found_settings(opened) == {"app.a": "4", "app.b": "2", "app.c": "3"}
+        assert backend_settings(opened) == {"app.a": "4", "app.b": "2", "app.c": "3"}
         check(opened, app__a="4", app__b="2", app__c="3")
         opened.rows("COMMIT")
         check(opened, app__a="1", app__b="2")
@@ -109,7 +109,7 @@ def test_a_setting_that_only_new_sessions_have_is_empty(role: Workbench, shared_
     """The session that reads is a new one: it must not get what this one has not."""
     with session(role) as opened, default(shared_superuser, f"ROLE {ROLE}", "app.tenant_id", "2"):
         assert opened.value("SELECT current_setting('app.tenant_id', true)") is None
-        assert found_settings(opened) == {"app.tenant_id": ""}
+        assert backend_settings(opened) == {"app.tenant_id": ""}
         with reading_session(opened) as reader:
             assert reader.value("SHOW app.tenant_id") == ""
 
@@ -133,9 +133,9 @@ def test_a_superuser_in_a_role_gives_its_new_sessions_no_settings_of_that_role(
         closing(shared_superuser.another()) as opened,
     ):
         opened.rows(f"SET ROLE {MEMBER}")
-        assert found_settings(opened) == {"app.tenant_id": ""}
+        assert backend_settings(opened) == {"app.tenant_id": ""}
         opened.rows("SET app.tenant_id = '7'")
-        assert found_settings(opened) == {"app.tenant_id": "7"}
+        assert backend_settings(opened) == {"app.tenant_id": "7"}
         with reading_session(opened, session_of(bench, MEMBER).url) as reader:
             assert reader.row("SELECT session_user::text, current_setting('app.tenant_id')") == (MEMBER, "7")
 
@@ -148,7 +148,7 @@ def test_the_clause_of_a_function(role: Workbench, shared_superuser: Workbench) 
     with session(role) as opened:
         opened.rows("SET app.a = 'of the session'")
         assert opened.value("SELECT public.found_under_clause()") == {"app.a": "of the clause"}
-        assert found_settings(opened) == {"app.a": "of the session"}
+        assert backend_settings(opened) == {"app.a": "of the session"}
 
 
 @pytest.mark.parametrize("value", HARD)
@@ -181,9 +181,9 @@ def test_a_name_in_a_policy_that_was_reset_is_empty(role: Workbench, shared_supe
         " (current_setting('app.tenant_id', true) IS NULL OR tenant_id = current_setting('app.tenant_id'))"
     )
     with session(role) as opened:
-        assert found_settings(opened, "public.open_tenants") == {}
+        assert backend_settings(opened, "public.open_tenants") == {}
         opened.rows("BEGIN; SET LOCAL app.tenant_id = '1'; COMMIT")
-        assert found_settings(opened, "public.open_tenants") == {"app.tenant_id": ""}
+        assert backend_settings(opened, "public.open_tenants") == {"app.tenant_id": ""}
 
 
 def test_too_many_bytes_are_refused_without_a_value(role: Workbench) -> None:
@@ -224,15 +224,15 @@ def test_without_a_list_names_are_those_of_definitions_that_apply(role: Workbenc
         for name in names:
             opened.rows("SELECT set_config(%s, %s, false)", name, f"value of {name}")
         of_view = {name: f"value of {name}" for name in ("app.region", "app.schön")}
-        assert found_settings(opened, f"{schema}.sales", lists=False) == {"app.tenant_id": "value of app.tenant_id"}
+        assert backend_settings(opened, f"{schema}.sales", lists=False) == {"app.tenant_id": "value of app.tenant_id"}
         # The owner of the view reads the table past its policies.
-        assert found_settings(opened, f"{schema}.outer_one", lists=False) == of_view
+        assert backend_settings(opened, f"{schema}.outer_one", lists=False) == of_view
 
 
 def test_without_a_list_defaults_of_roles_are_found(role: Workbench, shared_superuser: Workbench) -> None:
     with default(shared_superuser, f"ROLE {ROLE}", "app.a", "2"), session(role) as opened:
         opened.rows("SET app.a = '1'")
-        assert found_settings(opened, lists=False) == {"app.a": "1"}
+        assert backend_settings(opened, lists=False) == {"app.a": "1"}
 
 
 def test_without_a_list_a_policy_that_computes_a_name_is_refused(
@@ -245,6 +245,6 @@ def test_without_a_list_a_policy_that_computes_a_name_is_refused(
     statement = "SELECT public.custom_settings(ARRAY[%s]::regclass[], false)"
     with session(role) as opened:
         refused(opened, statement, f"{schema}.computed", code="0A000", words="policy by_user of settings_shop.computed")
-        assert found_settings(opened, f"{schema}.computed") == {}
+        assert backend_settings(opened, f"{schema}.computed") == {}
     # The superuser reads it past the policy.
-    assert found_settings(shared_superuser, f"{schema}.computed", lists=False) == {}
+    assert backend_settings(shared_superuser, f"{schema}.computed", lists=False) == {}

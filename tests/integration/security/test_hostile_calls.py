@@ -160,7 +160,8 @@ def values(kind: str) -> st.SearchStrategy[Any]:
 
 QUERY = """
 SELECT n.nspname, p.proname, coalesce(p.proargnames[1:p.pronargs], '{}'),
-       ARRAY(SELECT CASE t WHEN 'anyelement'::regtype THEN 'text' ELSE format_type(t, NULL) END FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i) ORDER BY i),
+       ARRAY(SELECT CASE t WHEN 'anyelement'::regtype THEN 'text' ELSE format_type(t, NULL) END
+             FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i) ORDER BY i),
        starts_with(obj_description(p.oid, 'pg_proc'), 'Internal:'), p.proretset
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_extension e ON e.oid = d.refobjid

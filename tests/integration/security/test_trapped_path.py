@@ -27,6 +27,7 @@ from cerebro_plpy.features.halves import raw_inputs
 from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.sample import with_sample
 from cerebro_plpy.features.table import Newer, RawTable, drawn, known_table, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 
@@ -151,7 +152,7 @@ def look(recorder: Any, table: Named) -> RawTable:
     learn(recorder, table, "amount", None, columns="single, day, short")
     columns = "* except id, y, amount, side"
     whole = learn(recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS)
-    statistics.with_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
+    with_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
     drawn(recorder, whole, 0.3)
     for column in ("short", "sized", "day"):
         read_groups(recorder, "train", whole.parts, Asked(column, 1, whole.target.values))

@@ -1,6 +1,7 @@
 -- name: prepare
--- Messages reach the one who asked until the run is logged.
-SELECT pg_catalog.set_config('client_min_messages', 'notice', false), pg_catalog.set_config('client_connection_check_interval', '0', false)
+-- Messages reach the one who asked until the run is logged; and it waits for locks as long as the caller does.
+SELECT pg_catalog.set_config('client_min_messages', 'notice', false), pg_catalog.set_config('client_connection_check_interval', '0', false),
+       pg_catalog.set_config('lock_timeout', %s, false)
 
 -- name: begin
 CALL cerebro.work(%s::json)

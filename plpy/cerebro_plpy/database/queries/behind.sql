@@ -5,9 +5,9 @@ AND (c.relforcerowsecurity OR NOT pg_catalog.pg_has_role(k.oid, c.relowner, 'USA
 AND EXISTS (SELECT FROM pg_catalog.unnest(p.polroles) m (oid)
             WHERE CASE WHEN m.oid = 0 THEN true ELSE pg_catalog.pg_has_role(k.oid, m.oid, 'USAGE') END)
 
--- name: definitions
--- The views, policies and functions that a SELECT on a relation evaluates, with the role that reads at each place, and the temporary
--- tables that it reads. Parse trees are read, because to write them as SQL locks the tables in them.
+-- name: relations
+-- The relations that a SELECT on others reads: of a view its own, of a policy those in its condition, and children. Each comes with
+-- the role that reads it, and whether it is read by its name, so that its own policies count.
 WITH RECURSIVE behind (oid, reader, is_read) AS (
     SELECT s.oid, r.oid, true FROM pg_catalog.unnest(%s::oid[]) s (oid), pg_catalog.pg_roles r WHERE r.rolname = current_user
     UNION
@@ -26,7 +26,13 @@ WITH RECURSIVE behind (oid, reader, is_read) AS (
         WHERE p.polrelid = c.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> c.oid AND {applies}
         UNION ALL
         SELECT i.inhrelid, b.reader, false FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) n (oid, reader, is_read)
-), trees (class, oid, kind, name, tree) AS (
+)
+SELECT b.oid, b.reader, b.is_read FROM behind b
+
+-- name: definitions
+-- The views, policies and functions that a SELECT on a relation evaluates, with the role that reads at each place, and the temporary
+-- tables that it reads. Parse trees are read, because to write them as SQL locks the tables in them.
+WITH behind (oid, reader, is_read) AS ({relations}), trees (class, oid, kind, name, tree) AS (
     SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, r.oid, 'view', 'view ' || r.ev_class::pg_catalog.regclass, r.ev_action::text
     FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
     WHERE c.relkind = 'v' AND r.ev_type = '1' AND c.oid IN (SELECT b.oid FROM behind b)
@@ -52,3 +58,27 @@ FROM behind b JOIN pg_catalog.pg_class c ON c.oid = b.oid WHERE c.relpersistence
 -- The functions of these names that PostgreSQL itself has.
 SELECT p.oid::bigint AS oid, p.proname::text AS name FROM pg_catalog.pg_proc p
 WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND p.proname::text = ANY (%s::text[])
+
+-- name: wait
+-- To ask for the size of a relation waits until it can be read, and lets go of it at once; the caller's setting counts afterwards.
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', %s, true);
+SELECT pg_catalog.pg_relation_size(b.oid::pg_catalog.regclass) FROM pg_catalog.unnest(%s::oid[]) b (oid);
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
+
+-- name: bound
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', %s, true)
+
+-- name: unbound
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
+
+-- name: holder
+-- Who has locked one of these relations against readers, or waits to do so before them; the query is hidden from other roles.
+SELECT l.pid, l.granted, l.relation::pg_catalog.regclass::text AS relation, a.usename::text AS role, a.state,
+       CASE WHEN a.query <> '<insufficient privilege>' THEN a.query END AS query
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' AND d.datname = pg_catalog.current_database()
+  AND l.relation = ANY (%s::oid[])
+ORDER BY l.granted DESC, l.pid LIMIT 1

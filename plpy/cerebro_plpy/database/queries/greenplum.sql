@@ -63,9 +63,10 @@ INSERT INTO {copy} (__dist_key__, part, chunk) SELECT t.__dist_key__, t.part, t.
 INSERT INTO {state} (__dist_key__, part, chunk) SELECT 0, s.part, s.chunk FROM ({rows}) s (part, chunk)
 
 -- name: empty_state
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 TRUNCATE {state};
-SET LOCAL lock_timeout = '0'
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
 
 -- name: visit_end
 -- See visit.visit_end. The state stays on its segment: a row for another one would be computed in another process. So does

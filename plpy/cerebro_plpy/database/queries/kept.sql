@@ -33,11 +33,12 @@ SELECT count(*) FROM {table} t
 
 -- name: take
 -- One that is there already is of an earlier attempt.
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 DROP TABLE IF EXISTS {features};
 ALTER TABLE {kept} RENAME TO {renamed};
 COMMENT ON TABLE {features} IS NULL;
-SET LOCAL lock_timeout = '0';
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true);
 SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 
 -- name: index
@@ -49,7 +50,8 @@ WHERE i.indrelid = %s::bigint AND c.relname <> %s::text
 ALTER INDEX {index} RENAME TO {renamed}
 
 -- name: keep
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 ALTER TABLE {features} RENAME TO {renamed};
 COMMENT ON TABLE {kept} IS {comment};
-SET LOCAL lock_timeout = '0'
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)

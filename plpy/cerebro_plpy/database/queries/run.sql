@@ -72,9 +72,10 @@ WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
 
 -- name: features_table
 -- One that is there already is of an earlier attempt; a backup that holds it makes no run wait.
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 DROP TABLE IF EXISTS {features};
-SET LOCAL lock_timeout = '0';
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true);
 {table};
 SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 
@@ -92,9 +93,10 @@ DROP TABLE IF EXISTS {state};
 
 -- name: state_tables
 -- Nobody who holds one for long, such as a backup, makes a run wait.
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 {statements};
-SET LOCAL lock_timeout = '0'
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
 
 -- name: usable_state_tables
 -- State tables of a run that the current user owns, so that nobody else can have changed them: those without a page, and
@@ -133,9 +135,10 @@ SELECT c.mst_key FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.rel
 
 -- name: drop_state_tables
 -- Any may be gone, where nobody heard that it was dropped.
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 DROP TABLE IF EXISTS {states};
-SET LOCAL lock_timeout = '0';
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true);
 UPDATE cerebro.visit v SET dropped_at = pg_catalog.statement_timestamp()
 FROM (SELECT DISTINCT ON (n.state_table) n.mst_key, n.visit_no, n.attempt
       FROM cerebro.config_log g JOIN cerebro.visit n USING (run_id, mst_key)
@@ -335,9 +338,10 @@ SELECT n.run_id FROM cerebro.logged_run n WHERE n.run_id = %s::bigint
 DROP TABLE IF EXISTS {table}
 
 -- name: drop_unread_table
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 DROP TABLE IF EXISTS {table};
-SET LOCAL lock_timeout = '0'
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
 
 -- name: no_state_tables
 UPDATE cerebro.config_log c SET state_tables = '{}' WHERE c.run_id = %s::bigint AND c.state_tables <> '{}'

@@ -91,20 +91,26 @@ WHERE l.granted AND l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' A
 LIMIT 1
 
 -- name: waits
--- Which of these backends wait, directly or through others, for a lock of the caller's own backend, and who has one that
--- they wait for on a table of schema cerebro.
-WITH RECURSIVE blocked (pid, by) AS (
-    SELECT w.pid, b.pid FROM pg_catalog.unnest(%s::integer[]) w (pid), pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) b (pid)
+-- Which of these backends wait, directly or through others, for a lock of the caller's own backend; who has one that they wait
+-- for on a table of schema cerebro; and who has one that they wait for themselves on any other table.
+WITH RECURSIVE blocked (pid, by, is_ours) AS (
+    SELECT w.pid, b.pid, true
+    FROM pg_catalog.unnest(%s::integer[]) w (pid), pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) b (pid)
     UNION
-    SELECT k.by, b.pid FROM blocked k, pg_catalog.unnest(pg_catalog.pg_blocking_pids(k.by)) b (pid)
+    SELECT k.by, b.pid, false FROM blocked k, pg_catalog.unnest(pg_catalog.pg_blocking_pids(k.by)) b (pid)
+), waits (pid, by, is_ours, relation, is_log) AS (
+    SELECT k.pid, k.by, k.is_ours, r.name, pg_catalog.starts_with(r.name, 'cerebro.')
+    FROM blocked k JOIN pg_catalog.pg_locks l ON l.pid = k.pid, LATERAL (SELECT l.relation::pg_catalog.regclass::text) r (name)
+    WHERE NOT l.granted AND l.locktype = 'relation'
 )
-(SELECT k.pid, a.query, NULL AS table FROM blocked k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
- WHERE k.by = %s::integer LIMIT 1)
+(SELECT k.pid, a.query, NULL AS table, true AS is_log, a.usename::text AS role, a.state
+ FROM blocked k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid WHERE k.by = %s::integer LIMIT 1)
 UNION ALL
-(SELECT k.by, a.query, l.relation::pg_catalog.regclass::text
- FROM blocked k JOIN pg_catalog.pg_locks l ON l.pid = k.pid LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.by
- WHERE NOT l.granted AND l.locktype = 'relation' AND pg_catalog.starts_with(l.relation::pg_catalog.regclass::text, 'cerebro.')
- LIMIT 1)
+(SELECT w.by, a.query, w.relation, true, a.usename::text, a.state
+ FROM waits w LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.by WHERE w.is_log LIMIT 1)
+UNION ALL
+(SELECT w.by, a.query, w.relation, false, a.usename::text, a.state
+ FROM waits w LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.by WHERE w.is_ours AND NOT w.is_log LIMIT 1)
 
 -- name: room
 -- How many more sessions the server, the role and the database have slots for, as far as anybody may know.

@@ -92,9 +92,10 @@ LOCK TABLE {state} IN ROW EXCLUSIVE MODE
 
 -- name: visit_end
 -- New state and log row, in one transaction.
-SET LOCAL lock_timeout = '2s';
+SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
+       pg_catalog.set_config('lock_timeout', '2s', true);
 {taken};
-SET LOCAL lock_timeout = '0';
+SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true);
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
     SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, '{part}') AS chunk) c
