@@ -268,6 +268,7 @@ CREATE TABLE cerebro.model_log (
     split_seed  bigint NOT NULL,
     dropped     boolean NOT NULL DEFAULT false,
     bound       text,
+    identity    text[],
     PRIMARY KEY (owner, model)
 );
 COMMENT ON TABLE cerebro.model_log IS 'One row per name that versions of a model have; read the view cerebro.model';
@@ -276,6 +277,7 @@ COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before'
 COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
 COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
 COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_model';
+COMMENT ON COLUMN cerebro.model_log.identity IS 'the columns whose values name a row, and so decide its side, in all versions; NULL: all, or those of the primary key';
 COMMENT ON COLUMN cerebro.model_log.bound IS 'where the rows begin that are held back, of a split by the order of a column; alike for all versions';
 
 CREATE TABLE cerebro.version_log (
@@ -309,6 +311,7 @@ CREATE TABLE cerebro.version_log (
     importance       double precision[],
     importance_error double precision[],
     group_by         text,
+    reading          jsonb,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -324,6 +327,7 @@ COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
 COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric of rows that were held back gets where a column is shuffled, in the order of the recipe; see cerebro.importance';
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
+COMMENT ON COLUMN cerebro.version_log.reading IS 'how its source was read: the formats, which all its readings have, the kind of the source, its columns with their types, how many rows were read, and the names of the custom settings of the session; NULL: under UTC, and ISO, YMD';
 COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
 
 CREATE TABLE cerebro.group_log (

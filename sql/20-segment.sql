@@ -107,6 +107,13 @@ return segment.metric_results(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
 
+CREATE OR REPLACE FUNCTION cerebro.row_outputs(units integer, chunk_bytes integer) RETURNS SETOF bytea
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.row_outputs(plpy, GD, units, chunk_bytes)
+$$;
+COMMENT ON FUNCTION cerebro.row_outputs(integer, integer) IS 'Internal: the target and the outputs, of so many units, of each row that the job that was ended last has gone over, as real numbers, in chunks of whole rows';
+
 CREATE OR REPLACE FUNCTION cerebro.buffer_features(spec json, inputs bytea[]) RETURNS bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment

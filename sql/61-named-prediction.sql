@@ -2,6 +2,21 @@
 -- rows is read when it is needed; so it has no path of its own, and all that it names is qualified. PL/Python begins a subtransaction for each
 -- statement, which is an error before PostgreSQL 17 while workers of a parallel plan run: so there can be none.
 
+-- Ids are joined with the text that a column has in the caller's session, while the statement that reads the source has other formats.
+CREATE OR REPLACE FUNCTION cerebro.text_under(
+    value anyelement, timezone text, datestyle text, intervalstyle text, lc_monetary text, extra_float_digits text, bytea_output text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = iso, ymd SET intervalstyle = postgres
+SET lc_monetary = 'C' SET extra_float_digits = 1 SET bytea_output = hex AS $$
+BEGIN
+    PERFORM set_config('timezone', timezone, true), set_config('datestyle', datestyle, true), set_config('intervalstyle', intervalstyle, true),
+            set_config('lc_monetary', lc_monetary, true), set_config('extra_float_digits', extra_float_digits, true),
+            set_config('bytea_output', bytea_output, true);
+    RETURN value::text;
+END;
+$$;
+COMMENT ON FUNCTION cerebro.text_under(anyelement, text, text, text, text, text, text) IS 'Internal: the text of a value under these settings, whatever those of the session are';
+
 CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction

@@ -1,12 +1,12 @@
 -- What a model by name is worth over the rows of a table, by which columns, and why it predicts what it does for a row. What
 -- is said in sql/61-named-prediction.sql of functions that become a part of the query holds for the last one here.
 
-CREATE OR REPLACE FUNCTION cerebro.evaluation_blocks(model text, source text, group_by text[]) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro.evaluation_blocks(model text, source text, group_by text[], caller json) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
-return understanding.evaluation_blocks(plpy, GD, model, source, group_by)
+return understanding.evaluation_blocks(plpy, GD, model, source, group_by, caller)
 $$;
-COMMENT ON FUNCTION cerebro.evaluation_blocks(text, text, text[]) IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group';
+COMMENT ON FUNCTION cerebro.evaluation_blocks(text, text, text[], json) IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
 
 CREATE OR REPLACE FUNCTION cerebro.evaluate(model text, source text, group_by text[] DEFAULT NULL) RETURNS TABLE (
     "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)

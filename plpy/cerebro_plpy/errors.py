@@ -174,6 +174,12 @@ class OutOfMemory(CerebroError):
     sqlstate = "53200"
 
 
+class DiskFull(CerebroError):
+    """A table would leave too little of the server's disk free."""
+
+    sqlstate = "53100"
+
+
 class TooManyConnections(CerebroError):
     """The server, the role, the database or the administrator's setting allows no further session now."""
 
@@ -184,6 +190,12 @@ class ConfigurationLimit(CerebroError):
     """A limit set by the administrator was reached."""
 
     sqlstate = "53400"
+
+
+class LimitExceeded(CerebroError):
+    """Something is larger than PostgreSQL can take."""
+
+    sqlstate = "54000"
 
 
 class TrainerFailure(CerebroError):

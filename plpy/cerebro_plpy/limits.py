@@ -74,6 +74,7 @@ ARGUMENTS: Mapping[str, Limit] = {
     "dependent_count": COLUMNS,
     "width": SAMPLES,
     "chunk_bytes": CHUNK,
+    "units": CLASSES,
     "stride": NUMBER,
     "buffer_size": NUMBER,
     "min_group_rows": NUMBER,

@@ -34,6 +34,11 @@ ROWS = {
     "want": {"kind": "top", "n": 2},
 }
 RESULTS = {"do": "results", "program": program(), "sums": {"d": [[1.0, 2.0], [1.0, 2.0]]}, "rows": {"d": 2}}
+OUTPUTS = {"do": "outputs", "units": 3, "chunk_bytes": 100}
+PERMUTE = {
+    "do": "permute", "dataset": "d", "columns": [[[0]], [[1, 2]]], "metric": "log_loss", "classes": 3, "repeats": 2,
+    "seed": 1, "seconds": 1.0,
+}  # fmt: skip
 LONGEST = 50
 
 
@@ -96,6 +101,45 @@ def test_what_is_no_number_of_classes_is_told(peer: Peer, count: object) -> None
     with pytest.raises(TrainerFailed, match='"classes" must be numbers of classes') as failed:
         peer.ask({**ROWS, "classes": [count]}, ROW)
     assert failed.value.error["kind"] == "request"
+
+
+@FEW
+@given(hostile.changed(OUTPUTS))
+def test_outputs(answering: Peer, header: Any) -> None:
+    if isinstance(header, dict) and header.get("do") == "outputs":
+        answering.begin("outputs", program(), {"source": "new", "seed": 1})
+        answering.ask({"do": "finish"})
+        asked(answering, header)
+
+
+@FEW
+@given(hostile.changed(PERMUTE))
+def test_permutations_of_a_dataset(answering: Peer, header: Any) -> None:
+    repeats = header.get("repeats") if isinstance(header, dict) else None
+    few = not isinstance(repeats, int) or repeats <= LONGEST
+    if isinstance(header, dict) and header.get("do") == "permute" and few:
+        answering.begin("predict", program(), {"source": "new", "seed": 1}, ())
+        asked(answering, header)
+
+
+ODD_BUFFERS = {
+    "no rows": [[("x", np.zeros((0, 4), "f4")), ("y", np.zeros((0, 3), "i2"))]],
+    "no classes": [[("x", np.zeros((2, 4), "f4")), ("y", np.zeros((2, 0), "i2"))]],
+    "two targets": [[("x", np.zeros((2, 4), "f4")), ("y", np.zeros((2, 3), "i2")), ("y", np.zeros((2, 3), "i2"))]],
+    "several numbers": [[("x", np.zeros((2, 4), "f4")), ("y", np.zeros((2, 3), "f4"))]],
+    "other shapes": [[("x", np.zeros((2, n), "f4")), ("y", np.zeros((2, 3), "i2"))] for n in (4, 5)],
+    "no input": [[("y", np.zeros((2, 3), "i2"))]],
+}
+
+
+@pytest.mark.parametrize("name", ODD_BUFFERS)
+def test_datasets_that_no_packer_makes(answering: Peer, name: str) -> None:
+    answering.load("odd", ODD_BUFFERS[name])
+    answering.begin("outputs", program(), {"source": "new", "seed": 1}, ["odd"])
+    if asked(answering, {"do": "finish"}) is not None:
+        assert name == "no rows" and asked(answering, OUTPUTS) == {"rows": 0}
+    answering.begin("predict", program(), {"source": "new", "seed": 1}, ())
+    assert asked(answering, {**PERMUTE, "dataset": "odd"}) is None
 
 
 @FEW

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from models import NOISY
 from processes import eventually, idle, trainers
@@ -554,35 +555,78 @@ def test_measuring_outside_a_run_gives_what_an_evaluation_gives(
     assert place.bench.value("SELECT count(*) FROM cerebro.evaluation") == logged
 
 
+def outputs_of(place: Place, visits_of: Visits, worker: Worker, run: Run, segment: int) -> np.ndarray:
+    """A line for each row of a segment after the first visit: its class, and the probabilities of all."""
+    visit = run.evaluation(segment, 1)
+    job = Job("outputs", visits.program(run.request, CONFIG), visit.job.result_key)
+    chunks = drive(worker.session, visits_of.outputs(worker, visit.datasets[0], visit.state, job))
+    return np.frombuffer(b"".join(chunks), np.float32).reshape(-1, 1 + 3)
+
+
+def test_outputs_of_rows_are_those_that_an_evaluation_adds_up(
+    place: Place, worker: Worker, another: Worker, run: Run
+) -> None:
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
+    visit = run.evaluation(1, 1)
+    ((loss, rows), *_) = drive(
+        another.session, place.visits.measure(another, visit.datasets[:1], visit.state, visit.job)
+    )[visit.datasets[0].key]["sums"]
+    found = outputs_of(place, place.visits, another, run, 1)
+    right = found[np.arange(len(found)), 1 + found[:, 0].astype(int)]
+    assert len(found) == rows == rows_of(place, "packed", 1)
+    assert -np.log(right.astype(np.float64)).sum() == pytest.approx(loss, rel=1e-5)
+    streaming, fresh = place.kind([TrainerOptions(trainers=2)], 0, print), anew(another)
+    assert outputs_of(place, streaming, fresh, run, 1).tobytes() == found.tobytes(), "whether they are kept or not"
+
+
+def test_outputs_of_packed_rows_are_those_of_the_raw_ones(place: Place, worker: Worker, team: Team, run: Run) -> None:
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
+    packed_rows = [outputs_of(place, place.visits, place.at(team, each), run, each)[:, 1:] for each in (0, 1)]
+    raw = [values for _, values in predictions(place, run, "public.points")]
+    found, expected = (np.array(sorted(map(tuple, rows))) for rows in (np.concatenate(packed_rows), raw))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize(
     "relation", ["public.points", "(SELECT * FROM public.points)"], ids=["table", "rows without a place"]
 )
 def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, relation: str) -> None:
     drive(worker.session, made(place.visits, worker, [run.train(0)]))
+    found = [int(name) for name, _ in predictions(place, run, relation)]
+    assert sorted(found) == [key for (key,) in place.bench.rows("SELECT id FROM points ORDER BY 1")]
+
+
+def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[float]]]:
+    """The id of each raw row, and the probabilities of its classes after the first visit."""
     job = Job("predict", visits.program(run.request, CONFIG), "p")
     oid = place.bench.value("SELECT 'points'::regclass::oid::bigint") if relation == "public.points" else 0
     raw = RawRows(relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).sent('t.x')}]")
-    rows = place.platform.raw_rows(worker.session, oid, raw)
+    session = place.session()
+    rows = place.platform.raw_rows(session, oid, raw)
+    session.close()
     request = {"arrays": [{"kind": "float32", "column": "x", "divide": 1.0}], "want": {"kind": "prob"}, "classes": [3]}
-    found: list[str] = []
+    found: list[tuple[str, list[float]]] = []
     for number, post in enumerate(place.platform.posts(rows.segments, 1)):
         serves = Worker(number, place.session(), segment_id=post)
         told = {"block": 10, "request": request}
         declare = drive(serves.session, place.visits.predict(serves, rows, run.later(1), job, told))
         if declare:
-            found += predicted_ids(serves.session, declare)
+            found += predicted(serves.session, declare)
             finish = place.visits.predicted(serves)
             serves.session.run(finish.sql, finish.values)
         serves.session.close()
-    assert sorted(map(int, found)) == [key for (key,) in place.bench.rows("SELECT id FROM points ORDER BY 1")]
+    return found
 
 
-def predicted_ids(session: Session, declare: str) -> Iterator[str]:
-    """The identifiers of all blocks that a cursor gives."""
+def predicted(session: Session, declare: str) -> Iterator[tuple[str, list[float]]]:
+    """The identifiers of all blocks that a cursor gives, with the probabilities of three classes in their order."""
     session.run("BEGIN")
     session.run(declare)
     while rows := session.run(sql("score.fetch")):
-        yield from json.loads(rows[0][0])
+        told = statements.job_result([rows[0][1:]])
+        lines = zip(*(map(float, told[name].strip("{}").split(",")) for name in ("row", "class", "value")), strict=True)
+        values = [value for _, _, value in sorted(lines)]
+        yield from zip(json.loads(rows[0][0]), (values[at : at + 3] for at in range(0, len(values), 3)), strict=True)
     session.run("COMMIT")
 
 

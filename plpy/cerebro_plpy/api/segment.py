@@ -128,6 +128,17 @@ def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part
         yield chunk
 
 
+@bounded
+def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterator[Buffer]:
+    """Yield the outputs of rows that a job left, in chunks of whole rows."""
+    chunks = raise_to_sql(plpy, lambda: segment.row_outputs(segment.trainer(gd), units, chunk_bytes))
+    while True:
+        chunk = raise_to_sql(plpy, lambda: next(chunks, None))
+        if chunk is None:
+            return
+        yield chunk
+
+
 def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     """Begin a job."""
 

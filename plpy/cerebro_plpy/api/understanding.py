@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
 
 def evaluation_blocks(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    source: str | None,
+    group_by: Sequence[str | None] | None,
+    caller: str | None,
 ) -> Iterator[Block]:
     """Predictions for the rows of a source whose target is known, block by block."""
     from cerebro_plpy.calls.evaluate_source import evaluation_blocks_of
 
-    return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, (model, source, group_by))))
+    arguments = model, source, group_by
+    return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller)))
 
 
 def evaluate(
@@ -44,7 +50,7 @@ def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
     """The importances of the columns of a version over rows that were held back."""
-    from cerebro_plpy.calls.importance import held_back_importance
+    from cerebro_plpy.calls.held_back_importance import held_back_importance
 
     return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
 

@@ -6,24 +6,33 @@ were is taken for granted.
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
+from cerebro_plpy.calls.held_back import has_packed
 from cerebro_plpy.calls.inputs import find_packed_inputs
-from cerebro_plpy.calls.preparation import SNAPSHOT, Look, Prepared, digests, pack_training, pack_validation
+from cerebro_plpy.calls.preparation import (
+    Look,
+    Prepared,
+    digests,
+    pack_training,
+    pack_validation,
+    read_once,
+    reading_of,
+)
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.table import SETTINGS, RawTable
+from cerebro_plpy.features.table import RawTable
 from cerebro_plpy.packing.columns import SHAPE
-from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
+from cerebro_plpy.platform.state_tables import SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 
@@ -51,27 +60,27 @@ def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> 
     known = train.newest.get(column) is not None and train.hashes is not None and train.profile is not None
     if not (alike and whole and known and train.additions < MOST):
         return False
-    names = [data_table(before.run_id, name) for name in DATA_TABLES]
-    return len(session.run(sql("features.data_tables"), (names,))) == len(names)
+    return all(has_packed(session, before.run_id, side) for side in SIDES)
 
 
-def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, before: Before) -> Prepared:
-    """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
+def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Reading]) -> Prepared:
+    """The packed rows of an earlier run and, beside them, the new ones that `look` finds under these settings."""
+    before, reading = of
     control, train = workplace.control, before.train
     assert train.hashes is not None
-    with transaction(control, SNAPSHOT):
-        control.run(sql("session.configure"), (json.dumps(SETTINGS),))
-        table = look(control)
-        found = digests(workplace, table)
-        for side, of in zip(SIDES, found):
+    with read_once(workplace, reading) as rows:
+        table = look(rows)
+        raw, found = digests(workplace, rows, table)
+        for side, output, each in zip(SIDES, raw, found):
             _copy(control, before.run_id, run_id, side)
-            if of.rows:
-                _pack(control, table, (run_id, side), of.rows)
+            if each.rows:
+                _pack(control, table, (output, run_id, side), each.rows)
                 _add(control, table, (run_id, side), before.spec.segments)
+        stored = reading_of(rows, table, reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
-    rows = train.training_rows + found[0].rows
-    if data.source.rows != rows:
+    rows_trained = train.training_rows + found[0].rows
+    if data.source.rows != rows_trained:
         raise DataCorrupted(
             f"{catalog.module} error: run {before.run_id} has {data.source.rows - found[0].rows} packed rows; expected"
             f" {train.training_rows}",
@@ -79,12 +88,13 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, befo
         )
     whole = replace(
         table,
-        target=table.target._replace(rows=rows),
+        target=table.target._replace(rows=rows_trained),
         validation_rows=train.validation_rows + found[1].rows,
     )
+    rows_of_all = rows_trained + whole.validation_rows
     seen = Profile.from_json(train.profile, Recipe.from_json(train.recipe))
     hashes = train.hashes[0] + found[0].hashes, train.hashes[1] + found[1].hashes
-    return Prepared(whole, seen, inputs, data, hashes, (), train.additions + 1)
+    return Prepared(whole, seen, inputs, data, hashes, (), {**stored, "rows": rows_of_all}, train.additions + 1)
 
 
 def _copy(control: Session, old: int, new: int, side: str) -> None:
@@ -94,13 +104,13 @@ def _copy(control: Session, old: int, new: int, side: str) -> None:
         control.run(copied)
 
 
-def _pack(control: Session, table: RawTable, where: tuple[int, str], rows: int) -> None:
+def _pack(control: Session, table: RawTable, where: tuple[str, int, str], rows: int) -> None:
     """Pack the new rows of a side into a table of their own."""
-    run_id, side = where
+    raw, run_id, side = where
     if side == SIDES[0]:
-        pack_training(control, table, _more(run_id, side), (rows, list(table.target.values)))
+        pack_training(control, table, (raw, _more(run_id, side)), (rows, list(table.target.values)))
     else:
-        pack_validation(control, table, (_more(run_id, side), data_table(run_id, SIDES[0])))
+        pack_validation(control, table, (raw, _more(run_id, side), data_table(run_id, SIDES[0])))
 
 
 def _add(control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]) -> None:

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterator
 
+from cerebro_plpy.calls.compared_rows import columns_before
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, Wanted, metric_name
 from cerebro_plpy.configs.early_stopping import Watched
@@ -38,11 +39,13 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform, Reader
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.groups import LEAST_ROWS, Asked, check_column, read_groups
+from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.split import Split, read_split
-from cerebro_plpy.features.table import RawTable, Wishes, drawn
+from cerebro_plpy.features.table import RawTable, drawn
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.records import dataclass, replace
@@ -112,6 +115,9 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
         settled=bool(known),
         bound=known.bound if known else None,
         held=held,
+        group_by=arguments.group_by,
+        identity=known.identity if known else (),
+        others=columns_before(catalog, model) if known else (),
     )
     if arguments.group_by is not None:
         tables = [source, *([held] if held else [])]
@@ -119,6 +125,16 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
             check_column(module, raw_columns(session, each.oid), arguments.group_by, wanted.target)
     first = named(module, session, arguments.start_from)
     return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())
+
+
+def sources_of(catalog: Catalog, arguments: TrainArguments, source: Relation, wanted: Wanted) -> list[Relation]:
+    """Return the source of a call, and the table whose rows it holds back, if its split or its model's names one."""
+    text = arguments.split
+    if text is None:
+        rows = catalog.db.glance(sql("version.model"), arguments.model or f"{source.name}_{wanted.target}")
+        text = rows[0]["split"] if rows else None
+    held = None if text is None else read_split(catalog.module, text).table
+    return [source, *([catalog.relation(held, "split")] if held else [])]
 
 
 def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:

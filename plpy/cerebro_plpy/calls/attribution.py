@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any, Optional
 
 from cerebro_plpy.calls.importance import places
-from cerebro_plpy.calls.predict_source import Raw, answered, by_version, id_text, raw_blocks, whole_version
-from cerebro_plpy.calls.raw_source import deployed_version, raw_source
+from cerebro_plpy.calls.predict_source import Raw, answered, by_version, id_name, id_text, raw_blocks, whole_version
+from cerebro_plpy.calls.raw_source import deployed_version, told_source
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
@@ -33,16 +33,17 @@ def attribution_blocks_of(
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = deployed_version(db, MODULE, model)
-    rows = raw_source(catalog, version.recipe, source)
-    table, _, recipe = rows
+    rows = told_source(catalog, version, source)
+    recipe = rows.recipe
     names, covered = [each.column for each in recipe.inputs], patches(recipe)
-    raw = Raw(table.quoted, recipe, _texts(id_text(catalog, table, id_col), names))
     asked = {
         "arrays": arrays(version),
         "columns": places(version.recipe, version.recipe.places),
         "patches": places(version.recipe, covered),
     }
-    whole = whole_version(catalog, gd, version, rows)
+    whole, id_column = whole_version(catalog, gd, version, rows), id_name(catalog, rows.table, id_col)
+    texts = _texts(id_text(db, rows, id_column), names)
+    raw = Raw(rows.rows(id_column, whole.column), recipe, texts, rows.settings)
     found = (
         _block(block, told, names, covered)
         for each, its in by_version(whole, raw_blocks(db, whole, raw, BLOCK_ROWS))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.calls.fit_arguments import MODULE, check_arguments
 from cerebro_plpy.calls.inputs import find_inputs
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.custom_settings import readable_elsewhere
 from cerebro_plpy.database.dispatch import DONE, ready
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import WorkerSession
@@ -35,10 +36,12 @@ def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     return begin(db, gd, {"fit": arguments.to_json()})
 
 
-def begin(db: Database, gd: dict[str, Any], task: Task) -> int:
-    """Have a session of its own do the task; the id of its run, once that is logged."""
-    workplace = Workplace(db, gd, settings.read(db), local=False)
-    payload = json.dumps({**task, "path": db.caller_path, "schema": db.caller_schema})
+def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relation] = ()) -> int:
+    """Have a session of its own do the task, which reads these sources; the id of its run, once that is logged."""
+    custom = readable_elsewhere(db, sources) if sources else None
+    workplace = Workplace(db, gd, settings.read(db), local=False, custom_settings=custom)
+    caller = {"path": db.caller_path, "schema": db.caller_schema, "settings": dict(db.caller_settings)}
+    payload = json.dumps({**task, **caller})
     try:
         worker = workplace.background()
         worker.start(sql("background.begin"), (payload,))

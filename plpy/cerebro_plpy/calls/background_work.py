@@ -34,7 +34,8 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
             hint="SELECT cerebro.submit(...) begins a run in the background.",
         )
     task = fields.record("task", text)
-    db.caller_path, db.caller_schema = fields.kind("path", task.get("path"), str), task.get("schema")
+    db.take_caller(fields.kind("path", task.get("path"), str), fields.kind("settings", task.get("settings"), dict))
+    db.caller_schema = task.get("schema")
 
     def logged(run_id: int) -> None:
         db.notice(LOGGED.format(run_id))

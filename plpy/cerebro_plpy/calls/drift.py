@@ -1,22 +1,21 @@
 """How far the rows of a source lie from those that a model was trained on, by its raw columns.
 
-The source is read as predictions read it: in the caller's session and snapshot, by SQL that is made anew.
+The source is read as predictions read it: in the caller's session and snapshot, under the version's formats.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from cerebro_plpy.calls.raw_source import deployed_version, raw_source
+from cerebro_plpy.calls.raw_source import deployed_version, told_source
 from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InsufficientPrivilege, ObjectNotReady
 from cerebro_plpy.features import profile
-from cerebro_plpy.features.encoding import TEXTS
 from cerebro_plpy.features.feature import Input
 from cerebro_plpy.features.profile import CODE, Profile, parts_of, stability
 from cerebro_plpy.features.recipe import Recipe
@@ -25,26 +24,16 @@ from cerebro_plpy.tables.versions import Version
 MODULE = "drift"
 
 
-class Rows:
-    """Statements in the caller's session, with the settings of the rows that were trained on."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
-        with self._db.configured(**TEXTS, jit="off"):
-            return [tuple(row.values()) for row in self._db.rows(statement, *values)]
-
-
 def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     """A row for each raw column, that which lies farthest from before first."""
     catalog = Catalog(db, MODULE)
     version = deployed_version(db, MODULE, model)
     before = read_profile(db, version)
-    table, _, recipe = raw_source(catalog, version.recipe, source)
-    now = profile.bins(Rows(db), table.quoted, recipe, {key: part.edges for key, part in before.parts.items()})
-    return sorted(_compared(recipe, before, now), key=lambda row: -math.inf if row["psi"] is None else -row["psi"])
+    rows = told_source(catalog, version, source)
+    session = LocalSession(db, **rows.settings, enable_hashagg="on", jit="off")
+    edges = {key: part.edges for key, part in before.parts.items()}
+    now = profile.bins(session, rows.rows(), rows.recipe, edges)
+    return sorted(_compared(rows.recipe, before, now), key=lambda row: -math.inf if row["psi"] is None else -row["psi"])
 
 
 def read_profile(db: Database, version: Version) -> Profile:

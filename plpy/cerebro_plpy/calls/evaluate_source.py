@@ -6,12 +6,13 @@ that neither a key nor a join is needed. What has to be sorted PostgreSQL sorts,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, Whole, predicted, raw_blocks, whole_version
-from cerebro_plpy.calls.raw_source import deployed_version, raw_source
+from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source, told_source
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
@@ -22,6 +23,7 @@ from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.tables.versions import Version
+from cerebro_plpy.trainer import fields
 
 MODULE = "evaluate"
 FETCHED = 1000
@@ -44,8 +46,10 @@ def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> I
     What is wrong with a call is told here, and not by the function that this one reads.
     """
     model, _, group_by = arguments
-    found = _labelled(db, gd, arguments)
-    asked = model, found.table.quoted, None if group_by is None else list(found.groups)
+    found = _labelled(db, gd, arguments, told_source)
+    # Within the statement the caller's own path and settings cannot be seen any more.
+    caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
+    asked = model, found.table.quoted, None if group_by is None else list(found.groups), caller
     with db.configured(**SETTINGS):
         blocks = db.blocks(*_statement(found, asked))
     return iter(partial(next, blocks, []), [])
@@ -60,24 +64,31 @@ def _statement(found: Labelled, asked: tuple[object, ...]) -> tuple[Any, ...]:
     return sql("understanding.regression", of_all="(), " if found.groups else ""), FETCHED, *asked
 
 
-def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[Block]:
-    """Predictions of the rows that have a target, block by block; the ids are arrays of the target and the group."""
-    found = _labelled(db, gd, arguments)
+def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments, caller: str | None) -> Iterator[Block]:
+    """Predictions of the rows that have a target, block by block; the ids are arrays of the target and the group.
+
+    `caller` has the path and the settings of the session that evaluates, as JSON.
+    """
+    told = fields.record("caller", caller)
+    db.take_caller(fields.kind("path", told.get("path"), str), fields.kind("settings", told.get("settings"), dict))
+    found = _labelled(db, gd, arguments, raw_source)
     rows = _known(db, raw_blocks(db, found.whole, found.raw), found.version.target)
     return predicted(db, gd, found.whole, rows)
 
 
-def _labelled(db: Database, gd: dict[str, Any], arguments: Arguments) -> Labelled:
+def _labelled(
+    db: Database, gd: dict[str, Any], arguments: Arguments, read: Callable[[Catalog, Version, str | None], RawSource]
+) -> Labelled:
     model, source, group_by = arguments
     version = deployed_version(db, MODULE, model)
     catalog = Catalog(db, MODULE)
-    rows = raw_source(catalog, version.recipe, source)
-    table, columns, recipe = rows
-    target = usable_label(MODULE, columns, version.target, version.task)
-    groups = _groups(columns, group_by or (), table)
-    families = {column.name: column.family for column in columns if column.name in groups}
-    raw = Raw(table.quoted, recipe, _pair(target, {name: families[name] for name in groups}))
-    return Labelled(version, whole_version(catalog, gd, version, rows), table, raw, groups)
+    rows = read(catalog, version, source)
+    target = usable_label(MODULE, rows.columns, version.target, version.task)
+    groups, whole = _groups(rows.columns, group_by or (), rows.table), whole_version(catalog, gd, version, rows)
+    families = {column.name: column.family for column in rows.columns if column.name in groups}
+    pair = _pair(target, {name: families[name] for name in groups})
+    raw = Raw(rows.rows(version.target, whole.column, *groups), rows.recipe, pair, rows.settings)
+    return Labelled(version, whole, rows.table, raw, groups)
 
 
 def _pair(target: Expression, groups: Mapping[str, str | None]) -> Expression:

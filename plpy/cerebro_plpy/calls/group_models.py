@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from cerebro_plpy.calls.held_back import margin_of, predictions
+from cerebro_plpy.calls.held_back import HeldRows, margin_of, predictions
 from cerebro_plpy.calls.run_results import best_by_group, has_value, network_of, states_of
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.scores import SCORES, distances
 from cerebro_plpy.features.target import REGRESSION
@@ -17,9 +16,14 @@ from cerebro_plpy.tables.outputs import LoggedRun
 from cerebro_plpy.tables.registry import OfGroup
 
 
-def best_of_groups(db: Database, workplace: Workplace, run: LoggedRun, source: Relation, ends: float) -> list[OfGroup]:
-    """The best of each group; of those that have nothing yet the caller is told. What the log does not say of them is
-    asked of their networks until the budget `ends`, by time.monotonic()."""
+def best_of_groups(
+    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, ends: float
+) -> list[OfGroup]:
+    """Return the best of each group, and tell the caller of groups that have nothing yet.
+
+    What the log does not say of the best is computed by their networks until the budget `ends`, by time.monotonic(), if
+    the rows that the run held back are there.
+    """
     train = run.spec.train
     assert train is not None
     if not train.groups:
@@ -28,11 +32,11 @@ def best_of_groups(db: Database, workplace: Workplace, run: LoggedRun, source: R
     found = [OfGroup(best[value], place.rows) for value, place in train.groups.items() if value in best]
     if missing := sorted(train.groups.keys() - best.keys()):
         db.notice(f"the budget was over before groups {', '.join(missing)} had a model: that of all rows predicts them")
-    return list(_measured(db, workplace, run, source, (found, ends)))
+    return list(_measured(db, workplace, run, rows, (found, ends)))
 
 
 def _measured(
-    db: Database, workplace: Workplace, run: LoggedRun, source: Relation, of: tuple[list[OfGroup], float]
+    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, of: tuple[list[OfGroup], float]
 ) -> Iterator[OfGroup]:
     (found, ends), train = of, run.spec.train
     assert train is not None
@@ -41,8 +45,8 @@ def _measured(
         row, result = logged[each.result.mst_key], each.result
         if not has_value(result, train.metric):
             result = result._replace(value=None)
-        if (result.value is None or train.task == REGRESSION) and time.monotonic() < ends:
-            told = predictions(workplace, train, source, network_of(run, result, row), row["group_value"])
+        if rows and (result.value is None or train.task == REGRESSION) and time.monotonic() < ends:
+            told = predictions(workplace, rows, network_of(run, result, row), row["group_value"])
             known = result.value if result.value is not None else SCORES[train.metric](told)
             margin = margin_of(distances(told)) if train.task == REGRESSION else None
             result = result._replace(value=known, margin=margin)

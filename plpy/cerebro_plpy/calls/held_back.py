@@ -1,34 +1,30 @@
-"""What networks say of the rows that a model holds back: worker sessions predict them, as they are in the table now."""
+"""The outputs of networks for the rows that a run holds back, as the run has packed them: no source is read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from cerebro_plpy.calls.prediction_table import fetched
 from cerebro_plpy.calls.version_prediction import network_program
-from cerebro_plpy.configs.train_spec import TrainSpec
-from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import columns_of
+from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.dispatch import Session, Steps
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, category, network_inputs
-from cerebro_plpy.features.matching import matched
-from cerebro_plpy.features.part import both
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import Told
-from cerebro_plpy.features.split import read_split
-from cerebro_plpy.features.table import Held, held_back
-from cerebro_plpy.platform.job import Job, RawRows, StateSource
+from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
+from cerebro_plpy.platform.job import Dataset, Job, StateSource
+from cerebro_plpy.platform.protocol import Worker
+from cerebro_plpy.platform.state_tables import VALIDATION, data_table
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.workers import Crew, crew_for, score, together
+from cerebro_plpy.tables.outputs import LoggedRun
 
 MODULE = "train"
 COVERED = 0.9
-BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 20
 
 
 class Network(NamedTuple):
@@ -42,11 +38,19 @@ class Network(NamedTuple):
     backend: str
 
 
+class HeldRows(NamedTuple):
+    """Packed rows that models are compared by."""
+
+    table: PackedTable
+    classes: tuple[str, ...]  # in the order of the target's columns; none of a regression
+    groups: Mapping[str, GroupPlace]  # the buffers of each group
+
+
 def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:
-    """How far such a share of all numbers lie from their predictions, at most, by the distances of a sample.
+    """Return how far such a share of all numbers lie from their predictions, at most, by the distances of a sample.
 
     That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above that of the sample;
-    None where the sample is too small for one.
+    None if the sample is too small for one.
 
     >>> margin_of([float(n) for n in range(1, 20)]), margin_of([1.0, 2.0])
     (18.0, None)
@@ -55,67 +59,75 @@ def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | N
     return sorted(distances)[place - 1] if place <= len(distances) else None
 
 
-def predictions(
-    workplace: Workplace, spec: TrainSpec, source: Relation, network: Network, group: str | None = None
-) -> list[Told]:
-    """What a network says of the rows of a table that a run holds back, in the order that rows have of their own; or of
-    those of a group."""
-    columns = raw_columns(workplace.control, source.oid)
-    inputs = network_inputs(matched(MODULE, network.recipe, columns, source.spelling))
-    held = held_back(MODULE, source.quoted, columns, spec)
-    if group is not None and spec.group_by is not None:
-        held = _of_group(held, spec.group_by, group)
-    rows = _rows(held, network.recipe, inputs)
-    placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
-    arrays = [{"column": each.name, **each.entry} for each in inputs]
-    block = max(1, min(BLOCK_ROWS, BLOCK_ELEMENTS // network.recipe.room))
-    asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
-    program = network_program(json.loads(network.architecture), network.compile_params, network.classes)
-    job, request = Job("predict", program, network.state.key), {"block": block, "request": asked}
-    configured = Expression(sql("session.configure"), (json.dumps(TEXTS),)).inlined()
-
-    def predict(crew: Crew) -> list[tuple[int, Told]]:
-        steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
-        found: list[tuple[int, Told]] = []
-        for worker, declare in together(workplace, crew, steps):
-            if declare is not None:
-                for ids, values in fetched(workplace, worker.session, f"{configured}; {declare}"):
-                    found += _told(json.loads(ids), values, network.classes)
-                finish = crew.visits.predicted(worker)
-                worker.session.run(finish.sql, finish.values)
-        return found
-
-    found = score(workplace, lambda: crew_for(workplace, network.backend, False, placed.segments), predict)
-    return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
+def read_held_rows(catalog: Catalog, reader: Session, run: LoggedRun, side: str = VALIDATION) -> HeldRows | None:
+    """Return the rows that a run has packed of a side; None if they were removed."""
+    assert run.spec.train is not None
+    name = data_table(run.run_id, side)
+    if not has_packed(reader, run.run_id, side):
+        return None
+    table = read_packed(catalog, reader, find_packed(catalog, name, side))
+    return HeldRows(table, run.spec.train.classes, run.spec.train.groups)
 
 
-def _of_group(held: Held, column: str, group: str) -> Held:
-    value = category(column)
-    side = both(held.side, Expression(f"{value.text} = %s", (*value.values, group)))
-    return held._replace(side=side, columns=(*held.columns, column))
+def has_packed(reader: Session, run_id: int, side: str) -> bool:
+    """Return whether the packed rows of a side are there, with their summary."""
+    names = [data_table(run_id, side), data_table(run_id, f"{side}_summary")]
+    return len(reader.run(sql("features.data_tables"), (names,))) == len(names)
 
 
-def held_table(catalog: Catalog, spec: TrainSpec) -> Relation:
-    """The table of the rows that a run holds back: its own, as a rule."""
-    return catalog.relation(read_split(catalog.module, spec.split).table or spec.relation)
-
-
-def _rows(held: Held, recipe: Recipe, inputs: Sequence[NetworkInput]) -> RawRows:
-    """The rows with their place and their label as ids; statements of a worker's cursor take no parameters."""
-    names = columns_of("t", (*held.columns, *(each.column for each in recipe.inputs)))
-    return RawRows(
-        f"(SELECT {names} FROM {held.table} t WHERE {held.side.inlined()})",
-        f"({held.order.inlined()}) || ' ' || ({held.label.inlined()})",
-        f"ARRAY[{', '.join(each.sent.inlined() for each in inputs)}]",
+def predictions(workplace: Workplace, rows: HeldRows, network: Network, group: str | None = None) -> list[Told]:
+    """Return the outputs of a network for packed rows, or for those of a group, in the order in which they lie."""
+    datasets = list(_datasets(rows, group))
+    job = Job(
+        "outputs",
+        network_program(json.loads(network.architecture), network.compile_params, network.classes),
+        network.state.key,
     )
 
+    def compute(crew: Crew) -> dict[int, Sequence[bytes]]:
+        chunks: dict[int, Sequence[bytes]] = {}
+        steps = [_outputs(crew, worker, _share(crew, worker, datasets), network.state, job) for worker in crew.workers]
+        for _, parts in together(workplace, crew, steps):
+            chunks.update(parts or {})
+        return chunks
 
-def _told(ids: Sequence[str], values: dict[str, str], classes: tuple[str, ...]) -> Iterator[tuple[int, Told]]:
-    """Of the rows of a block: `values` are array literals, with an element for each output of each row, row by row."""
-    rows, places, numbers = (values[name].strip("{}").split(",") for name in ("row", "class", "value"))
-    for row, parts in groupby(zip(rows, places, numbers), key=lambda part: part[0]):
-        order, _, label = ids[int(row) - 1].partition(" ")
-        if classes:
-            yield int(order), Told(label, {classes[int(place)]: float(number) for _, place, number in parts})
-        else:
-            yield int(order), Told(label, {}, next(float(number) for _, _, number in parts))
+    chunks = score(workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute)
+    return [row for each in datasets for row in _read(chunks[each.segment_id], rows.classes, network.classes)]
+
+
+def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
+    """Yield the partitions in which the rows lie."""
+    if group is None:
+        yield from (Dataset(rows.table, segment_id) for segment_id in rows.table.segments)
+    else:
+        places = rows.groups[group].validation
+        yield from (Dataset(rows.table, segment_id, places[segment_id]) for segment_id in sorted(places))
+
+
+def _share(crew: Crew, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
+    """Return the partitions that a worker goes over: those of its segment, or every so manyth."""
+    if worker.replaceable:
+        return datasets[worker.number :: len(crew.workers)]
+    return [each for each in datasets if each.segment_id == worker.segment_id]
+
+
+def _outputs(
+    crew: Crew, worker: Worker, share: Sequence[Dataset], state: StateSource, job: Job
+) -> Steps[dict[int, Sequence[bytes]]]:
+    """Compute the outputs for the rows of partitions, one partition after another; by segment."""
+    chunks: dict[int, Sequence[bytes]] = {}
+    for dataset in share:
+        chunks[dataset.segment_id] = yield from crew.visits.outputs(worker, dataset, state, job)
+    return chunks
+
+
+def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]) -> Iterator[Told]:
+    """Read lines of real numbers: a target, which is the place of one of the labels or a number, and the outputs."""
+    width = 1 + (len(classes) or 1)
+    for chunk in chunks:
+        numbers = array("f")
+        numbers.frombytes(chunk)
+        for start in range(0, len(numbers), width):
+            target, *outputs = numbers[start : start + width]
+            label = labels[int(target)] if labels else repr(target)
+            yield Told(label, dict(zip(classes, outputs))) if classes else Told(label, {}, outputs[0])

@@ -72,7 +72,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         *(json.dumps(found.architecture), COMPILED, found.backend, table),
     )
     with db.patience():
-        db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None)
+        db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None, None)
         deployed = db.value(sql("version.lock_model"), model)
         version = int(db.value(sql("version.next"), model))
         db.rows(sql("version.add_registered"), model, version, run_id, found.mst_key, *described)

@@ -13,7 +13,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_constant, check_positive
-from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.names import split_columns
 from cerebro_plpy.database.platform import RULES, Packers, Rules
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.packing import columns, fill
@@ -263,6 +263,5 @@ def workshop(
 ) -> Iterator[tuple[Relation, Packers]]:
     """What packing takes: trainers that have numpy only, and end with the call; and the source as they read it."""
     settings.check_trainer(settings.read(db))
-    named = [quote_identifier(column.name) for column in columns]
-    with db.platform.packers(db, gd, source, named) as packers:
+    with db.platform.packers(db, gd, source, [column.name for column in columns]) as packers:
         yield replace(source, quoted=packers.rows), packers

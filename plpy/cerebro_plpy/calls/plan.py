@@ -32,6 +32,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import (
     Array,
@@ -68,7 +69,9 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.relation(arguments.source)
     aim = aim_of(catalog, session, arguments, source, wanted)
-    table = fitting(aim, db, session, read_table(session, MODULE, source, aim.wishes), wanted.budget)
+    with caller_rows(db, db.reading, SETTINGS) as sources:
+        seen = read_table(sources, MODULE, source, aim.wishes, sources.writes)
+        table = fitting(aim, db, sources.session, seen, wanted.budget)
     metric = metric_name(MODULE, table.target.task, arguments.metric)
     load = workload(aim, db.platform, table, segments_of(db, table))
     effort = planned_effort(aim, table, load, wanted.budget)

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from cerebro_plpy.calls.predict_source import STYLE, Block, predict_source
+from cerebro_plpy.calls.predict_source import Block, predict_source
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
@@ -43,7 +43,7 @@ def predict_ahead(db: Database, gd: dict[str, Any], wanted: Wanted, arguments: t
     file, secret = tempfile.TemporaryFile(dir="."), secrets.token_bytes(SECRET_BYTES)  # noqa: SIM115
     try:
         file.write(HEAD + secret)
-        with db.platform.uninterrupted(), db.configured(**STYLE):
+        with db.platform.uninterrupted():
             for block in predict_source(db, gd, wanted, arguments, shared=False):
                 _write(file, block)
         file.flush()

@@ -6,18 +6,19 @@ left after any of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple, Optional
 
-from cerebro_plpy.calls.raw_source import RawSource, raw_source
+from cerebro_plpy.calls.raw_source import RawSource, told_source
 from cerebro_plpy.calls.version_prediction import ModelOf, columns_told, inputs, models_of_groups, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.encoding import TEXTS, Expression, category
+from cerebro_plpy.database.reading import STYLES
+from cerebro_plpy.features.encoding import Expression, category
 from cerebro_plpy.features.named_columns import column_name, named
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import granted_versions
@@ -28,19 +29,19 @@ MODULE = "predict"
 GROUP = "cerebro_group"
 # Rows of a block, and numbers that go into one or come out of it: what is on its way is a few MB.
 BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 18
-# The texts of values as those were that the recipe was learned of; but for the zone, which those of ids keep.
-STYLE = {name: value for name, value in TEXTS.items() if name != "timezone"}
 # Compiling the encoding takes longer than it saves, and all rows are wanted as a rule.
 SETTINGS = {"cursor_tuple_fraction": "1", "jit": "off"}
 Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[bytes], Optional[bytes], Optional[bytes]]
 
 
 class Raw(NamedTuple):
-    """Raw rows: the table or view, quoted, the recipe as it is over its columns, and what makes the text of each id."""
+    """Raw rows: what stands in FROM, the recipe as it is over its columns, what makes the text of each id, and the
+    settings under which they are read."""
 
     table: str
     recipe: Recipe
     id: Expression
+    settings: Mapping[str, str]
 
 
 def predict_source(
@@ -48,16 +49,16 @@ def predict_source(
 ) -> Iterator[Block]:
     """Margin, ids, and predictions of each block; `arguments` are the source and the id column.
 
-    The first block is predicted when this returns. Where the session is not `shared` with a query that takes block by
-    block, its style has to be that of recipes already.
+    The first block is predicted when this returns. If the session is not `shared` with a query that takes block by
+    block, all of them are taken before the statement ends.
     """
     db.platform.check_process(MODULE)
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
-    rows = raw_source(catalog, version.recipe, source)
-    whole, table = whole_version(catalog, gd, version, rows), rows.table
-    raw = Raw(table.quoted, rows.recipe, id_text(catalog, table, id_col))
+    rows = told_source(catalog, version, source)
+    whole, id_column = whole_version(catalog, gd, version, rows), id_name(catalog, rows.table, id_col)
+    raw = Raw(rows.rows(id_column, whole.column), rows.recipe, id_text(db, rows, id_column), rows.settings)
     blocks = predicted(db, gd, whole, raw_blocks(db, whole, raw, shared=shared))
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
@@ -150,9 +151,11 @@ def raw_blocks(
     width = max(raw.recipe.room, len(version.classes))
     size = max(1, min(most, BLOCK_ELEMENTS // width))
     values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
-    with db.configured(**SETTINGS):
+    with db.configured(**SETTINGS, **raw.settings):
         blocks = db.blocks(statement, size, *values)
-    return iter(partial(_styled if shared else _checked, db, blocks), [])
+    if not shared:
+        return _taken_at_once(db, raw.settings, blocks)
+    return iter(partial(_next, db, raw.settings, blocks), [])
 
 
 def _group(whole: Whole, column: str) -> Expression:
@@ -166,16 +169,22 @@ def _group(whole: Whole, column: str) -> Expression:
     )
 
 
-def _styled(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
-    """The next block; the style of the session is its caller's again."""
-    with db.configured(**STYLE):
+def _next(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]) -> list[Row]:
+    """Return the next block; the settings of the session are its caller's again."""
+    with db.configured(**settings):
         return next(blocks, [])
 
 
-def _checked(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
-    """The next block, by a single statement: see `Platform.check_interrupts`."""
-    db.check_interrupts()
-    return next(blocks, [])
+def _taken_at_once(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
+    """Yield all blocks, each by a single statement: see `Platform.check_interrupts`."""
+    formats = {name: value for name, value in settings.items() if name != "search_path"}
+    with db.configured(**formats):
+        while True:
+            db.check_interrupts()
+            block = next(blocks, [])
+            if not block:
+                return
+            yield block
 
 
 def _ask(teller: Predictor, rows: list[Row]) -> None:
@@ -183,14 +192,23 @@ def _ask(teller: Predictor, rows: list[Row]) -> None:
     teller.ask(len(rows), [b"".join([row[name] for row in rows]) for name in names])
 
 
-def id_text(catalog: Catalog, table: Relation, given: str | None) -> Expression:
-    """The text of the column that tells the rows apart."""
-    name = _id_column(catalog, table, given)
-    return Expression("NULL::text" if name is None else f"t.{quote_identifier(name)}::text")
+def id_text(db: Database, source: RawSource, name: str | None) -> Expression:
+    """Return what makes the text of the column that tells rows apart: the text that it has in the caller's session."""
+    if name is None:
+        return Expression("NULL::text")
+    value = f"t.{quote_identifier(name)}"
+    if db.value(sql("predict.has_one_text"), source.table.oid, name):
+        return Expression(f"{value}::text")
+    return Expression(f"cerebro.text_under({value}, {', '.join(['%s::text'] * len(STYLES))})", caller_styles(db))
 
 
-def _id_column(catalog: Catalog, table: Relation, given: str | None) -> str | None:
-    """The column that tells the rows apart: by default that of the primary key, None where no single one does."""
+def caller_styles(db: Database) -> tuple[str, ...]:
+    """Return the settings that decide the text of a value in the caller's session, in the order of STYLES."""
+    return tuple(db.caller_settings[name] for name in STYLES)
+
+
+def id_name(catalog: Catalog, table: Relation, given: str | None) -> str | None:
+    """Return the column that tells the rows apart: by default that of the primary key, None if no single one does."""
     if given is None:
         key: str | None = catalog.db.value(sql("predict.key"), table.oid)
         return key

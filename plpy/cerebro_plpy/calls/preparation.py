@@ -6,16 +6,21 @@ What it makes lies in schema cerebro_state and belongs to the caller; it stays a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from cerebro_plpy.calls.compared_rows import pack_compared, version_to_compare
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.run_tables import drop_data
+from cerebro_plpy.configs.train_spec import Compared
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.custom_settings import check_custom_settings
+from cerebro_plpy.database.dispatch import transaction
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import Reading, record
+from cerebro_plpy.database.source_rows import SourceRows, kind_of, session_rows
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features import profile
 from cerebro_plpy.features.digest import Digest, digest, fingerprint
@@ -32,7 +37,7 @@ from cerebro_plpy.platform.workplace import Workplace
 
 MODULE = "train"
 SNAPSHOT = "REPEATABLE READ"
-Look = Callable[[Reader], RawTable]
+Look = Callable[[SourceRows], RawTable]
 KINDS = {True: "class", False: "float"}
 
 
@@ -40,7 +45,8 @@ class Prepared(NamedTuple):
     """A raw table, the packed tables that were made of it, and what its training rows were like.
 
     `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is made of; so many
-    `additions` were packed beside rows of an earlier run. Rows of groups lie as `grouped` says.
+    `additions` were packed beside rows of an earlier run. Rows of groups lie as `grouped` says. `reading` is what is
+    stored of the settings under which the source was read.
     """
 
     table: RawTable
@@ -49,8 +55,14 @@ class Prepared(NamedTuple):
     data: Data
     hashes: tuple[int, int]
     counts: tuple[int, ...]
+    reading: Mapping[str, Any]
     additions: int = 0
     grouped: Grouped | None = None
+    compared: Compared | None = None
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the spec of a run has of how its rows were read and packed, by the names of its fields."""
+        return {"reading": self.reading, "compared": self.compared}
 
     @property
     def fingerprint(self) -> str:
@@ -70,31 +82,59 @@ def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> I
         raise
 
 
-def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> Prepared:
-    """Pack both sides of a table for a run, as `look` finds it."""
-    control = workplace.control
-    with transaction(control, SNAPSHOT):
-        control.run(sql("session.configure"), (json.dumps(SETTINGS),))
-        table = look(control)
-        training, validation = digests(workplace, table)
+def prepare(
+    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Reading, str | None]
+) -> Prepared:
+    """Pack both sides of a table for a run, as `look` finds it, whose source is read under these settings; and for what
+    a model of that name predicts so far, if there is one."""
+    reading, model = of
+    with read_once(workplace, reading) as rows:
+        table = look(rows)
+        raw, (training, validation) = digests(workplace, rows, table)
         grouped = layouts(catalog, table) if table.groups else None
-        _pack(control, table, run_id, (training, grouped))
-        seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
+        _pack(rows.session, table, run_id, (raw, training, grouped))
+        other = version_to_compare(catalog, model, table) if model is not None else None
+        compared = pack_compared(catalog, rows, table, other, run_id, validation.rows) if other else None
+        seen = profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
+        stored = reading_of(rows, table, reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(table, seen, inputs, data, hashes, counts, grouped=grouped)
+    return Prepared(table, seen, inputs, data, hashes, counts, stored, grouped=grouped, compared=compared)
 
 
-def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:
-    """Put the raw rows of both sides in order, until the transaction ends; and what tells them from others."""
-    control, classes, found = workplace.control, table.target.task == CLASSIFICATION, list[Digest]()
-    for side, part in zip(SIDES, table.parts):
-        output = f"pg_temp.cerebro_{side}"
-        control.run(*raw_rows(workplace.platform, part, output, table.groups and table.groups.order))
+@contextmanager
+def read_once(workplace: Workplace, reading: Reading) -> Iterator[SourceRows]:
+    """Yield the sources of a run, which are read in one transaction of the control session."""
+    control = workplace.control
+    check_custom_settings(control, workplace.custom_settings)
+    with transaction(control, SNAPSHOT), session_rows(control, reading, SETTINGS) as rows:
+        yield rows
+        for each in rows.copies:
+            workplace.db.info(f"{each.source.spelling} was read once, into a table of {each.bytes / 1e6:.1f} MB")
+
+
+def reading_of(rows: SourceRows, table: RawTable, reading: Reading, names: Iterable[str]) -> dict[str, Any]:
+    """Return what a version stores of its reading; of custom settings their names alone."""
+    columns = {each.name: each.type for each in table.columns if each.readable}
+    count = table.rows + table.validation_rows
+    kind = kind_of(rows.session, table.relation)
+    return record(reading.formats, kind=kind, names=sorted(names), columns=columns, rows=count)
+
+
+def digests(workplace: Workplace, rows: SourceRows, table: RawTable) -> tuple[list[str], list[Digest]]:
+    """Put the raw rows of both sides in order, until the transaction ends; return their tables, and their digests."""
+    control, classes = rows.session, table.target.task == CLASSIFICATION
+    tables: list[str] = []
+    found: list[Digest] = []
+    for part in table.parts:
+        output = rows.new_table("rows")
+        statement = raw_rows(workplace.platform, part, output, table.groups and table.groups.order)
+        control.run(*statement)
+        tables.append(output)
         found.append(digest(control, part, output, classes))
-    return found[0], found[1]
+    return tables, found
 
 
 def layouts(catalog: Catalog, table: RawTable) -> Grouped:
@@ -105,35 +145,47 @@ def layouts(catalog: Catalog, table: RawTable) -> Grouped:
     return grouped_layouts(table.groups, keys, block)
 
 
-def _pack(control: Session, table: RawTable, run_id: int, of: tuple[Digest, Grouped | None]) -> None:
-    (training, grouped), (output, validation) = of, (data_table(run_id, name) for name in SIDES)
+def _pack(control: Reader, table: RawTable, run_id: int, of: tuple[list[str], Digest, Grouped | None]) -> None:
+    (raw, training, grouped), (output, validation) = of, (data_table(run_id, name) for name in SIDES)
     known = training.rows, [name for name in training.counts if name is not None]
-    pack_training(control, table, output, known, grouped and grouped.training)
-    pack_validation(control, table, (validation, output), grouped and grouped.validation)
+    pack_training(control, table, (raw[0], output), known, grouped and grouped.training)
+    pack_validation(control, table, (raw[1], validation, output), grouped and grouped.validation)
 
 
 def pack_training(
-    control: Session, table: RawTable, output: str, known: tuple[int, list[str]], grouped: Layout | None = None
+    control: Reader,
+    table: RawTable,
+    tables: tuple[str, str],
+    known: tuple[int, list[str]],
+    grouped: Layout | None = None,
 ) -> None:
-    """Pack the raw rows that are trained on; it is `known` how many they are, and of what classes."""
+    """Pack the raw rows that are trained on, from the first of these tables into the second.
+
+    It is `known` how many rows they are, and of what classes.
+    """
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
     told = _recipes(control, table, 0), _layout(grouped)
-    control.run(sql("features.pack_training"), (output, _inputs(table), kind, weight, *known, *told))
+    control.run(sql("features.pack_training"), (*tables, _inputs(table), kind, weight, *known, *told))
 
 
-def pack_validation(control: Session, table: RawTable, tables: tuple[str, str], grouped: Layout | None = None) -> None:
-    """Pack the raw rows that are held back: the second of these tables has those that are trained on."""
-    output, training = tables
+def pack_validation(
+    control: Reader, table: RawTable, tables: tuple[str, str, str], grouped: Layout | None = None
+) -> None:
+    """Pack the raw rows that are held back, from the first of these tables into the second.
+
+    The third has the packed rows that are trained on.
+    """
+    raw, output, training = tables
     told = _recipes(control, table, 1), _layout(grouped)
-    control.run(sql("features.pack_validation"), (output, _inputs(table), training, *told))
+    control.run(sql("features.pack_validation"), (raw, output, _inputs(table), training, *told))
 
 
 def _layout(grouped: Layout | None) -> str | None:
     return None if grouped is None else json.dumps(grouped.to_json())
 
 
-def _recipes(control: Session, table: RawTable, side: int) -> str:
+def _recipes(control: Reader, table: RawTable, side: int) -> str:
     """What makes inputs of the raw values of a side, as JSON."""
     return json.dumps(constants_by_input(control, table.parts[side].recipe))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.configs.spec import Spec
@@ -11,6 +11,7 @@ from cerebro_plpy.configs.templates import ensemble
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.custom_settings import CustomSettings, readable_elsewhere
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import refuse_own
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady
@@ -123,6 +124,19 @@ def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmSt
         return {}
     rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), None)
     return {key: WarmState("weights_of_chunks", rows, (), epochs=asked.start.epochs) for key in asked.templates}
+
+
+def custom_again(db: Database, made: Made, tables: Sequence[Relation]) -> CustomSettings:
+    """Return the custom settings for a session that reads the sources of a version; say which are not set here."""
+    custom = readable_elsewhere(db, tables)
+    recorded = (made.asked.reading or {}).get("names", [])
+    missing = [name for name in recorded if not custom.get(str(name))]
+    if missing:
+        db.notice(
+            f"model {made.version.model!r} was trained in a session that had set {', '.join(map(str, missing))}:"
+            " this one has not, and may see other rows"
+        )
+    return custom
 
 
 def sources(catalog: Catalog, made: Made) -> tuple[Relation, Relation | None]:

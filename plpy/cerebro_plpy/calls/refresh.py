@@ -16,7 +16,8 @@ from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import make_request
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, refuse_groups, sources
+from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.train import SCHEDULE
@@ -35,6 +36,7 @@ from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.comparison import compare
@@ -69,7 +71,8 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     settings.devices(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)
-    with open_workplace(db, gd, [source], made.spec.arguments.workers) as workplace:
+    custom = custom_again(db, made, [each for each in (source, held) if each])
+    with open_workplace(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
             db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")
@@ -114,8 +117,8 @@ class Look:
 
     def grown(self) -> bool:
         """Whether there may be rows that are new."""
-        if self._newer is None or self._newer.value is None:
-            return True
+        if self._newer is None or self._newer.value is None or is_evaluated(self._session, self._source):
+            return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
             columns = raw_columns(self._session, self._source.oid)
@@ -126,14 +129,16 @@ class Look:
     def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
         """Pack the new rows beside those that the newest version was made of, or all rows where that cannot be."""
         before, newer = self._before, self._newer
+        reading = version_reading(catalog.db, self._source, self._made.version)
         if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
-            return extend(catalog, workplace, partial(self._table, newer), run_id, before)
+            return extend(catalog, workplace, partial(self._table, newer), run_id, (before, reading))
         everything = None if newer is None else Newer(newer.column, None)
-        return prepare(catalog, workplace, partial(self._table, everything), run_id)
+        of = reading, self._made.version.model
+        return prepare(catalog, workplace, partial(self._table, everything), run_id, of)
 
-    def _table(self, newer: Newer | None, reader: Reader) -> RawTable:
+    def _table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
         """The table, in the snapshot in which it is packed."""
-        return known_table(reader, MODULE, self._source, self._made.asked, self._held, newer)
+        return known_table(rows, MODULE, self._source, self._made.asked, self._held, newer)
 
 
 def _growing(reader: Reader, source: Relation, since: str) -> str:
@@ -231,6 +236,8 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         made.asked,
         bound=table.bound,
         recipe=table.recipe.to_json(),
+        identity=table.identity,
+        reading=prepared.reading,
         training_rows=table.rows,
         validation_rows=table.validation_rows,
         templates={key: made.template},
@@ -242,4 +249,5 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         hashes=prepared.hashes,
         additions=prepared.additions,
         start=Start(made.version.run_id, key, epochs),
+        compared=prepared.compared,
     )

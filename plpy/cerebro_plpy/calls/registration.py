@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.aim import importance_share, most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
 from cerebro_plpy.calls.group_models import best_of_groups
-from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
+from cerebro_plpy.calls.held_back import MODULE, HeldRows, Network, margin_of, predictions, read_held_rows
 from cerebro_plpy.calls.run_results import has_value, network_of, ranked, states_of
 from cerebro_plpy.calls.version_importance import Latest, add_importance
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.literals import quoted_text
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.ensemble import is_better
+from cerebro_plpy.features.matching import take_alike
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import SCORES, Told, distances
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.state_tables import COMPARED, StoredState
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import outputs, registry, versions
@@ -30,7 +32,14 @@ from cerebro_plpy.tables.outputs import LoggedRun
 from cerebro_plpy.tables.registry import Added, Name, Result
 from cerebro_plpy.tables.versions import Version
 
-UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, UndefinedColumn)
+UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, ConfigFailure)
+
+
+class Comparison(NamedTuple):
+    """Whether a new version is better than the one that predicts so far; if that is not known, why."""
+
+    better: bool
+    obstacle: str | None = None
 
 
 def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
@@ -49,28 +58,38 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
 
 def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tuple[int, str]:
     """Make the version; its number, and the framework that it predicts with."""
-    train = _train(run)
-    source = held_table(Catalog(db, MODULE), train)
-    result, network, told, _ = _best(db, workplace, run, source)
+    train, rows = _train(run), _held_rows(db, workplace, run)
+    result, network, told, _ = _best(db, workplace, run, rows)
     before = registry.find_name(workplace.control, train.model)
     alone = before is None or before.deployed is None
-    if not told and (train.task == REGRESSION or not has_value(result, train.metric) or not alone):
-        told = predictions(workplace, train, source, network)
+    if rows and not told and (train.task == REGRESSION or not has_value(result, train.metric) or not alone):
+        told = predictions(workplace, rows, network)
     if not has_value(result, train.metric):
-        result = result._replace(value=SCORES[train.metric](told))
-    better = True if alone else _is_better(db, workplace, run, source, told)
+        result = result._replace(value=SCORES[train.metric](told) if told else None)
+    comparison = Comparison(better=True) if alone else _compare(db, workplace, run, rows, told)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
-    name = Name(train.split, train.split_seed, train.bound, None)
-    groups = best_of_groups(db, workplace, run, source, ends)
-    added = registry.add(workplace.control, train.model, name, result, groups, deploy=bool(better))
-    said = "predicts from now on" if added.version == added.deployed else _why_not(added, better)
+    name = Name(train.split, train.split_seed, train.bound, None, train.identity)
+    groups = best_of_groups(db, workplace, run, rows, ends)
+    added = registry.add(workplace.control, train.model, name, result, groups, deploy=comparison.better)
+    said = "predicts from now on" if added.version == added.deployed else _why_not(train.model, added, comparison)
     keys = result.ensemble.members if result.ensemble else (result.mst_key,)
     db.info(
         f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
         f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
     return added.version, network.backend
+
+
+def _held_rows(db: Database, workplace: Workplace, run: LoggedRun) -> HeldRows | None:
+    """Return the rows that a run holds back; None if its packed rows were removed, which the caller is told."""
+    rows = read_held_rows(Catalog(db, MODULE), workplace.reader, run)
+    if rows is None:
+        db.notice(
+            f"the packed rows of run {run.run_id} were removed: its version is one configuration, without a margin,"
+            " importances and all else that is computed from rows that were held back"
+        )
+    return rows
 
 
 def _listed(mst_keys: Sequence[int]) -> str:
@@ -83,16 +102,15 @@ def _listed(mst_keys: Sequence[int]) -> str:
     return text if len(mst_keys) == 1 else f"an ensemble of {text}"
 
 
-def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) -> Candidate:
-    """The best that a run has come to: a configuration, or an ensemble of several."""
-    train = _train(run)
+def _best(db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None) -> Candidate:
+    """Return the best that a run has come to: a configuration, or an ensemble of several."""
     logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
     best = [(each, logged[each.mst_key]) for each in best_of(db, workplace, run)]
     found = [Candidate(each, network_of(run, each, row), [], row["template"]) for each, row in best]
-    if len(found) < 2:
+    if len(found) < 2 or rows is None:
         return found[0]
-    library = [each._replace(told=predictions(workplace, train, source, each.network)) for each in found]
-    return assembled(workplace, train, run.spec.ranking, library)
+    library = [each._replace(told=predictions(workplace, rows, each.network)) for each in found]
+    return assembled(workplace, _train(run), run.spec.ranking, library)
 
 
 def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
@@ -108,36 +126,44 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
     return best
 
 
-def _is_better(
-    db: Database, workplace: Workplace, run: LoggedRun, source: Relation, told: Sequence[Told]
-) -> bool | None:
-    """Whether a run has come to more than the version that predicts so far, over the same rows.
+def _compare(
+    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, told: Sequence[Told]
+) -> Comparison:
+    """Compare a run with the version that predicts so far, over the same rows.
 
-    None where that one predicts something else. One that cannot predict these rows is worse than any.
+    A version that cannot predict these rows is worse than any.
     """
     train = _train(run)
     try:
         old = versions.deployed(db, MODULE, train.model)
         if (old.task, old.target) != (train.task, train.target):
-            return None
-        score = SCORES[train.metric](predictions(workplace, train, source, _version_network(old)))
+            return Comparison(False, "it has another target or task")
+        if not take_alike(old.recipe, Recipe.from_json(train.recipe)):
+            if train.compared is None or train.compared.version != old.version:
+                return Comparison(False, f"it was deployed while run {run.run_id} was under way")
+            if not train.compared.usable:
+                return Comparison(True)
+            rows = read_held_rows(Catalog(db, MODULE), workplace.reader, run, COMPARED)
+        if not rows or not told:
+            return Comparison(False, "the packed rows of the run were removed")
+        score = SCORES[train.metric](predictions(workplace, rows, _version_network(old)))
     except UNUSABLE as error:
         db.notice(f"the version of model {train.model!r} that predicted so far cannot any more: {error.message}")
-        score = math.nan
-    return is_better(SCORES[train.metric](told), score, run.spec.ranking.descending)
+        return Comparison(True)
+    return Comparison(is_better(SCORES[train.metric](told), score, run.spec.ranking.descending))
 
 
-def _why_not(added: Added, better: bool | None) -> str:
-    """Why a version does not predict, for messages.
+def _why_not(model: str, added: Added, comparison: Comparison) -> str:
+    """Say why a version does not predict, for messages.
 
-    >>> _why_not(Added(2, 1), better=False)
+    >>> _why_not("m", Added(2, 1), Comparison(False))
     'is not better than version 1, which goes on to predict'
     """
-    if better is not None:
+    if comparison.obstacle is None:
         return f"is not better than version {added.deployed}, which goes on to predict"
     return (
-        f"cannot be compared with version {added.deployed}, which has another target or task, and goes on to predict:"
-        f" cerebro.deploy(model, '{added.version}') lets the new one"
+        f"cannot be compared with version {added.deployed}, which goes on to predict: {comparison.obstacle}."
+        f" SELECT cerebro.deploy({quoted_text(model)}, '{added.version}'); lets the new one predict"
     )
 
 

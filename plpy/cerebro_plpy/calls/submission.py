@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls import automl_arguments, background, train_arguments
+from cerebro_plpy.calls.aim import sources_of
 from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.inputs import find_search_inputs
@@ -80,9 +81,11 @@ def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None)
 def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[Row]:
     """Begin what a call of train with these arguments would do; a row with the id of its run."""
     module = train_arguments.MODULE
-    read_arguments(db, module, arguments)
-    refuse_own(db, module, Catalog(db, module).relation(arguments.source))
-    run_id = background.begin(db, gd, {"train": asdict(arguments)})
+    catalog, wanted = Catalog(db, module), read_arguments(db, module, arguments)
+    source = catalog.relation(arguments.source)
+    refuse_own(db, module, source)
+    sources = sources_of(catalog, arguments, source, wanted)
+    run_id = background.begin(db, gd, {"train": asdict(arguments)}, sources)
     return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
 
 

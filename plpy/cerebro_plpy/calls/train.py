@@ -17,6 +17,7 @@ from cerebro_plpy.calls.aim import (
     planned_effort,
     predecessors_of,
     ranking_by,
+    sources_of,
     templates_of,
     workload,
 )
@@ -37,9 +38,10 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.custom_settings import readable_elsewhere
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.visibility import refuse_own
 from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import LeftOut
@@ -68,16 +70,18 @@ def train(
     settings.devices(settings.read(db), arguments.use_gpus)
     source = catalog.relation(arguments.source)
     refuse_own(db, MODULE, source)
-    with open_workplace(db, gd, [source], arguments.workers) as workplace:
+    custom = readable_elsewhere(db, sources_of(catalog, arguments, source, wanted))
+    with open_workplace(db, gd, [source], arguments.workers, custom) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
         refuse_own(db, MODULE, aim.wishes.held or source)
         run_id = reserve_run(db, workplace)
 
-        def look(reader: Reader) -> RawTable:
-            table = read_table(reader, catalog.module, source, aim.wishes, kept=True)
-            return fitting(aim, db, reader, table, wanted.budget - (time.monotonic() - began))
+        def look(rows: SourceRows) -> RawTable:
+            table = read_table(rows, catalog.module, source, aim.wishes, kept=True)
+            return fitting(aim, db, rows.session, table, wanted.budget - (time.monotonic() - began))
 
-        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id)) as prepared:
+        of = db.reading, aim.model
+        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, of)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -153,7 +157,7 @@ def build_request(
         ranking=ranking,
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs),
+        train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs, **prepared.stored()),
     )
     known = {each.name: each for each in templates_of(aim, table)}
     models = models_of(spec, tried, prepared, workplace.check)
@@ -222,7 +226,7 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
 
 def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) -> TrainSpec:
     """What the log keeps of the call, and of the table."""
-    table, head = prepared.table, prepared.table.target.head
+    table, head, allowed = prepared.table, prepared.table.target.head, aim.wanted.allowance
     keyed = dict(enumerate((each.proposal for each in tried), 1))
     return TrainSpec(
         model=aim.model,
@@ -257,6 +261,7 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         space=aim.wanted.space,
         tried=tuple(each.name for each in templates_of(aim, table)),
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
-        max_cpu=aim.wanted.allowance and aim.wanted.allowance.max_cpu,
-        max_cost=aim.wanted.allowance and aim.wanted.allowance.max_cost,
+        max_cpu=allowed and allowed.max_cpu,
+        max_cost=allowed and allowed.max_cost,
+        identity=table.identity,
     )

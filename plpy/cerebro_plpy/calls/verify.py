@@ -16,7 +16,8 @@ from cerebro_plpy.calls.fit_request import make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.preparation import Prepared, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, sources
+from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.versions import number_of, own
@@ -26,8 +27,10 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.custom_settings import CustomSettings
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import (
     CerebroError,
     ConfigFailure,
@@ -89,10 +92,19 @@ def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | No
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)
     catalog = Catalog(db, MODULE)
-    with open_workplace(db, gd, (), made.spec.arguments.workers) as workplace:
+    with open_workplace(db, gd, (), made.spec.arguments.workers, _custom_settings(catalog, made)) as workplace:
         run_id = reserve_run(db, workplace)
         with nothing_left(workplace, run_id):
             return [finding._asdict() for finding in findings(catalog, workplace, made, run_id)]
+
+
+def _custom_settings(catalog: Catalog, made: Made) -> CustomSettings | None:
+    """Return the custom settings under which the source is read; None if there is no source any more."""
+    try:
+        tables = sources(catalog, made)
+    except SOURCE_CHANGED:
+        return None  # a finding says so
+    return custom_again(catalog.db, made, [each for each in tables if each])
 
 
 @contextmanager
@@ -148,11 +160,12 @@ def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: in
     """The source as it is now, encoded as it was then."""
     source, held = sources(catalog, made)
 
-    def look(reader: Reader) -> RawTable:
-        table = known_table(reader, MODULE, source, made.asked, held)
-        return with_groups(reader, made.asked, table) if made.asked.groups else table
+    def look(rows: SourceRows) -> RawTable:
+        table = known_table(rows, MODULE, source, made.asked, held)
+        return with_groups(rows.session, made.asked, table) if made.asked.groups else table
 
-    return prepare(catalog, workplace, look, run_id)
+    of = version_reading(catalog.db, source, made.version), None
+    return prepare(catalog, workplace, look, run_id, of)
 
 
 def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:

@@ -42,12 +42,22 @@ def arrays(version: Usable) -> list[dict[str, object]]:
     return [each.entry for each in inputs(version, version.recipe)]
 
 
+def nothing_more() -> None:
+    """Send nothing: a trainer has all that it needs."""
+
+
 def asker(
-    db: Database, gd: dict[str, Any], version: Usable, asked: Header, started: TrainerSpec | None = None
+    db: Database,
+    gd: dict[str, Any],
+    version: Usable,
+    asked: Header,
+    started: TrainerSpec | None = None,
+    bring: Callable[[], None] = nothing_more,
 ) -> Predictor:
     """The version in the trainer of the caller's session, as soon as this is asked of it.
 
-    Where that was `started` in some other way than usual for one session alone, it is used as it is.
+    Where that was `started` in some other way than usual for one session alone, it is used as it is. What else the
+    trainer needs, `bring` sends to it.
     """
     chosen = settings.read(db)
     settings.check_trainer(chosen)
@@ -55,7 +65,7 @@ def asker(
         spec=started or settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
         idle_seconds=chosen.trainer_idle_seconds,
         asked=asked,
-        fill=_filling(db, gd, version),
+        fill=_filling(db, gd, version, bring),
     )
     return Predictor(gd, told, db.check_interrupts)
 
@@ -75,7 +85,7 @@ def models_of_groups(
     return found.get, list(found)
 
 
-def _filling(db: Database, gd: dict[str, Any], version: Usable) -> Callable[[], None]:
+def _filling(db: Database, gd: dict[str, Any], version: Usable, bring: Callable[[], None]) -> Callable[[], None]:
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.ask, db, gd, version)
     rows = db.platform.state_rows(version.state_table, None)
@@ -86,6 +96,7 @@ def _filling(db: Database, gd: dict[str, Any], version: Usable) -> Callable[[], 
         for row in db.stream(rows):
             segment.add_state(gd, row["part"], row["chunk"])
         segment.trainer(gd)  # the last chunks
+        bring()
 
     return fill
 

@@ -9,10 +9,12 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.platform import Table
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.columns import NUMBERS, number_hint
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.records import dataclass, replace
 
 OWN_COLUMNS = ("window_id", "first", "last", "x")
 RULES = ("all", "last", "majority")
@@ -49,7 +51,7 @@ class Clock:
 class Series:
     """The series that are cut, by columns that exist; `rule` is None where windows have no label."""
 
-    source: Relation
+    source: Table
     output: Relation
     id: str
     ts: str
@@ -72,8 +74,11 @@ def make_windows(db: Database, given: WindowArguments) -> None:
     """Make the table of windows; nothing of it stays where there is none."""
     catalog = Catalog(db, "window_series")
     series = find_series(catalog, given)
-    gap = given_gap(catalog, series, given.max_gap) if given.max_gap is not None else usual_gap(db, series)
-    db.rows(windows(series, db), gap)
+    with caller_rows(db, db.reading, {}) as rows:
+        named = [series.id, series.ts, *series.columns, *([series.label] if series.label else [])]
+        opened = replace(series, source=rows.open_table(series.source, list(dict.fromkeys(named))))
+        gap = given_gap(catalog, opened, given.max_gap) if given.max_gap is not None else usual_gap(db, opened)
+        db.rows(windows(opened, db), gap)
     if not db.value(sql("read.has_rows", table=series.output.quoted)):
         raise InvalidParameter(
             f"window_series error: there is no window of {series.width} samples in '{series.source.spelling}'"

@@ -16,6 +16,13 @@ class Start(NamedTuple):
     epochs: int
 
 
+class Compared(NamedTuple):
+    """The version that a new one is compared with, where it takes rows by a recipe of its own."""
+
+    version: int
+    usable: bool  # whether it can predict the rows of the source
+
+
 class GroupPlace(NamedTuple):
     """Where the rows of a group are: how many each of its buffers has that is trained on, by segment which these are,
     and which are held back; which configurations of the call it has; and how many rows of each class are trained on, as
@@ -58,7 +65,9 @@ class TrainSpec:
     what a float target is like. By the column `group_by` there are `groups`, each with models of its own; of their
     buffers, which hold one group each, `block_rows` are a block for models of all rows. `configs` are to be there in
     all, of the templates that are `tried`; `space` is what the call says of their fields. The run may use `max_cpu`
-    processor seconds, and cost `max_cost`.
+    processor seconds, and cost `max_cost`. The values of the columns `identity` name a row, all columns if it is empty.
+    `reading` says under which formats the source was read, and what it was. The held-back rows were packed a second
+    time for the version that is `compared`, if it is usable.
     """
 
     model: str
@@ -98,6 +107,9 @@ class TrainSpec:
     configs: int = 0
     max_cpu: float | None = None
     max_cost: float | None = None
+    identity: tuple[str, ...] = ()
+    reading: Mapping[str, Any] | None = None
+    compared: Compared | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -110,6 +122,8 @@ class TrainSpec:
         start, hashes, counts = values.get("start"), values.get("hashes"), tuple(values.get("counts", ()))
         groups = {value: GroupPlace.from_json(place) for value, place in (values.get("groups") or {}).items()}
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
-        tried = tuple(values.get("tried", ()))
+        lists = {name: tuple(values.get(name, ())) for name in ("tried", "identity")}
+        compared = values.get("compared")
+        refreshed |= {"compared": compared and Compared(int(compared[0]), bool(compared[1]))}
         of_rows = {"counts": counts, "groups": groups, "classes": tuple(values["classes"])}
-        return cls(**{**values, **keyed, **refreshed, **of_rows, "tried": tried})
+        return cls(**{**values, **keyed, **refreshed, **of_rows, **lists})

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from cerebro_plpy.database import client
+from cerebro_plpy.database import client, reading
 from cerebro_plpy.database.courtesy import Pauses, give_way
 from cerebro_plpy.database.literals import parameter_type
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.platform import Row as Row
 from cerebro_plpy.database.queries import around_placeholders, sql
+from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
     CerebroError,
@@ -58,6 +59,7 @@ class Database:
         self.platform = platform
         self._postmaster = os.getppid()
         self.caller_path = ""
+        self.caller_settings: Mapping[str, str] = {}  # by the names of reading.CALLER
         self.caller_schema: str | None = None
         self.name = ""
         self.in_procedure = False
@@ -259,10 +261,24 @@ class Database:
 
         Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text.
         """
-        caller = self.row(sql("read.caller"))
+        caller = self.row(sql("read.caller"), list(reading.CALLER))
         self.caller_path, self.caller_schema, self.name = caller["path"], caller["schema"], caller["database"]
+        self.caller_settings = json.loads(caller["settings"])
         with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on"):
             yield
+
+    def take_caller(self, path: str, settings: Mapping[str, object]) -> None:
+        """Work for a session that had this path and these settings, by the names of reading.CALLER, when it called."""
+        self.caller_path = path
+        self.caller_settings = {
+            **self.caller_settings,
+            **{n: str(v) for n, v in settings.items() if n in reading.CALLER},
+        }
+
+    @property
+    def reading(self) -> Reading:
+        """The settings under which the caller reads a source."""
+        return reading.read_current(self.caller_path, self.caller_settings)
 
     @contextmanager
     def configured(self, **values: str) -> Iterator[None]:

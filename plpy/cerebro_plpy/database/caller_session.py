@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.dispatch import DONE, Rows
+from cerebro_plpy.database.platform import Caller
 
 # What statements need of a worker session, here for as long as each of them takes.
 SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction": "1"}
@@ -19,7 +19,7 @@ SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction
 class LocalSession:
     """See `dispatch.Session`; `start` does all the work, under these further settings."""
 
-    def __init__(self, db: Database, **settings: str) -> None:
+    def __init__(self, db: Caller, **settings: str) -> None:
         self._db = db
         self._settings = {**SETTINGS, **settings}
         self._rows: Rows = []

@@ -44,6 +44,16 @@ def literal(value: object) -> str:
     return _quoted(str(value))
 
 
+def quoted_text(text: str) -> str:
+    """Return a text as a person types it in a statement, for hints.
+
+    >>> print(quoted_text("a model"), quoted_text("Ann's"))
+    'a model' 'Ann''s'
+    """
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
 def array_literal(values: Sequence[object]) -> str:
     """Return an array as a quoted SQL string; lists in lists are further dimensions.
 

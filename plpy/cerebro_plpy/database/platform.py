@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Union
 
+from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
 
@@ -31,6 +32,14 @@ class Caller(Protocol):
     def value(self, statement: str, *values: object) -> Any: ...
 
     def glance(self, statement: str, *values: object) -> list[Row]: ...
+
+    def guarded_rows(self, statement: str, *values: object) -> list[Row]: ...
+
+    @property
+    def platform(self) -> Platform: ...
+
+    @property
+    def reading(self) -> Reading: ...
 
     def configured(self, **values: str) -> AbstractContextManager[None]: ...
 

@@ -14,7 +14,7 @@ WHY = "temporary, or changed or locked in this transaction"
 
 
 def held_by_caller(db: Database, relations: Iterable[Table]) -> list[str]:
-    """Those of the tables."""
+    """Return the names of those of the relations, and of the tables behind them."""
     return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
 
 
@@ -28,10 +28,13 @@ def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
 
 
 def refuse_own(db: Database, module: str, source: Table) -> None:
-    """Refuse a table to a run that keeps something of it: that must not depend on a rollback."""
-    if held_by_caller(db, [source]):
+    """Refuse a source to a run that keeps something of it: that must not depend on a rollback."""
+    held = db.rows(sql("read.held_by_caller"), [source.oid])
+    if held:
+        behind = [row["name"] for row in held if row["oid"] != source.oid]
+        what = source.spelling if len(behind) < len(held) else f"{', '.join(behind)}, behind {source.spelling}"
         raise ActiveTransaction(
-            f"{module} error: other sessions cannot use {source.spelling}: it is {WHY}.",
+            f"{module} error: other sessions cannot use {what}: it is {WHY}.",
             hint="COMMIT first; of a temporary table train on a copy that is none.",
         )
 

@@ -31,25 +31,23 @@ TIMES = ("date", "timestamp", "timestamptz")
 
 
 class RawColumn(NamedTuple):
-    """A column: its type as PostgreSQL writes it, its family or None where no input can be made of it.
-
-    Args:
-        key: whether it is of the primary key.
-        compared: the type that its values are compared as, which means the same on any path.
-    """
+    """A column of a table or view."""
 
     name: str
-    type: str
-    family: str | None
-    key: bool
-    compared: str = "text"
+    type: str  # as PostgreSQL writes it
+    family: str | None  # None if no input can be made of it
+    key: bool  # whether it is of a primary key whose columns may all be read
+    compared: str = "text"  # the type that its values are compared as, which means the same on any path
+    readable: bool = True  # whether the current user may read it
 
 
 def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
-    """All columns of the table or view that has this oid, in their order; `key` are those of its primary key."""
+    """Return all columns of the table or view that has this oid, in their order."""
+    rows = reader.run(sql("features.columns"), (oid,))
+    has_readable_key = all(readable for *_, key, readable in rows if key)
     return tuple(
-        RawColumn(name, spelling, _family(base, kind, category, castable), key, compared)
-        for name, spelling, base, kind, category, castable, key, compared in reader.run(sql("features.columns"), (oid,))
+        RawColumn(name, type_, _family(base, kind, category, castable), key and has_readable_key, compared, readable)
+        for name, type_, base, kind, category, castable, key, compared, readable in rows
     )
 
 
@@ -60,8 +58,8 @@ def _family(base: str, kind: str, category: str, castable: bool) -> str | None:
 
 
 def growing(columns: Sequence[RawColumn]) -> tuple[str, ...]:
-    """The columns that rise from one row to the next in many tables: numbers of a key, and points of time."""
-    return tuple(c.name for c in columns if c.family in TIMES or (c.key and c.family == "integer"))
+    """Return the columns that rise from one row to the next in many tables: numbers of a key, and points of time."""
+    return tuple(c.name for c in columns if c.readable and (c.family in TIMES or (c.key and c.family == "integer")))
 
 
 def selected(

@@ -27,10 +27,12 @@ from cerebro_plpy.features.feature import (
     Text,
 )
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.records import replace
+from cerebro_plpy.records import asdict, replace
 
 POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""
+OF_TYPES = ("family", "zoned", "single")
+"""Fields that follow from the type of a column."""
 _NUMBERS_ARRAY = re.compile(r"(smallint|integer|bigint|real|double precision|numeric(\([-0-9,]+\))?)\[\]")
 
 
@@ -49,6 +51,15 @@ def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling:
             " a column of which nothing is known may be NULL.",
         )
     return Recipe(tuple(_matched(module, each, known, spelling) for each in recipe.features))
+
+
+def take_alike(one: Recipe, other: Recipe) -> bool:
+    """Return whether two recipes make the same inputs of a row, whatever the types of its columns are."""
+    return list(map(_untyped, one.inputs)) == list(map(_untyped, other.inputs))
+
+
+def _untyped(feature: Input) -> tuple[str, dict[str, object]]:
+    return feature.kind, {name: value for name, value in asdict(feature).items() if name not in OF_TYPES}
 
 
 def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spelling: str) -> Feature:

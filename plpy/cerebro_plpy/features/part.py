@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.halves import packed_inputs
 from cerebro_plpy.features.recipe import Recipe
 
 
 class Part(NamedTuple):
-    """The rows of a side: the quoted table where they lie, which they are, and what is made of each, in which order."""
+    """The rows of a side: the quoted table where they lie, which they are, and what is made of each, in which order.
+
+    `columns` are those of the table.
+    """
 
     table: str
     side: Expression
     recipe: Recipe
     label: Expression
     order: Expression
+    columns: Sequence[RawColumn]
     weight: Expression | None = None
 
 

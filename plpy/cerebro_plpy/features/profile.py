@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
@@ -125,18 +126,17 @@ def parts_of(feature: Input) -> tuple[str, ...]:
     return (CODE,) if isinstance(feature, Category) else (VALUE,)
 
 
-def measure(reader: Reader, source: Source, rows: int, recipe: Recipe) -> Profile:
-    """The profile of these rows, of which there are so many; to be called in a transaction."""
+def measure(rows: SourceRows, source: Source, count: int, recipe: Recipe) -> Profile:
+    """Return the profile of so many rows of a source; to be called in a transaction."""
     missing: dict[str, int] = {}
     parts: dict[Key, Part] = {}
     for start in range(0, len(recipe.inputs), AT_ONCE):
-        some = Recipe(recipe.inputs[start : start + AT_ONCE])
-        reader.run(sql("drift.drop_sample"))
-        _sample(reader, source, rows, some)
-        edges = _edges(reader, some)
-        found = bins(reader, "pg_temp.cerebro_sample", some, edges)
-        missing |= found.missing
-        parts |= found.parts
+        some, sample = Recipe(recipe.inputs[start : start + AT_ONCE]), rows.new_table("sample")
+        _sample(rows.session, (source, sample), count, some)
+        profile = bins(rows.session, sample, some, _edges(rows.session, sample, some))
+        rows.session.run(sql("reading.drop", table=sample))
+        missing |= profile.missing
+        parts |= profile.parts
     return Profile(missing, parts)
 
 
@@ -216,13 +216,15 @@ def _of_array(feature: Vector | Array, part: str) -> Expression:
     return Expression(f"({text})", element.values)
 
 
-def _sample(reader: Reader, source: Source, rows: int, recipe: Recipe) -> None:
+def _sample(reader: Reader, tables: tuple[Source, str], rows: int, recipe: Recipe) -> None:
+    source, output = tables
     few = source.few(rows, max(FEWEST, min(SAMPLED, MOST_NUMBERS // recipe.room)))
     columns = ", ".join(f"t.{quote_identifier(each.column)}" for each in recipe.inputs)
-    reader.run(sql("drift.sample", columns=columns, source=few.table, side=few.side.text), few.side.values)
+    text = sql("drift.sample", output=output, columns=columns, source=few.table, side=few.side.text)
+    reader.run(text, few.side.values)
 
 
-def _edges(reader: Reader, recipe: Recipe) -> dict[Key, tuple[float, ...]]:
+def _edges(reader: Reader, sample: str, recipe: Recipe) -> dict[Key, tuple[float, ...]]:
     """Of the numbers of the sample: the smallest one, quantiles, and what is larger than all of them."""
     found: dict[Key, tuple[float, ...]] = {
         (each.column, CODE): () for each in recipe.inputs if isinstance(each, Category)
@@ -238,6 +240,7 @@ def _edges(reader: Reader, recipe: Recipe) -> dict[Key, tuple[float, ...]]:
         names = [f"c{number}" for number in range(len(asked))]
         statement = sql(
             "drift.edges",
+            source=sample,
             columns=", ".join(f"{value.text} AS {name}" for name, (_, value) in zip(names, asked)),
             quantiles=", ".join(sql("drift.quantiles", c=name) for name in names),
         )

@@ -142,40 +142,42 @@ def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
     return Expression(f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)', (seed,))
 
 
-def naming(columns: Sequence[RawColumn], split: Split) -> tuple[str, ...]:
-    """The columns that name a row: those of a group, else what tells copies apart, else the primary key, else all."""
+def naming(columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the columns that name a row: those of a group, else what tells copies apart, else an identity, which by
+    default is `identity_of` these columns."""
     if split.kind == "group" and split.column is not None:
         return (split.column,)
     if split.copies:
         return (_copy(columns),)
+    return tuple(identity) or identity_of(columns)
+
+
+def identity_of(columns: Sequence[RawColumn]) -> tuple[str, ...]:
+    """Return the columns by which a table tells its rows apart: those of the primary key, else all."""
     return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
 
 
-def numbered(table: str, columns: Sequence[RawColumn], split: Split) -> str:
-    """A table, by its quoted name, as its rows are divided: with a column that tells copies apart, where they are.
+def numbered(table: str, columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()) -> str:
+    """Return a table, by its quoted name, as its rows are divided: with a column that tells copies apart, if they are.
 
-    Which copy has which number is all one, since nothing else tells them apart.
+    Copies are rows that are equal in the columns of an identity, by default in all. Which of them has which number does
+    not matter, since nothing else tells them apart.
     """
     if not split.copies:
         return table
     names = ", ".join(f"t.{quote_identifier(each.name)}" for each in columns)
-    values = _values(columns)
+    values = row_hash(tuple(identity) or [each.name for each in columns], 0).inlined()
     number = f"(pg_catalog.row_number() OVER (PARTITION BY {values}))"
     copy = f"{values}::text || ',' || {number}::text AS {quote_identifier(_copy(columns))}"
     return f"(SELECT {names}, {copy} FROM {table} t)"
 
 
-def has_copies(reader: Reader, table: str, columns: Sequence[RawColumn], rows: int) -> bool:
-    """Whether many of so many rows of a table are equal; of large tables a part of the values says it."""
+def has_copies(reader: Reader, table: str, names: Sequence[str], rows: int) -> bool:
+    """Check whether many of so many rows of a table are equal in these columns; of large tables by a part of them."""
     parts = max(1, -(-rows // COUNTED))
-    statement = sql("features.copies", values=_values(columns), parts=str(parts), source=table)
+    statement = sql("features.copies", values=row_hash(names, 0).inlined(), parts=str(parts), source=table)
     ((found, different),) = reader.run(statement)
     return bool(different < DIFFERENT * found or found < rows / parts / 2)
-
-
-def _values(columns: Sequence[RawColumn]) -> str:
-    """A bigint that is the same of equal rows."""
-    return row_hash([each.name for each in columns], 0).inlined()
 
 
 def _copy(columns: Sequence[RawColumn]) -> str:
@@ -184,8 +186,17 @@ def _copy(columns: Sequence[RawColumn]) -> str:
     return next(name for n in count() if (name := COPY + "_" * n) not in names)
 
 
-def sides(split: Split, columns: Sequence[RawColumn], seed: int, bound: str | None = None, row: str = "t") -> Sides:
+def sides(
+    split: Split,
+    columns: Sequence[RawColumn],
+    seed: int,
+    bound: str | None = None,
+    identity: Sequence[str] = (),
+    row: str = "t",
+) -> Sides:
     """The sides of a row of a table with these columns; of `last`, `bound` is the text of where the rest begins.
+
+    The columns of an identity name a row, by default those of `identity_of`.
 
     Where a table is held back, all rows of each table are on the side of it.
     """
@@ -199,7 +210,7 @@ def sides(split: Split, columns: Sequence[RawColumn], seed: int, bound: str | No
         before = compare(_divided_by(split, columns), "<", bound, row)
         trained = Expression(f"({before.text}) IS NOT FALSE", before.values)
     else:
-        drawn = row_hash(naming(columns, split), seed, row)
+        drawn = row_hash(naming(columns, split, identity), seed, row)
         held = round(split.share * PARTS)
         trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS}::bigint >= {held})", drawn.values)
     return Sides(trained, Expression(f"NOT {trained.text}", trained.values))

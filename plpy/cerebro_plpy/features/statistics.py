@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import Expression
@@ -33,8 +34,10 @@ UNORDERED = ("interval", JSON)
 """Of spans of time, in whose order a month has 30 days; and of JSON."""
 PLACES = 7
 """Where the expression of a number stands in `features.range`."""
-KEPT, HASH = "pg_temp.cerebro_few", "hash"
-"""Where a sample lies, and what its column of hashes is called where no other one is."""
+HASH = "hash"
+"""The name of a sample's column of hashes, if no other column has it."""
+MOST_COLUMNS = 1600
+"""A table has at most so many."""
 SETS_AT_ONCE = 30
 """As many as GROUPING takes."""
 
@@ -184,24 +187,25 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
     return Statistics(rows, spreads, texts)
 
 
-def with_sample(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Source:
-    """The same rows with a sample of these columns, where all are many; it lies in a table until the transaction ends.
+def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) -> Source:
+    """Return the source with a sample of these columns, if its rows are many and a table has room for the columns.
 
-    It is what `Source.few` finds without it, but not all rows are read and hashed for each question.
+    The sample is what `Source.few` finds without it, but not all rows are read and hashed for each question.
     """
-    if source.rows is None or source.rows <= QUANTILES_SAMPLE:
+    if source.rows is None or source.rows <= QUANTILES_SAMPLE or len(columns) >= MOST_COLUMNS:
         return source
+    sample = rows.new_table("sample")
     names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, SAMPLE)
     hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
     statement = sql(
         "features.keep_sample",
-        output=KEPT,
+        output=sample,
         columns=", ".join([f"{few.hash.text} AS {hashed}", *(f"t.{name}" for name in names)]),
         source=few.table,
         side=few.side.text,
     )
-    reader.run(statement, (*few.hash.values, *few.side.values))
-    return source._replace(sample=Sample(KEPT, Expression("true"), Expression(f"t.{hashed}")))
+    rows.session.run(statement, (*few.hash.values, *few.side.values))
+    return source._replace(sample=Sample(sample, Expression("true"), Expression(f"t.{hashed}")))
 
 
 def _questions(column: RawColumn) -> Iterator[_Question]:

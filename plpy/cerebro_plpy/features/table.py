@@ -12,12 +12,14 @@ from cerebro_plpy.configs.templates.table import Floats, Measure
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
+from cerebro_plpy.database.reading import TEXTS
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.comparison import compare
-from cerebro_plpy.features.encoding import TEXTS, Expression
+from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
 from cerebro_plpy.features.feature import BYTES, NUMBERS, ImageFile
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
@@ -26,6 +28,7 @@ from cerebro_plpy.features.labels import is_known, is_usable, label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.named_columns import named, weighing, weights
+from cerebro_plpy.features.opened_source import OpenedSource, Wishes, open_held, open_source
 from cerebro_plpy.features.part import Part, both, labels_of, rows_of
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import (
@@ -58,25 +61,6 @@ FEW = 10_000
 """Of more rows each class has its share, or nearly, whatever the hash; but for the rarest."""
 
 
-class Wishes(NamedTuple):
-    """What the caller says of a table; None where nothing is said.
-
-    The seed is `settled` where rows were divided by it before, and so is the `bound` that the split had then. `held` is
-    the table whose rows are held back, where the split names one.
-    """
-
-    target: str
-    task: str | None
-    columns: str | None
-    types: Mapping[str, str]
-    split: str | None
-    weight: str | None
-    split_seed: int
-    settled: bool
-    bound: str | None = None
-    held: Table | None = None
-
-
 class Newer(NamedTuple):
     """Rows beyond a value of a column, as text; all where there is none."""
 
@@ -90,7 +74,7 @@ class RawTable:
 
     Of both the target can be used; in `missing` rows it is NULL, and `unused` are others that are in neither part.
     `share` is how much of the former was drawn; `source` are all of them. `newest` has the largest values of columns
-    that grow, as texts. Its `groups` have models of their own, too.
+    that grow, as texts. Its `groups` have models of their own, too. The values of `identity` name a row.
     """
 
     relation: Table
@@ -106,6 +90,7 @@ class RawTable:
     missing: int
     giveaways: tuple[Giveaway, ...]
     newest: Mapping[str, str | None]
+    identity: tuple[str, ...]
     share: float = 1.0
     unused: int = 0
     groups: Groups | None = None
@@ -122,59 +107,58 @@ class RawTable:
 
 
 class _Divided(NamedTuple):
-    """How rows are divided, but for the seed; the tables, and the columns of the first."""
+    """How rows are divided, but for the seed; the tables, and the first of them."""
 
     split: Split
-    columns: Sequence[RawColumn]
+    opened: OpenedSource
     bound: str | None
     places: Places
 
     def sides(self, seed: int) -> Sides:
         """The sides of a row."""
-        return sides(self.split, self.columns, seed, self.bound)
+        return sides(self.split, self.opened.columns, seed, self.bound, self.opened.identity)
 
 
-def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
+def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
     """Look at all rows of a table; raises where nothing can be learned from it.
 
     Where a sample may be `kept` until the transaction ends, those after the first look at it are quicker.
     """
-    columns = raw.raw_columns(reader, relation.oid)
+    reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
     target = named(module, columns, wishes.target, "target")
     check_target(module, target)
-    rows = total(reader, relation.quoted, target, [c for c in columns if c.name in raw.growing(columns)])
-    check_any(module, target, rows)
-    split = _split(reader, module, (relation, columns), wishes, rows)
-    lines = numbered(relation.quoted, columns, split)
+    opened = open_source(rows, module, (relation, columns), wishes)
+    count = total(reader, opened.table, target, opened.growing)
+    check_any(module, target, count)
+    split = _split(reader, module, opened, wishes, count)
+    lines = numbered(opened.table, opened.columns, split, opened.identity)
     weight = weighing(module, columns, wishes.weight)
-    others = {target.name, *(name for name in (split.column, wishes.weight) if name)}
-    chosen = raw.selected(module, columns, wishes.columns, others)
-    kinds.check_types(module, chosen, wishes.types)
-    there = _held_columns(reader, module, wishes) or columns
-    places = Places(lines, wishes.held.quoted if wishes.held else lines)
-    divided = _Divided(split, columns, _bound(reader, (relation, columns), split, wishes), places)
+    kinds.check_types(module, opened.learned, wishes.types)
+    held = open_held(rows, module, wishes, [each.name for each in opened.learned])
+    places = Places(lines, held.table if held else lines)
+    divided = _Divided(split, opened, _bound(reader, opened, split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
         check_rows(module, 0, 0, split)
     halves = divided.sides(seed)
-    source = Source(lines, halves.training, _order(columns, split, seed))
+    source = Source(lines, halves.training, _order(opened.columns, split, seed, opened.identity))
     aim = read_target(reader, module, source, target, known, wishes.task)
     source = source._replace(side=both(halves.training, is_usable(target, aim.task)), rows=aim.rows)
     if kept:
-        source = with_sample(reader, source, [target, *(c for c in chosen if c.family not in (None, BYTES))])
-    recipe = learn(reader, source, chosen, wishes.types)
+        source = with_sample(rows, source, [target, *(c for c in opened.learned if c.family not in (None, BYTES))])
+    recipe = learn(reader, source, opened.learned, wishes.types)
     source = _with_files(source, recipe)
     check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and weights(reader, module, source, weight)
-    training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, weighed)
-    validation = _held_part(module, training, halves.validation, (wishes, there, aim, seed))
-    held = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
-    check_rows(module, aim.rows, held, split)
+    training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, opened.columns, weighed)
+    validation = _held_part(module, training, halves.validation, (wishes, held, aim, seed))
+    held_rows = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
+    check_rows(module, aim.rows, held_rows, split)
     parts = training, validation
-    unused = rows.present - aim.rows - (held if wishes.held is None else 0)
-    rest = rows.rows - rows.present, given_away, rows.newest, 1.0, unused
-    return RawTable(relation, columns, aim, split, seed, divided.bound, source, parts, recipe, held, *rest)
+    unused = count.present - aim.rows - (held_rows if wishes.held is None else 0)
+    rest = count.rows - count.present, given_away, count.newest, opened.identity, 1.0, unused
+    return RawTable(relation, columns, aim, split, seed, divided.bound, source, parts, recipe, held_rows, *rest)
 
 
 def _with_files(source: Source, recipe: Recipe) -> Source:
@@ -182,35 +166,30 @@ def _with_files(source: Source, recipe: Recipe) -> Source:
     return source._replace(sample=None) if any(isinstance(each, ImageFile) for each in recipe.inputs) else source
 
 
-def _order(columns: Sequence[RawColumn], split: Split, seed: int) -> Expression:
+def _order(columns: Sequence[RawColumn], split: Split, seed: int, identity: Sequence[str] = ()) -> Expression:
     """A bigint by which rows are put into an order of their own."""
-    return row_hash(naming(columns, ALIKE._replace(copies=split.copies)), seed + 1)
+    return row_hash(naming(columns, ALIKE._replace(copies=split.copies), identity), seed + 1)
 
 
 def _held_part(
-    module: str, training: Part, side: Expression, of: tuple[Wishes, Sequence[RawColumn], Target, int]
+    module: str,
+    training: Part,
+    side: Expression,
+    of: tuple[Wishes, OpenedSource | None, Target, int],
 ) -> Part:
     """The rows that are held back, of this table or of another one, in which columns are found by name."""
-    wishes, columns, aim, seed = of
-    if wishes.held is None:
+    wishes, held, aim, seed = of
+    if wishes.held is None or held is None:
         return training._replace(side=both(side, is_known(aim.column, aim.task, aim.values)), weight=None)
-    target = _held_target(module, columns, aim, wishes.held)
+    target = _held_target(module, held.columns, aim, wishes.held)
     return Part(
-        wishes.held.quoted,
+        held.table,
         both(side, is_known(target, aim.task, aim.values)),
-        matched(module, training.recipe, columns, wishes.held.spelling),
+        matched(module, training.recipe, held.columns, wishes.held.spelling),
         label_of(target, aim.task),
-        _order(columns, ALIKE, seed),
+        _order(held.columns, ALIKE, seed),
+        held.columns,
     )
-
-
-def _held_columns(reader: Reader, module: str, wishes: Wishes) -> tuple[RawColumn, ...]:
-    """The columns of the table that the split names, if it names one: the target is among them."""
-    if wishes.held is None:
-        return ()
-    columns = raw.raw_columns(reader, wishes.held.oid)
-    named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
-    return columns
 
 
 def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: Table) -> RawColumn:
@@ -224,66 +203,59 @@ def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: 
     return column
 
 
-class Held(NamedTuple):
-    """Rows that models are compared by: of which table, which, and each one's label and order, of these columns."""
-
-    table: str
-    side: Expression
-    label: Expression
-    order: Expression
-    columns: tuple[str, ...]
-
-
-def held_back(module: str, table: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
-    """The rows that a run does not train on, of the table that has them, by its quoted name, and with these columns."""
-    split, target = read_split(module, spec.split), named(module, columns, spec.target, "target")
-    halves = sides(split, columns, spec.split_seed, spec.bound)
-    side = both(halves.validation, is_known(target, spec.task, spec.classes))
-    order = _order(columns, split, spec.split_seed)
-    needed = target.name, *naming(columns, ALIKE._replace(copies=split.copies))
-    return Held(numbered(table, columns, split), side, label_of(target, spec.task), order, needed)
-
-
 def known_table(
-    reader: Reader, module: str, relation: Table, spec: TrainSpec, held: Table | None, newer: Newer | None = None
+    rows: SourceRows, module: str, relation: Table, spec: TrainSpec, held: Table | None, newer: Newer | None = None
 ) -> RawTable:
     """A table as a run learned of it before, with the rows that it has now; `held` is the table that its split names.
 
     Neither its recipe nor the sides of its rows are looked for again. Where rows are to be `newer` than a value, nobody
     counts them.
     """
-    columns = raw.raw_columns(reader, relation.oid)
+    reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
     target, split = named(module, columns, spec.target, "target"), read_split(module, spec.split)
     check_target(module, target)
-    grows = {*raw.growing(columns), *([newer.column] if newer else [])}
-    rows = total(reader, relation.quoted, target, [c for c in columns if c.name in grows])
-    check_any(module, target, rows)
+    learned = Recipe.from_json(spec.recipe)
     asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
-    wishes = Wishes(*asked, settled=True, bound=spec.bound, held=held)
-    there = _held_columns(reader, module, wishes) or columns
-    halves = sides(split, columns, spec.split_seed, spec.bound)
+    before = spec.bound, held, spec.group_by, spec.identity
+    wishes = Wishes(*asked, True, *before, growing=(newer.column,) if newer else ())
+    opened = open_source(rows, module, (relation, columns), wishes)
+    count = total(reader, opened.table, target, opened.growing)
+    check_any(module, target, count)
+    there = open_held(rows, module, wishes, [each.column for each in learned.inputs])
+    halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     few = newer is not None and newer.value is not None
     if newer and few:
         later = compare(named(module, columns, newer.column, "since"), ">", newer.value)
         halves = Sides(both(later, halves.training), both(later, halves.validation))
-    order = _order(columns, split, spec.split_seed)
+    order = _order(opened.columns, split, spec.split_seed, opened.identity)
     side = both(halves.training, is_known(target, spec.task, spec.classes))
-    source = Source(numbered(relation.quoted, columns, split), side, order)
+    source = Source(numbered(opened.table, opened.columns, split, opened.identity), side, order)
     weight = weighing(module, columns, spec.weight)
     weighed = weight and weights(reader, module, source, weight)
-    recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
-    training = Part(source.table, side, recipe, label_of(target, spec.task), order, weighed)
+    recipe = matched(module, learned, columns, relation.spelling)
+    training = Part(source.table, side, recipe, label_of(target, spec.task), order, opened.columns, weighed)
     trained = 0 if few else rows_of(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
     validation = _held_part(module, training, halves.validation, (wishes, there, aim, spec.split_seed))
     kept = 0 if few else rows_of(reader, validation)
     if not few:
         check_rows(module, trained, kept, split)
-    parts = training, validation
-    missing = rows.rows - rows.present
-    divided_by = split, spec.split_seed, spec.bound
-    source = source._replace(rows=trained)
-    table = RawTable(relation, columns, aim, *divided_by, source, parts, recipe, kept, missing, (), rows.newest)
+    table = RawTable(
+        relation=relation,
+        columns=columns,
+        target=aim,
+        split=split,
+        split_seed=spec.split_seed,
+        bound=spec.bound,
+        source=source._replace(rows=trained),
+        parts=(training, validation),
+        recipe=recipe,
+        validation_rows=kept,
+        missing=count.rows - count.present,
+        giveaways=(),
+        newest=count.newest,
+        identity=opened.identity,
+    )
     return table if spec.share == 1 else drawn(reader, table, spec.share)
 
 
@@ -307,26 +279,23 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
     return replace(table, parts=(part, validation), target=target, share=share)
 
 
-def _split(reader: Reader, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: Wishes, rows: Total) -> Split:
+def _split(reader: Reader, module: str, opened: OpenedSource, wishes: Wishes, rows: Total) -> Split:
     """As it is wanted, or usual; where many rows are equal and no key tells them apart, their copies are divided.
 
     Else all that have some values may be held back, where few combinations of values are there at all.
     """
-    relation, columns = of
-    found = usual_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
-    if found.column is not None:
-        named(module, columns, found.column, "split")
-    if found.kind != "random" or wishes.settled or any(each.key for each in columns):
-        return found
-    return found._replace(copies=found.copies or has_copies(reader, relation.quoted, columns, rows.rows))
+    split = usual_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
+    if split.kind != "random" or wishes.settled or any(each.key for each in opened.columns):
+        return split
+    return split._replace(copies=split.copies or has_copies(reader, opened.table, opened.identity, rows.rows))
 
 
-def _bound(reader: Reader, of: tuple[Table, Sequence[RawColumn]], split: Split, wishes: Wishes) -> str | None:
+def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: Wishes) -> str | None:
     """Where rows are held back from: where it was in earlier versions, so that no row changes its side."""
     if split.kind != "last" or wishes.bound is not None:
         return wishes.bound
-    relation, columns = of
-    return find_bound(reader, relation.quoted, split, columns, f"t.{quote_identifier(wishes.target)} IS NOT NULL")
+    usable = f"t.{quote_identifier(wishes.target)} IS NOT NULL"
+    return find_bound(reader, opened.table, split, opened.columns, usable)
 
 
 def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn) -> tuple[int, Tally]:

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database import progress
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.trainer import segment, settings
 from cerebro_plpy.trainer.settings import TrainerOptions
 
@@ -34,8 +36,10 @@ def ready(db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str])
     spec = settings.trainer_spec(settings.read(db), TrainerOptions(framework="none"))
     segment.begin_trainer(db.check_interrupts, gd, spec)
     try:
-        with progress.shown(db, gd, "packing", source.spelling) as shown:
-            yield PostgresPackers(db, source, columns, shown)
+        with progress.shown(db, gd, "packing", source.spelling) as shown, caller_rows(db, db.reading, {}) as rows:
+            shown.begin(db, "copied")
+            opened = rows.open_table(source, columns, _watched)
+            yield PostgresPackers(db, opened, shown)
     finally:
         segment.stop_trainer(gd)
 
@@ -43,13 +47,11 @@ def ready(db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str])
 class PostgresPackers:
     """See `database.platform.Packers`."""
 
-    def __init__(self, db: Caller, source: Table, columns: Sequence[str], shown: Progress) -> None:
+    def __init__(self, db: Caller, source: Table, shown: Progress) -> None:
         self._db = db
         self._source, self._oid = source.quoted, source.oid
         self._shown = shown
         self.rows = source.quoted
-        if not db.value(sql("pack.is_table"), source.oid):
-            self.rows = _watched(source.quoted, columns)
 
     def begin(self, done: str, total: int | None = None) -> None:
         """Of a table nobody is told how many rows were counted: that is soon over, and may be done in parallel."""
@@ -71,12 +73,13 @@ class PostgresPackers:
 
 
 def _watched(source: str, columns: Sequence[str]) -> str:
-    """The rows of a view, under names that no column can have in the way until they are counted."""
+    """Return the rows of a source, counted as they come; until then no column of its own has a name in the way."""
     carried = [f"c{number}" for number in range(len(columns))]
+    names = [quote_identifier(each) for each in columns]
     return sql(
         "pack.watched",
-        names=", ".join(f"n.{c} AS {name}" for c, name in zip(carried, columns)),
-        columns=", ".join(f"t.{name} AS {c}" for c, name in zip(carried, columns)),
+        names=", ".join(f"n.{c} AS {name}" for c, name in zip(carried, names)),
+        columns=", ".join(f"t.{name} AS {c}" for c, name in zip(carried, names)),
         source=source,
         seen=sql("pack.seen"),
     )

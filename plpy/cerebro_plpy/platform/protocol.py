@@ -299,6 +299,10 @@ class Visits(Protocol):
         """Evaluate outside a run, without a log; per data set key its rows and sums."""
         ...
 
+    def outputs(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[Sequence[bytes]]:
+        """Return for each row of a partition its target and its outputs, as float32, outside a run."""
+        ...
+
     def predict(
         self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
     ) -> Steps[str | None]:

@@ -31,7 +31,7 @@ from cerebro_plpy.platform.protocol import (
     Worker,
 )
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.statements import call, fill, job_result, join
+from cerebro_plpy.platform.statements import PART_BYTES, call, fill, job_result, join
 from cerebro_plpy.platform.storing import completed, datasets_of, evaluations_following, failed, first_visit
 from cerebro_plpy.platform.trainer_jobs import passes
 
@@ -192,6 +192,14 @@ class SharedVisits(FusedVisits):
         yield from self._prepare(worker, () if state.sealed else datasets)
         done = yield from self._job(worker, job, datasets, state)
         return dict(done["datasets"])
+
+    def outputs(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[Sequence[bytes]]:
+        """See `Visits.outputs`."""
+        yield from self._prepare(worker, (dataset,))
+        yield from self._job(worker, job, (dataset,), state)
+        (target,) = job.program["targets"]
+        rows = yield call(worker, "visit.row_outputs", target.get("classes", 1), PART_BYTES)
+        return [bytes(chunk) for (chunk,) in rows]
 
     def _collect(self, worker: Worker, state: StateSource, job: Job, request: Mapping[str, Any]) -> Steps[None]:
         """Open a prediction job for rows in blocks."""

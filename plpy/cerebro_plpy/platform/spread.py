@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.records import dataclass
 
 if TYPE_CHECKING:
@@ -65,13 +67,18 @@ def packers(db: Caller) -> Iterator[None]:
 @contextmanager
 def placed(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
     """The source, where its rows have places; else a copy of it in which they have."""
+    with caller_rows(db, db.reading, {}) as rows:
+        yield from _placed(db, rows.open_table(source, columns), columns)
+
+
+def _placed(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
     places = db.row(sql("spread.has_places"), source.oid, source.oid)
     if places["direct"] and places["single"]:
         yield Source(source.quoted, "spread.number_of_row", "spread.number_in_order")
     elif places["direct"]:
         yield Source(source.quoted, "spread.number_of_part_row", None)
     else:
-        names = ", ".join(f"t.{column}" for column in columns)
+        names = ", ".join(f"t.{quote_identifier(column)}" for column in columns)
         db.rows(sql("spread.copy", columns=names, source=source.quoted))
         yield Source("pg_temp.cerebro_rows", "spread.number_of_copy", None)
         db.rows(sql("spread.drop_copy"))

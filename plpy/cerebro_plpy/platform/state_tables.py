@@ -31,8 +31,11 @@ class StoredState(NamedTuple):
 
 
 STATE_SCHEMA = "cerebro_state"
-SIDES = ("training", "validation")
-DATA_TABLES = tuple(side + end for side in SIDES for end in ("", "_summary"))
+VALIDATION = "validation"
+SIDES = ("training", VALIDATION)
+COMPARED = "compared"
+"""The rows that are held back as an earlier version takes them, with which the run is compared."""
+DATA_TABLES = tuple(side + end for side in (*SIDES, COMPARED) for end in ("", "_summary"))
 # Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
 # caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
 RENEWED = 64  # states

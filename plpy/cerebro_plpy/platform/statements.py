@@ -17,7 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.protocol import Worker
 
-PART_BYTES = 128 << 10  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
+PART_BYTES = 128 << 10  # of what passes between a table and the trainer: a backend holds no more of it at a time
 
 
 def job_result(rows: Rows) -> dict[str, Any]:

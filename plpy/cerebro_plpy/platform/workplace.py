@@ -15,11 +15,12 @@ from cerebro_plpy.database import client
 from cerebro_plpy.database.caller import PATIENCE_SECONDS, Database, locked_log
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.custom_settings import CustomSettings, startup_options
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.log_session import ControlSession
 from cerebro_plpy.database.platform import Wait
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions import WorkerSession, identity, no_room
+from cerebro_plpy.database.sessions import Identity, WorkerSession, identity, no_room
 from cerebro_plpy.database.visibility import alone
 from cerebro_plpy.errors import (
     ActiveTransaction,
@@ -32,6 +33,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
 from cerebro_plpy.platform.room import BACKGROUND, CONTROL, WATCH, Room, label
+from cerebro_plpy.records import replace
 from cerebro_plpy.trainer import cost, machine, segment, settings
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
@@ -42,10 +44,19 @@ PAUSE_SECONDS = 0.05
 
 
 class Workplace:
-    """Sessions of one call, for which it asks for so many workers `together`, None where it leaves that open."""
+    """Sessions of one call, for which it asks for so many workers `together`, None where it leaves that open.
+
+    The caller's `custom_settings` are those of the sessions that read a source, and of no others.
+    """
 
     def __init__(
-        self, db: Database, gd: dict[str, Any], chosen: settings.Settings, local: bool, together: int | None = None
+        self,
+        db: Database,
+        gd: dict[str, Any],
+        chosen: settings.Settings,
+        local: bool,
+        together: int | None = None,
+        custom_settings: CustomSettings | None = None,
     ) -> None:
         assert isinstance(db.platform, TrainingPlatform)
         self.db = db
@@ -57,6 +68,9 @@ class Workplace:
         # The control session has no trainer: it must not be given to a worker while those with one wait.
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo, machine.apart(chosen.spare_cores))
+        self.custom_settings = custom_settings or CustomSettings({})
+        options = CustomSettings({**self._who.options, **startup_options(self.custom_settings)})
+        self._reader = replace(self._who, options=options)
         self._open: list[tuple[str, WorkerSession]] = []
         self._trainers: dict[str, str] = {}  # what sends statements to those of sessions, by role
         self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
@@ -114,7 +128,7 @@ class Workplace:
         while waiting:
             session = waiting.pop()
             try:
-                if session.who == self._who:
+                if session.who == self._identity(role):
                     session.wake(self.check, self._label(role))
                     return self._opened(role, session)
             except CerebroError:
@@ -122,6 +136,9 @@ class Workplace:
             session.close()
         kind = ControlSession if role == CONTROL else WorkerSession
         return self._opened(role, self._new(kind, role))
+
+    def _identity(self, role: str) -> Identity:
+        return self._reader if role in (CONTROL, BACKGROUND) else self._who
 
     def _opened(self, role: str, session: WorkerSession) -> WorkerSession:
         self._open.append((role, session))
@@ -132,10 +149,10 @@ class Workplace:
     def _new(self, kind: type[WorkerSession], role: str) -> WorkerSession:
         """A session that nobody had before, if there is room for it."""
         if role == WATCH:  # while the others may be at work
-            return kind(self._who, self._label(role), self.check)
+            return kind(self._identity(role), self._label(role), self.check)
         self._room.make(self._end_waiting, background=role == BACKGROUND)
         try:
-            return kind(self._who, self._label(role), self.check)
+            return kind(self._identity(role), self._label(role), self.check)
         except InsufficientPrivilege as error:
             # The server may have said in another language that it is full.
             if self._asked("session.room")[0] > 0:
@@ -334,13 +351,17 @@ class Workplace:
 
 @contextmanager
 def open_workplace(
-    db: Database, gd: dict[str, Any], relations: Iterable[Relation], workers: int | None
+    db: Database,
+    gd: dict[str, Any],
+    relations: Iterable[Relation],
+    workers: int | None,
+    custom_settings: CustomSettings | None = None,
 ) -> Iterator[Workplace]:
     """A workplace for a call that reads these tables; on an error its sessions end at once."""
     chosen = settings.read(db)
     held = alone(db, relations, workers)
     settings.check_trainer(chosen)
-    workplace = Workplace(db, gd, chosen, held, workers)
+    workplace = Workplace(db, gd, chosen, held, workers, custom_settings)
     try:
         assert workplace.control.idle  # opened before anything is read, so that nothing begins where there is no room
         yield workplace

@@ -14,6 +14,7 @@ from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.platform import Row
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import granted_formats, read_recorded
 from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.halves import outline
 from cerebro_plpy.features.recipe import Recipe
@@ -22,7 +23,7 @@ from cerebro_plpy.tables.versions import Known, Version, check_answers, find_dep
 
 ASKED, FOUND = "cerebro_granted_version", "cerebro_granted_group"
 TEXTS = ("task", "backend")
-FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe", "group_by")
+FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe", "group_by", "formats")
 
 
 class Key(NamedTuple):
@@ -123,7 +124,8 @@ def told(version: Version, types: Mapping[str, str], base: str | None) -> str:
     recipe = outline(version.recipe)
     used = {*(each.column for each in recipe.inputs), version.group_by}
     taken = {name: type_ for name, type_ in types.items() if name in used}
-    values = {**asdict(version), "types": taken, "base": base, "recipe": recipe.to_json()}
+    known = {"types": taken, "formats": granted_formats(version.formats)}
+    values = {**asdict(version), **known, "base": base, "recipe": recipe.to_json()}
     return json.dumps({name: values[name] for name in FIELDS})
 
 
@@ -141,6 +143,7 @@ def read(db: Database, row: Row) -> GrantedVersion:
         margin = None if found["margin"] is None else float(found["margin"])
         answers = check_answers({**row, **found, "margin": margin})
         base, group_by = (None if text is None else str(text) for text in (found["base"], found.get("group_by")))
+        formats = granted_formats(read_recorded(found.get("formats")))
         types = _known(db, {str(name): str(type_) for name, type_ in dict(found["types"]).items()})
     except (ValueError, TypeError, KeyError, RecursionError, DataCorrupted) as error:
         raise DataCorrupted(
@@ -148,7 +151,7 @@ def read(db: Database, row: Row) -> GrantedVersion:
             hint="Its owner can call cerebro.deploy, or revoke the grant and grant it again.",
         ) from error
     texts = {name: found[name] for name in TEXTS}
-    of_rows = {"types": types, "base": base, "group_by": group_by}
+    of_rows = {"types": types, "base": base, "group_by": group_by, "formats": formats}
     version: dict[str, Any] = {**texts, **answers, "recipe": recipe, **of_rows}
     return GrantedVersion(owner=row["owner"], model=row["model"], version=row["version"], **version)
 

@@ -23,7 +23,7 @@ from cerebro_plpy.tables.versions import read_version
 
 COLUMNS = (
     "owner", "model", "version", "run_id", "mst_key", "task", "source", "target", "target_type", "recipe", "classes",
-    "margin", "architecture", "compile_params", "backend", "metric", "seed", "group_by",
+    "margin", "architecture", "compile_params", "backend", "metric", "seed", "group_by", "reading",
 )  # fmt: skip
 HINT = "Models that were granted to somebody: SELECT model FROM cerebro.grant_log WHERE owner = current_user;"
 

@@ -20,15 +20,13 @@ REGISTERED = "registered"
 
 
 class Name(NamedTuple):
-    """What a name of the caller's has: how rows are divided, in all its versions, and the version that predicts.
-
-    `bound` is where rows are held back from, where the order of a column decides it.
-    """
+    """What a name of the caller's has: how rows are divided, in all its versions, and the version that predicts."""
 
     split: str
     split_seed: int
-    bound: str | None
+    bound: str | None  # where rows are held back from, if the order of a column decides it
     deployed: int | None
+    identity: tuple[str, ...] = ()  # the columns whose values name a row; empty if that was not recorded
 
 
 class Ensemble(NamedTuple):
@@ -73,7 +71,10 @@ class Added(NamedTuple):
 def find_name(session: Session, model: str) -> Name | None:
     """What the caller has under a name."""
     rows = session.run(sql("version.model"), (model,))
-    return Name(*rows[0]) if rows else None
+    if not rows:
+        return None
+    split, split_seed, bound, deployed, identity = rows[0]
+    return Name(split, split_seed, bound, deployed, tuple(identity or ()))
 
 
 def add(
@@ -87,7 +88,9 @@ def add(
     """
     with transaction(session):
         session.run(sql("run.end"), ("completed", None, result.run_id))
-        session.run(sql("version.add_model"), (model, name.split, name.split_seed, name.bound))
+        session.run(
+            sql("version.add_model"), (model, name.split, name.split_seed, name.bound, list(name.identity) or None)
+        )
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
         table = _kept(session, result)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.platform import Caller, Row
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import read_recorded
 from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, ObjectNotReady, UndefinedObject
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import CLASSIFICATION, TASKS
@@ -28,7 +30,8 @@ class Known:
     """What of a version who predicts with it knows.
 
     `classes` are the texts of the classes in the order of the outputs, none of a regression; `margin` is how far nine
-    tenths of the rows that were held back lie from their predictions, at most.
+    tenths of the rows that were held back lie from their predictions, at most. `formats` are the settings under which
+    it was trained, and reads rows.
     """
 
     owner: str
@@ -39,6 +42,7 @@ class Known:
     classes: tuple[str, ...]
     margin: float | None
     backend: str
+    formats: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,16 @@ def read_version(row: Row) -> Version:
         recipe = Recipe.from_json(json.loads(row["recipe"]))
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "recipe", row["recipe"]) from error
-    values = {**row, **check_answers(row), "recipe": recipe}
+    values = {**row, **check_answers(row), "recipe": recipe, "formats": read_recorded(_read_record(row))}
     return Version(**{each.name: values[each.name] for each in fields(Version)})
+
+
+def _read_record(row: Row) -> object:
+    """Return what a row contains of the reading of its source; None if it contains nothing."""
+    try:
+        return None if row["reading"] is None else json.loads(row["reading"])
+    except (ValueError, RecursionError) as error:
+        raise _damaged(row, "reading", row["reading"]) from error
 
 
 def check_answers(row: Row) -> Row:

@@ -6,7 +6,7 @@ function on a Greenplum segment may not do so; the statement around the function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -178,6 +178,15 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     return kind
 
 
+def load_rows(link: Link, dataset: str, shapes: Sequence[Sequence[int]], parts: Sequence[bytes]) -> None:
+    """Bring rows into the trainer as a data set of one buffer: the arrays of their inputs, and that of their target."""
+    sizes = [len(part) for part in parts]
+    arrays, size = _arrays({"inputs": len(parts) - 1, "shapes": list(map(list, shapes)), "sizes": sizes})
+    link.send(wire.request("open", dataset=dataset, cache_bytes=size))
+    link.send(wire.request("buffer", dataset=dataset, buffer_id=0, arrays=arrays), *parts)
+    link.ask(wire.request("close", dataset=dataset))
+
+
 def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> None:
     """Pass one chunk of a state on, several at a time because they are small; parts count from 1.
 
@@ -208,6 +217,12 @@ def state_chunks(link: Link, chunk_bytes: int, key: str, part: str) -> Iterator[
     for frame in link.chunks(asked):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
+
+
+def row_outputs(link: Link, units: int, chunk_bytes: int) -> Iterator[Buffer]:
+    """Yield the lines that a job `outputs` has left, of a target and so many units each, in chunks of whole rows."""
+    sizes = {"units": fields.whole("units", units, 1), "chunk_bytes": fields.whole("chunk_bytes", chunk_bytes, 1)}
+    return link.chunks(wire.request("outputs", sizes))
 
 
 def spent(gd: Globals) -> dict[str, Any]:

@@ -28,10 +28,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "state_get": ("key", "chunk_bytes", "part", "aside"),
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
+    "outputs": ("units", "chunk_bytes"),
     "features": ("layer", "buffer_id", "arrays"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "permute": (
-        "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",
+        "dataset", "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",
         "idle_seconds",
     ),
     "attribute": ("rows", "arrays", "lengths", "columns", "patches", "idle_seconds"),

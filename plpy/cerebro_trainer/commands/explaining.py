@@ -14,11 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cerebro_trainer.data import raw_rows
+from cerebro_trainer.data.blocks import joined
+from cerebro_trainer.data.buffers import Dataset, single_target
 from cerebro_trainer.data.order import shuffled
 from cerebro_trainer.data.scores import LOSSES
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.protocol import Attributions, Places
 from cerebro_trainer.wire.fields import integer, number, text, typed
+from cerebro_trainer.wire.frames import Bytes
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -68,6 +72,19 @@ class Shuffling:
         if values.shape[1] != units:
             raise ConfigError(f"the model's output has {values.shape[1]} units; expected {units}", sqlstate="42804")
         return LOSSES[self.metric](values, target)
+
+
+def rows_and_target(
+    header: Mapping[str, Any], payload: Bytes, datasets: Mapping[str, Dataset]
+) -> tuple[Sequence[Array], Array]:
+    """Return the inputs of rows and their targets: those of the `dataset` that is named, or the raw rows that came."""
+    if "dataset" not in header:
+        return raw_rows.inputs_and_target(header, payload)
+    dataset = datasets.get(text(header, "dataset"))
+    if dataset is None or not dataset.complete or not dataset.buffers:
+        raise RequestError(f"dataset {header['dataset']!r} has no rows that are kept", sqlstate="55000")
+    buffer = joined(dataset.buffers)
+    return buffer.inputs, single_target(buffer)
 
 
 def attribution_columns(found: Attributions) -> Iterator[str]:

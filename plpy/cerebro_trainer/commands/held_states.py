@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.protocol import Array, Program
 from cerebro_trainer.state import serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.serialization import Progress
 from cerebro_trainer.wire.fields import integer, text
 from cerebro_trainer.wire.frames import Message, Messages
+from cerebro_trainer.wire.streams import Reading
 
 
 class Held(NamedTuple):
@@ -23,6 +25,13 @@ class Held(NamedTuple):
 
     key: str
     program: Program
+
+
+class Loading(NamedTuple):
+    """A state on its way into a program, and what is to be set once it is there."""
+
+    reading: Reading
+    spec: ProgramSpec
 
 
 class Snapshot(NamedTuple):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
+from cerebro_trainer.commands import row_outputs
+from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places, rows_and_target
 from cerebro_trainer.commands.fusion_jobs import FusionJob
 from cerebro_trainer.commands.held_bases import HeldBase
-from cerebro_trainer.commands.held_states import Held, Snapshot, not_held
+from cerebro_trainer.commands.held_states import Held, Loading, Snapshot, not_held
 from cerebro_trainer.commands.job_making import JobMaker
 from cerebro_trainer.commands.jobs import AverageJob, Job, RestoreJob, TrainJob
 from cerebro_trainer.commands.predictions import Want, as_columns, tabulate
+from cerebro_trainer.commands.row_outputs import Lines, OutputsJob
 from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data import raw_rows
@@ -33,13 +35,6 @@ Header: TypeAlias = Mapping[str, Any]
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
 
 
-class Loading(NamedTuple):
-    """A state on its way into a program, and what is to be set once it is there."""
-
-    reading: Reading
-    spec: ProgramSpec
-
-
 class Work:
     """At most one job at a time, over datasets that the trainer keeps."""
 
@@ -58,6 +53,7 @@ class Work:
         self._maker = JobMaker(workshop, datasets)
         self._job: Job | None = None
         self._loading: Loading | None = None
+        self._outputs: Sequence[Lines] | None = None
         self._result_key = ""
         self._origin = Origin(0, whole=False)
         self._sealed = False
@@ -141,7 +137,7 @@ class Work:
                 job.show(job.callbacks)
             if isinstance(job, FusionJob):
                 return self._finish_fusion(job)
-        self._job = None
+        self._job, self._outputs = None, job.lines if isinstance(job, OutputsJob) else None
         if isinstance(job, TrainJob):
             self._origin = Origin(job.epoch, whole=True)
         self._held = None if self._sealed else Held(self._result_key, job.program)
@@ -208,6 +204,11 @@ class Work:
             found = job.program.features(text(header, "layer"), buffer.inputs)
         return (Message({"ok": {"shape": list(found.shape)}}, bytes_of(found)),)
 
+    def outputs(self, header: Header, payload: Bytes) -> Messages:
+        """Send the outputs of rows that the job that ended last has left; they can be fetched once."""
+        lines, self._outputs = self._outputs, None
+        return row_outputs.chunks(lines, header)
+
     def tell(self, header: Header, payload: Bytes) -> Messages:
         """For each of the raw rows the class or the number that the open job's state gives, ready for SQL."""
         job = self._open_job()
@@ -220,9 +221,9 @@ class Work:
     def permute(self, header: Header, payload: Bytes) -> Messages:
         """How much worse the open job's state predicts the raw rows where a column of their table is shuffled."""
         job = self._open_to_inputs()
-        inputs, target = raw_rows.inputs_and_target(header, payload)
-        asked = Shuffling.from_header(header, inputs)
         with self._boundary():
+            inputs, target = rows_and_target(header, payload, self._datasets)
+            asked = Shuffling.from_header(header, inputs)
             found = [literal(losses) for losses in asked.losses(self._output(job), inputs, target)]
         return as_columns(found)
 
@@ -247,7 +248,7 @@ class Work:
 
     def abandon(self) -> None:
         """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
-        self._job = self._loading = None
+        self._job = self._loading = self._outputs = None
         self._workshop.warnings.forget()
 
     def reset(self) -> None:
@@ -307,7 +308,6 @@ class Work:
             key = text(header, "key")
             if self._held != Held(key, program):
                 raise not_held(key, self._held)
-        if source == "kept":
             return None
         self._held = None
         base = text(header, "base") if source == "chunks" and "base" in header else None

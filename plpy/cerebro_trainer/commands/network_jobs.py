@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cerebro_trainer.commands.jobs import EvaluateJob, Job, PredictJob, RestoreJob
+from cerebro_trainer.commands.row_outputs import OutputsJob
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.protocol import Program
@@ -46,6 +47,7 @@ OTHERS: Mapping[str, Callable[[Program, tuple[str, ...], Mapping[str, Any]], Job
     "fronts": FrontsJob.asked,
     "restore": lambda program, datasets, _: RestoreJob(program, datasets),
     "cuts": lambda program, datasets, _: CutsJob(program, datasets),
+    "outputs": lambda program, datasets, _: OutputsJob(program, datasets),
     "predict": lambda program, datasets, _: PredictJob(program, datasets),
 }
 """What makes jobs that know nothing of how to train, by their kinds."""

@@ -63,6 +63,7 @@ class Trainer:
                 "state_get": Command(self._work.state_get),
                 "results": Command(self._work.results),
                 "rows": Command(self._work.rows),
+                "outputs": Command(self._work.outputs),
                 "features": Command(self._work.features),
                 "tell": Command(self._abandoned_soon(self._work.tell)),
                 "permute": Command(self._abandoned_soon(self._work.permute)),

@@ -75,6 +75,17 @@ def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDA
     return payload[offset:end].view(dtype).reshape(shape), end
 
 
+def single_target(buffer: Buffer) -> npt.NDArray[Any]:
+    """Return the one target of each row: a number, or the place of the class that its columns encode."""
+    if len(buffer.targets) != 1 or buffer.rows < 1:
+        raise RequestError(f"rows have one target each, received {len(buffer.targets)} of {buffer.rows} rows")
+    values = buffer.targets[0].reshape(buffer.rows, -1)
+    encoded = values.dtype == DTYPES["int16"]
+    if values.shape[1] < 1 or (values.shape[1] > 1 and not encoded):
+        raise RequestError(f"a target must be a number or an encoded class, received {list(buffer.targets[0].shape)}")
+    return values.argmax(axis=1) if encoded else values[:, 0]
+
+
 @dataclass
 class Dataset:
     """The buffers of one packed table on one segment, in the order they came."""

@@ -9,11 +9,13 @@ from readers import SpiSession
 from recipes import Session
 from workbench import Workbench
 
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.comparison import compare
 from cerebro_plpy.features.groups import Asked, read_groups
+from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.split import sides
-from cerebro_plpy.features.table import RawTable, Wishes, read_table
+from cerebro_plpy.features.table import RawTable, read_table
 
 ROWS = 400
 ORDERED = {
@@ -67,7 +69,7 @@ def named(bench: Workbench, table: str) -> Named:
 def looked_at(reader: Session | SpiSession, bench: Workbench, table: str, target: str, **wishes: object) -> RawTable:
     plain: dict[str, object] = {"task": None, "columns": None, "types": {}, "split": None, "weight": None}
     asked = Wishes(target=target, split_seed=7, settled=False, **{**plain, **wishes})  # type: ignore[arg-type]
-    return read_table(reader, "train", named(bench, table), asked)
+    return read_table(SourceRows(reader, reader.run), "train", named(bench, table), asked)
 
 
 @pytest.mark.parametrize("type_name", ORDERED)

@@ -9,13 +9,14 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features.digest import digest, fingerprint
+from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.part import raw_rows
-from cerebro_plpy.features.table import RawTable, Wishes, read_table
+from cerebro_plpy.features.table import RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.greenplum import Greenplum
 from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.state_tables import SIDES
 
 SHIPS = """
     CREATE TABLE {} AS
@@ -44,13 +45,15 @@ def seen(bench: Workbench, name: str, change: str = "", before: RawTable | None 
     bench.rows("BEGIN")
     try:
         wishes = Wishes("lost", None, None, {}, "random 0.2", "weight", 1, False)
-        table = before or read_table(session, "train", relation, wishes)
+        rows = SourceRows(session, session.run)
+        table = before or read_table(rows, "train", relation, wishes)
         if change:
             bench.rows(f"UPDATE {name} SET {change}")
         digests = []
-        for side, part in zip(SIDES, table.parts, strict=True):
-            session.run(*raw_rows(adapter, part, f"pg_temp.{side}"))
-            digests.append(digest(session, part, f"pg_temp.{side}", table.target.task == CLASSIFICATION))
+        for part in table.parts:
+            output = rows.new_table("rows")
+            session.run(*raw_rows(adapter, part, output))
+            digests.append(digest(session, part, output, table.target.task == CLASSIFICATION))
         assert digests[0].rows == table.rows and digests[1].rows == table.validation_rows
         return fingerprint(*(each.hashes for each in digests)), table
     finally:

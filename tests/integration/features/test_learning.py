@@ -61,9 +61,9 @@ def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None
         CREATE TABLE shirts (a price, b size, gone text, c xml, d varchar(3), k integer, l date, PRIMARY KEY (l, k));
         ALTER TABLE shirts DROP gone""")
     assert columns_of(bench, session, "shirts") == (
-        ("a", "price", "numeric", False, "numeric"), ("b", "size", TEXT, False, "public.size"),
-        ("c", "xml", None, False, "xml"), ("d", "character varying(3)", TEXT, False, "text"),
-        ("k", "integer", "integer", True, "integer"), ("l", "date", "date", True, "date"),
+        ("a", "price", "numeric", False, "numeric", True), ("b", "size", TEXT, False, "public.size", True),
+        ("c", "xml", None, False, "xml", True), ("d", "character varying(3)", TEXT, False, "text", True),
+        ("k", "integer", "integer", True, "integer", True), ("l", "date", "date", True, "date", True),
     )  # fmt: skip
 
 

@@ -21,10 +21,9 @@ def places(bench: Workbench, source: str) -> dict[int, str]:
     adapter = Greenplum() if bench.greenplum else Postgres()
     segment = "gp_segment_id" if bench.greenplum else "0"
     bench.rows("BEGIN")
-    bench.rows(adapter.ordered_rows("pg_temp.ordered", {**PARTS, "source": source}))
-    found: dict[int, str] = dict(bench.rows(f"SELECT n, {segment} || ctid::text FROM pg_temp.ordered"))
-    bench.rows("COMMIT")
-    assert bench.value("SELECT to_regclass('pg_temp.ordered')") is None
+    bench.rows(adapter.ordered_rows("ordered", {**PARTS, "source": source}))
+    found: dict[int, str] = dict(bench.rows(f"SELECT n, {segment} || ctid::text FROM ordered"))
+    bench.rows("ROLLBACK")
     return found
 
 

@@ -11,14 +11,15 @@ from workbench import Workbench
 
 from cerebro_plpy.calls.preparation import pack_training, pack_validation
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import halves
 from cerebro_plpy.features.encoding import network_inputs
+from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.part import Part, raw_rows
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.table import Wishes, read_table
+from cerebro_plpy.features.table import read_table
 from cerebro_plpy.platform.greenplum import Greenplum
 from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.state_tables import SIDES
 
 TOURS = """
     CREATE TABLE tours AS
@@ -53,7 +54,8 @@ def test_rows_are_packed_as_they_are_encoded(
     session, adapter = Session(bench), Greenplum() if bench.greenplum else Postgres()
     bench.rows("BEGIN")
     try:
-        table = read_table(session, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False))
+        rows = SourceRows(session, session.run)
+        table = read_table(rows, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False))
         assert {each.kind for each in table.recipe.inputs} >= {
             "number",
             "moment",
@@ -62,10 +64,11 @@ def test_rows_are_packed_as_they_are_encoded(
             "series",
             "text",
         }
-        for side, part in zip(SIDES, table.parts, strict=True):
-            session.run(*raw_rows(adapter, part, f"pg_temp.cerebro_{side}"))
-        pack_training(session, table, "packed", (table.rows, list(table.target.values)))  # type: ignore[arg-type]
-        pack_validation(session, table, ("packed_beside", "packed"))  # type: ignore[arg-type]
+        raw = [rows.new_table("rows") for _ in table.parts]
+        for output, part in zip(raw, table.parts, strict=True):
+            session.run(*raw_rows(adapter, part, output))
+        pack_training(session, table, (raw[0], "packed"), (table.rows, list(table.target.values)))
+        pack_validation(session, table, (raw[1], "packed_beside", "packed"))
         for name, part in zip(("packed", "packed_beside"), table.parts, strict=True):
             assert packed(session, name, table.recipe) == encoded(session, part)
     finally:

@@ -10,8 +10,10 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import profile, statistics
-from cerebro_plpy.features.table import RawTable, Wishes, drawn, read_table
+from cerebro_plpy.features.opened_source import Wishes
+from cerebro_plpy.features.table import RawTable, drawn, read_table
 
 VISITS = """
     CREATE TABLE visits AS
@@ -19,8 +21,8 @@ VISITS = """
            CASE WHEN n % 1000 = 1 THEN 'rare' WHEN n % 3 = 0 THEN 'a' ELSE 'b' END AS kind
     FROM generate_series(1, 6000) AS n; ALTER TABLE visits ADD PRIMARY KEY (id)"""
 
-COPIED = """SELECT attname::text FROM pg_attribute
-            WHERE attrelid = to_regclass('pg_temp.cerebro_few') AND attnum > 0"""
+COPIED = """SELECT attname::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+            WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE 'sample%' AND attnum > 0"""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,8 @@ def table(bench: Workbench, session: Session) -> RawTable:
 def read(bench: Workbench, session: Session, name: str, kept: bool = False) -> RawTable:
     oid = bench.value(f"SELECT '{name}'::regclass::oid::bigint")
     relation = Relation(name, "public", name, oid, f"public.{name}")
-    return read_table(session, "train", relation, Wishes("kind", None, None, {}, None, None, 1, False), kept)
+    wishes = Wishes("kind", None, None, {}, None, None, 1, False)
+    return read_table(SourceRows(session, session.run), "train", relation, wishes, kept)
 
 
 def rows_of(session: Session, table: RawTable) -> dict[int, str]:
@@ -76,7 +79,7 @@ def test_a_sample_that_is_kept_tells_what_the_table_tells(
         assert (table.source.sample is not None) == kept and table.source.rows is not None
         if kept:  # nothing but the sample is read of these columns any more
             bench.rows("UPDATE hashed SET age = -5, kind = 'b', hash = '' WHERE id % 2 = 0")
-        measured = profile.measure(session, table.source, table.source.rows, table.recipe)
+        measured = profile.measure(SourceRows(session, session.run), table.source, table.source.rows, table.recipe)
         found.append((table.recipe, table.giveaways, measured))
         bench.rows("ROLLBACK")
     assert found[0] == found[1]
@@ -101,7 +104,7 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
             assert "age" in copied if kept else not copied
             assert "file" not in copied and (table.source.sample is not None) == (kept and not is_image)
             assert table.source.rows is not None
-            measured = profile.measure(session, table.source, table.source.rows, table.recipe)
+            measured = profile.measure(SourceRows(session, session.run), table.source, table.source.rows, table.recipe)
             found.append((table.recipe, table.giveaways, measured))
             bench.rows("ROLLBACK")
         assert found[0] == found[1] and ("file" in {each.column for each in found[0][0].inputs}) == is_image

@@ -123,5 +123,5 @@ def test_whether_rows_have_copies(bench: Workbench, session: Session, monkeypatc
     for least in (split_rules.COUNTED, 1000):
         monkeypatch.setattr(split_rules, "COUNTED", least)
         for table, expected in (("sales", False), ("tickets", True), ("alike", True), ("nobody", False)):
-            columns = raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
-            assert has_copies(session, table, columns, bench.value(f"SELECT count(*) FROM {table}")) == expected
+            names = [each.name for each in raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))]
+            assert has_copies(session, table, names, bench.value(f"SELECT count(*) FROM {table}")) == expected

@@ -151,6 +151,20 @@ def test_another_version_is_compared_with_it(session: Workbench) -> None:
     refused(session, query, code="42704", words="start_from")
 
 
+@pytest.mark.long
+def test_a_version_that_cannot_predict_the_rows_of_another_stands_in_no_way(session: Workbench) -> None:
+    """Of some rows its input is missing, which is noticed when they are packed."""
+    session.rows("SELECT cerebro.register('named', 'flat', 1)")
+    session.rows(
+        "CREATE TABLE gaps AS SELECT id, amount, flag, label, CASE WHEN id % 5 > 0 THEN x END AS x FROM points"
+    )
+    options = "columns => 'amount, flag', models => '{linear}', configs => 1, epochs => 1, seed => 1, workers => 1"
+    (run_id, *_), *_ = session.rows(f"SELECT * FROM cerebro.train('gaps', 'label', 'named', {options})")
+    assert "that predicted so far cannot any more" in "".join(session.messages())
+    assert session.value("SELECT version FROM cerebro.model WHERE model = 'named'") == 2
+    assert not session.exists(f"cerebro_state.r{run_id}_compared")
+
+
 def test_others_predict_with_it_who_may_not_read_it(session: Workbench, shared_superuser: Workbench) -> None:
     session.rows("SELECT cerebro.register('named', 'square_model', 1)")
     wanted = session.rows(NAMED, "named", "squares")

@@ -18,8 +18,9 @@ from roles import another_role
 from workbench import Row, Workbench
 
 from cerebro_plpy.configs.train_spec import TrainSpec
-from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.table import held_back
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.source_rows import SourceRows
+from cerebro_plpy.features.table import known_table
 
 PASSENGERS = """
     CREATE TABLE passengers AS
@@ -383,7 +384,8 @@ def _held(bench: Workbench, run_id: int) -> set[int]:
     spec = TrainSpec.from_json(bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", run_id))
     session = Session(bench)
     oid = bench.value("SELECT %s::regclass::oid::integer", spec.relation)
-    held = held_back("train", spec.relation, raw_columns(session, oid), spec)
+    rows = SourceRows(session, session.run)
+    held = known_table(rows, "train", Relation("", "", "", oid, spec.relation), spec, None).parts[1]
     return {
         number for (number,) in session.run(f"SELECT t.id FROM {held.table} t WHERE {held.side.text}", held.side.values)
     }
@@ -426,7 +428,7 @@ def test_a_version_that_predicts_something_else_waits(bench: Workbench, spare: s
             assert bench.value("SELECT cerebro.deploy('spare', '3')") == 3
         before = bench.row(predicting) if number > 1 else None
         bench.rows(f"SELECT * FROM cerebro.train('passengers', '{target}', 'spare', {quick}{task})")
-        waits = f"another target or task, and goes on to predict: cerebro.deploy(model, '{number}')"
+        waits = f"it has another target or task. SELECT cerebro.deploy('spare', '{number}');"
         assert (waits in "".join(bench.messages())) == (number > 1)
         assert before in (None, bench.row(predicting))
     assert bench.row(predicting) == (3, "age", "regression")

@@ -15,7 +15,7 @@ from workbench import Row, Workbench, setting
 
 pytestmark = pytest.mark.postgresql("elsewhere rows come from many processes, and no one of them counts them all")
 
-SHOWN = re.compile(r"packing: (counted|looked for classes in|read|packed) (\d+)(?: of (\d+))? rows \((\w+)\)")
+SHOWN = re.compile(r"packing: (copied|counted|looked for classes in|read|packed) (\d+)(?: of (\d+))? rows \((\w+)\)")
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_every_part_is_seen_and_the_name_of_the_session_comes_back(bench: Workbe
     with packing(caller, call("less_slow", output)) as packed:
         eventually(look)
         packed.result()
-    assert {"counted", "looked for classes in", "read"} <= seen
+    assert {"copied", "read"} <= seen
     assert caller.value("SHOW application_name") == "a notebook"
     assert sum(found.rows for found in buffers(bench, output, x="<f4")) == bench.value("SELECT count(*) FROM points")
 

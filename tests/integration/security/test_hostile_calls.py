@@ -160,7 +160,7 @@ def values(kind: str) -> st.SearchStrategy[Any]:
 
 QUERY = """
 SELECT n.nspname, p.proname, coalesce(p.proargnames[1:p.pronargs], '{}'),
-       ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i) ORDER BY i),
+       ARRAY(SELECT CASE t WHEN 'anyelement'::regtype THEN 'text' ELSE format_type(t, NULL) END FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i) ORDER BY i),
        starts_with(obj_description(p.oid, 'pg_proc'), 'Internal:'), p.proretset
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_extension e ON e.oid = d.refobjid
@@ -271,6 +271,7 @@ RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
     ("state_add", "chunk"): bytes(10), ("sealed_add", "part"): 1, ("sealed_add", "chunk"): bytes(10),
     ("sealed_job", "model"): 1259, ("sealed_job", "mst_key"): 1,
     ("state_chunks", "chunk_bytes"): 1000, ("pack_block", "data"): "{}",
+    ("row_outputs", "units"): 2, ("row_outputs", "chunk_bytes"): 1000,
     ("packed_array", "place"): 1, ("rows_seen", "rows"): 1, ("enter_queue", "run_id"): 1,
 }  # fmt: skip
 

@@ -17,15 +17,17 @@ from workbench import Workbench
 
 from cerebro_plpy.calls import attribution, evaluate_source, importance, predict_source, window_series
 from cerebro_plpy.calls.raw_source import RawSource
+from cerebro_plpy.database.reading import Reading
+from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.features import giveaway, profile, statistics, wording
 from cerebro_plpy.features.encoding import Expression, network_inputs
 from cerebro_plpy.features.feature import PlainArray
 from cerebro_plpy.features.groups import Asked, read_groups
 from cerebro_plpy.features.halves import raw_inputs
 from cerebro_plpy.features.labels import usable_label
+from cerebro_plpy.features.opened_source import Wishes
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.split import ALIKE
-from cerebro_plpy.features.table import Newer, RawTable, Wishes, drawn, known_table, read_table
+from cerebro_plpy.features.table import Newer, RawTable, drawn, known_table, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 
 ROWS = 700
@@ -70,7 +72,7 @@ FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (word
        (giveaway, "MOST_ROWS", 300), (profile, "SAMPLED", 300), (profile, "FEWEST", 300))  # fmt: skip
 """Sizes of samples, so that these are samples."""
 OF_THE_SOURCE = '"public"."kinds"'
-COPIED = re.compile(r"CREATE (TEMPORARY )?TABLE \S+ (ON COMMIT DROP )?AS ")
+COPIED = re.compile(r"CREATE (UNLOGGED )?TABLE \S+ AS ")
 BASES = {
     "sized": "int4", "single": "float4", "exact": "numeric", "day": "date", "at": "timestamp", "zoned": "timestamptz",
     "spanned": "span",
@@ -132,13 +134,14 @@ class Recorder:
 def kinds(bench: Workbench, shared_superuser: Workbench) -> Named:
     shared_superuser.rows(MADE.format(rows=ROWS).split(";")[0])
     bench.rows(";".join(MADE.format(rows=ROWS).split(";")[1:]))
+    bench.rows("ANALYZE kinds")  # else the plans of statements change when that is done beside
     return Named("kinds", bench.value("SELECT 'kinds'::regclass::oid::bigint"), '"public"."kinds"')
 
 
 def learn(recorder: Any, table: Named, target: str, split: str | None, **more: object) -> RawTable:
     plain: dict[str, Any] = {"task": None, "columns": None, "types": {}, "weight": None, **more}
     wishes = Wishes(target=target, split=split, split_seed=7, settled=False, **plain)
-    return read_table(recorder, "train", table, wishes)
+    return read_table(SourceRows(recorder, recorder.run), "train", table, wishes)
 
 
 def look(recorder: Any, table: Named) -> RawTable:
@@ -148,7 +151,7 @@ def look(recorder: Any, table: Named) -> RawTable:
     learn(recorder, table, "amount", None, columns="single, day, short")
     columns = "* except id, y, amount, side"
     whole = learn(recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS)
-    statistics.with_sample(recorder, whole.source, whole.columns[:9])
+    statistics.with_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
     drawn(recorder, whole, 0.3)
     for column in ("short", "sized", "day"):
         read_groups(recorder, "train", whole.parts, Asked(column, 1, whole.target.values))
@@ -160,9 +163,10 @@ def again(recorder: Any, table: Named, whole: RawTable) -> None:
     spec: Any = SimpleNamespace(
         target="kind", task=CLASSIFICATION, columns=None, types={}, split="last 0.2 by short", weight="weight",
         split_seed=7, bound="v3", classes=whole.target.values, recipe=whole.recipe.to_json(), share=1,
+        group_by=None, identity=(),
     )  # fmt: skip
     for newer in (None, Newer("id", "300"), Newer("labelled", "L1"), Newer("zoned", "2020-03-01 00:00:00+00")):
-        known_table(recorder, "refresh", table, spec, None, newer)
+        known_table(SourceRows(recorder, recorder.run), "refresh", table, spec, None, newer)
 
 
 def predict(recorder: Any, table: Named, whole: RawTable) -> None:
@@ -177,14 +181,15 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
         label = usable_label("evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression")
         ids.append(evaluate_source._pair(label, families))
     for id_text in ids:
-        raw = predict_source.Raw(table.quoted, whole.recipe, id_text)
+        raw = predict_source.Raw(table.quoted, whole.recipe, id_text, {})
         for names in (None, ["v1", "v2"], []):
             each = predict_source.Whole(version, lambda _: None, names)
             assert next(predict_source.raw_blocks(recorder, each, raw))
-    source = RawSource(cast(Any, table), whole.columns, whole.recipe)
-    for split in (ALIKE, ALIKE._replace(copies=True)):
-        assert importance._rows(recorder, version, importance.Sample(source, whole.parts[1].side, 100, split))
-    measured = profile.measure(recorder, whole.source, whole.rows, whole.recipe)
+    reading = Reading({}, "", "on")
+    for columns in (whole.columns, [each._replace(key=False) for each in whole.columns]):
+        source = RawSource(cast(Any, table), tuple(columns), whole.recipe, reading, recorder, evaluated=True)
+        assert importance._rows(recorder, version, source)
+    measured = profile.measure(SourceRows(recorder, recorder.run), whole.source, whole.rows, whole.recipe)
     edges = {key: part.edges for key, part in measured.parts.items()}
     profile.bins(recorder, table.quoted, whole.recipe, edges)
     plain = Recipe((PlainArray("whole", (3,), 2.0, single=False), PlainArray("single", (1,), 1.0, single=True)))
@@ -231,7 +236,7 @@ def asked(bench: Workbench, kinds: Named) -> Iterator[list[Asking]]:
 
 def readable(rows: list[tuple[Any, ...]]) -> str:
     """Return a text by which rows can be compared: NaN is not equal to itself."""
-    return repr([[bytes(each) if isinstance(each, memoryview) else each for each in row] for row in rows])
+    return repr(sorted(repr([bytes(each) if isinstance(each, memoryview) else each for each in row]) for row in rows))
 
 
 def captured(bench: Workbench, asking: Asking) -> str | None:

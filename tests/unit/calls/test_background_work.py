@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 import pytest
@@ -42,6 +43,9 @@ class Session:
     def value(self, statement: str, name: str) -> str:
         return label(BACKGROUND)
 
+    def take_caller(self, path: str, settings: Mapping[str, object]) -> None:
+        self.caller = path, settings
+
     def notice(self, text: str) -> None:
         self.notices.append(text)
 
@@ -51,7 +55,9 @@ class Session:
 
 def work(task: dict[str, Any]) -> Session:
     session = Session()
-    background_work.work(cast(Database, session), {}, json.dumps({**task, "path": "public", "schema": None}), "1")
+    caller = {"path": "public", "schema": None, "settings": {"timezone": "Asia/Tokyo"}}
+    background_work.work(cast(Database, session), {}, json.dumps({**task, **caller}), "1")
+    assert session.caller == ("public", {"timezone": "Asia/Tokyo"})
     return session
 
 

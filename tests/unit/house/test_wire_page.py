@@ -349,6 +349,14 @@ CONVERSATIONS: dict[str, list[Request]] = {
         ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
             columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, seconds=60, idle_seconds=60),
     ],
+    "permute a dataset": [
+        *DATASET, begun("predict"),
+        ask("permute", dataset="d", columns=[[[0]]], metric="accuracy", classes=2, repeats=2, seed=1),
+    ],
+    "outputs": [
+        *DATASET, begun("outputs", datasets=["d"]), FINISH, ask("outputs", units=2, chunk_bytes=100),
+        *STREAMED, begun("outputs", datasets=["d"]), STREAMED[1], FINISH, ask("outputs", units=2, chunk_bytes=1),
+    ],
     "attribute": [
         begun("predict"),
         ask("attribute", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], lengths=[48], columns=[[[0]]], patches=[]),

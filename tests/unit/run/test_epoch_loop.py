@@ -455,6 +455,9 @@ class Unreliable:
     ) -> Steps[dict[str, Any]]:
         raise NotImplementedError("an epoch loop evaluates in visits")
 
+    def outputs(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[Sequence[bytes]]:
+        raise NotImplementedError("versions are made of what an epoch loop has come to")
+
     def predict(
         self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
     ) -> Steps[str | None]:

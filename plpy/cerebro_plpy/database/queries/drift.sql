@@ -3,14 +3,12 @@
 SELECT v.profile::text AS profile FROM cerebro.version_log v
 WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
 
--- name: drop_sample
-DROP TABLE IF EXISTS pg_temp.cerebro_sample
-
 -- name: sample
-CREATE TEMPORARY TABLE pg_temp.cerebro_sample ON COMMIT DROP AS SELECT {columns} FROM {source} t WHERE {side}
+-- The transaction that makes it drops it: nobody else sees it.
+CREATE UNLOGGED TABLE {output} AS SELECT {columns} FROM {source} t WHERE {side}
 
 -- name: edges
-SELECT {quantiles} FROM (SELECT {columns} FROM pg_temp.cerebro_sample t OFFSET 0) r
+SELECT {quantiles} FROM (SELECT {columns} FROM {source} t OFFSET 0) r
 
 -- name: quantiles
 -- Infinite ones are in no range.

@@ -1,6 +1,7 @@
 -- name: columns
 -- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns that
--- name a row: those of the primary key, and the types that values are compared as, which mean the same on any path.
+-- name a row: those of the primary key, the types that values are compared as, which mean the same on any path, and whether
+-- the current user may read them.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
        EXISTS (SELECT FROM pg_catalog.pg_cast c LEFT JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
@@ -11,7 +12,8 @@ SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) 
                WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key,
        CASE WHEN b.typcategory = 'S' THEN 'text'
             WHEN b.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(b.oid, -1)
-            ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared
+            ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared,
+       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
         SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
@@ -54,7 +56,8 @@ SELECT {aggregates}
 FROM (SELECT {columns} FROM {source} t WHERE {side} OFFSET 0) r
 
 -- name: keep_sample
-CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS SELECT {columns} FROM {source} t WHERE {side}
+-- The transaction that makes it drops it: nobody else sees it.
+CREATE UNLOGGED TABLE {output} AS SELECT {columns} FROM {source} t WHERE {side}
 
 -- name: range
 -- Of a column of numbers {c}; infinite ones are none of the range.
@@ -162,7 +165,8 @@ SELECT pg_catalog.array_agg(pg_catalog.hashtextextended(v.value COLLATE pg_catal
 FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS v (value, n)
 
 -- name: raw_rows
-CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
+-- The transaction that makes it drops it: nobody else sees it.
+CREATE UNLOGGED TABLE {output} AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
 -- name: digest
@@ -170,10 +174,19 @@ SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 SELECT {label} AS label, pg_catalog.count(*) AS rows, pg_catalog.sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
-SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
+SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
 
 -- name: pack_validation
-SELECT cerebro.pack_beside('pg_temp.cerebro_validation', %s, 'label', %s, %s, %s::json, %s::json)
+SELECT cerebro.pack_beside(%s, %s, 'label', %s, %s, %s::json, %s::json)
+
+-- name: before_compared
+SAVEPOINT cerebro_compared
+
+-- name: without_compared
+ROLLBACK TO SAVEPOINT cerebro_compared
+
+-- name: pack_compared
+SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL)
 
 -- name: copy_packed
 CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source};

@@ -1,7 +1,3 @@
--- name: is_table
--- Whether rows lie there, and are not made or fetched as they are read.
-SELECT c.relkind IN ('r', 'm', 'p') FROM pg_catalog.pg_class c WHERE c.oid = %s::oid
-
 -- name: is_heap
 -- Whether its rows lie in pages of one file, one after another, and are found by their place there.
 SELECT c.relkind = 'r' AND a.amname = 'heap' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_am a ON a.oid = c.relam WHERE c.oid = %s::oid
@@ -9,7 +5,7 @@ SELECT c.relkind = 'r' AND a.amname = 'heap' FROM pg_catalog.pg_class c JOIN pg_
 -- name: seen
 -- True; when it is time, those who look are told how many rows have come. The look at the time costs as much as all else that
 -- is done with a small row here, so it is not taken for each row of many.
-CASE WHEN (n.number < 1024 OR n.number & 63 = 0)
+CASE WHEN (n.number < 1024::bigint OR n.number & 63::bigint = 0::bigint)
           AND pg_catalog.current_setting('cerebro_db.look_at')::float8 <= pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
      THEN cerebro.rows_seen(n.number) ELSE true END
 

@@ -1,7 +1,7 @@
 -- name: deployed
 -- The current user's own model of that name with its version that predicts; NULLs where none does.
 SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by
+       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
      ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
@@ -40,6 +40,17 @@ SELECT d.typname::text FROM d WHERE d.typtype <> 'd'
 -- The column that names a row alone: that of a primary key of one column.
 SELECT a.attname::text FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 WHERE i.indrelid = %s::oid AND i.indisprimary AND i.indnkeyatts = 1
+
+-- name: has_one_text
+-- Whether a value of a column has the same text under all settings.
+WITH RECURSIVE d AS (
+    SELECT t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = %s::oid AND a.attname = %s::text::name
+    UNION ALL
+    SELECT t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+)
+SELECT d.typtype = 'e' OR d.typcategory = 'S' OR d.typname::text = ANY (ARRAY['int2', 'int4', 'int8', 'numeric', 'bool', 'uuid', 'oid']) AS plain
+FROM d WHERE d.typtype <> 'd'
 
 -- name: transaction
 -- When the caller's transaction began.

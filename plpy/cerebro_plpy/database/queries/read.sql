@@ -7,7 +7,9 @@ FROM cerebro.setting s WHERE s.value IS NOT NULL
 -- name: caller
 -- Under the caller's path, which may have a type named text.
 SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::pg_catalog.text AS schema,
-       pg_catalog.current_database()::pg_catalog.text AS database
+       pg_catalog.current_database()::pg_catalog.text AS database,
+       (SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))
+        FROM pg_catalog.unnest(%s::pg_catalog.text[]) s (name))::pg_catalog.text AS settings
 
 -- name: resolve
 -- Under the caller's path, so nothing here may depend on it but the name.
@@ -40,13 +42,23 @@ WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
 -- name: held_by_caller
--- Tables that other sessions cannot see or use while the caller's transaction is open.
-SELECT c.oid::pg_catalog.regclass::text AS name
-FROM pg_catalog.pg_class c
-WHERE c.oid = ANY (%s::oid[])
-  AND (c.relpersistence = 't' OR EXISTS (
+-- Tables that other sessions cannot see or use while the caller's transaction is open, and those behind views, partitions and children.
+WITH RECURSIVE behind (oid) AS (
+    SELECT s.oid FROM pg_catalog.unnest(%s::oid[]) s (oid)
+    UNION
+    SELECT n.oid FROM behind b CROSS JOIN LATERAL (
+        SELECT d.refobjid FROM pg_catalog.pg_rewrite r
+        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+        WHERE r.ev_class = b.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> b.oid
+        UNION ALL
+        SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = b.oid) n (oid)
+)
+SELECT c.oid::bigint AS oid, c.oid::pg_catalog.regclass::text AS name
+FROM behind b JOIN pg_catalog.pg_class c ON c.oid = b.oid
+WHERE (c.relpersistence = 't' OR EXISTS (
       SELECT FROM pg_catalog.pg_locks l
       WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation = c.oid AND l.mode <> 'AccessShareLock'))
+ORDER BY 2
 
 -- name: has_rows
 SELECT EXISTS (SELECT FROM {table})

@@ -47,8 +47,8 @@ DROP TABLE pg_temp.cerebro_rows
 
 -- name: ordered
 -- An ORDER BY of the whole would bring all rows to one process, which would send them on as it comes. The window sorts those of
--- each segment, and they are written as they come out of it.
-CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
+-- each segment, and they are written as they come out of it. The transaction that makes the table drops it.
+CREATE UNLOGGED TABLE {output} AS
 SELECT r.*, row_number() OVER (PARTITION BY r.__place__) AS __number__
 FROM (SELECT {columns}, {order} AS __place__ FROM {source} t WHERE {side}) r
 DISTRIBUTED BY (__place__)

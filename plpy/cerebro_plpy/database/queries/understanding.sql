@@ -9,7 +9,7 @@ told AS MATERIALIZED (
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::text[]) AS prediction,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::text[])::jsonb AS probabilities
-          FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[]) AS told OFFSET 0) b OFFSET 0) r),
+          FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[], %s::json) AS told OFFSET 0) b OFFSET 0) r),
 pairs AS MATERIALIZED (
     SELECT coalesce(t."group", '') AS "group", t.label, t.prediction, count(*)::float8 AS n
     FROM told t GROUP BY GROUPING SETS ({of_pair}(t."group", t.label, t.prediction))),
@@ -83,7 +83,7 @@ WITH told AS (
     SELECT r.id[2] AS "group", r.id[1]::float8 AS target, coalesce(r.number, 'NaN') AS number, r.margin
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id, (b.told).margin AS margin,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::float8[]) AS number
-          FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[]) AS told OFFSET 0) b OFFSET 0) r),
+          FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[], %s::json) AS told OFFSET 0) b OFFSET 0) r),
 sums AS (
     SELECT t."group", count(*) AS n, avg((t.number - t.target) ^ 2) AS square, avg(abs(t.number - t.target)) AS distance,
            pg_catalog.var_pop(t.target) AS variance, avg((abs(t.number - t.target) <= t.margin)::integer::float8) AS covered
@@ -96,7 +96,14 @@ WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
 
 -- name: sample
 -- Rows whose hashes are the least: the same ones, in the same order, however they lie in the table.
-SELECT {inputs} FROM (SELECT {columns} FROM {table} t WHERE {target} IS NOT NULL AND ({side}) ORDER BY {order} LIMIT %s::bigint) t
+SELECT {inputs} FROM (SELECT {columns} FROM {table} t WHERE {target} IS NOT NULL ORDER BY {order} LIMIT %s::bigint) t
+
+-- name: packed_sample
+-- A share of the rows of each buffer, from its beginning on. References to the data are sorted, not the data.
+SELECT b.rows, {parts}
+FROM (SELECT t.buffer_id, {columns}, t.{rows}[1] AS total, pg_catalog.ceil(t.{rows}[1] * %s::double precision)::integer AS rows
+      FROM {table} t OFFSET 0) b
+ORDER BY b.buffer_id
 
 -- name: version_importance
 -- What the columns of a version are worth, as far as there is time to compute it: alone, for on Greenplum it cannot be asked

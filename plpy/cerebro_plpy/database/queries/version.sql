@@ -1,6 +1,6 @@
 -- name: model
 -- What a name of the caller's has already.
-SELECT m.split, m.split_seed, m.bound, m.deployed FROM cerebro.model_log m
+SELECT m.split, m.split_seed, m.bound, m.deployed, m.identity FROM cerebro.model_log m
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 
 -- name: lock_model
@@ -8,7 +8,7 @@ WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 SELECT m.deployed FROM cerebro.model_log m WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped FOR NO KEY UPDATE
 
 -- name: add_model
-INSERT INTO cerebro.model_log (model, split, split_seed, bound) VALUES (%s::text, %s::text, %s::bigint, %s::text) ON CONFLICT DO NOTHING
+INSERT INTO cerebro.model_log (model, split, split_seed, bound, identity) VALUES (%s::text, %s::text, %s::bigint, %s::text, %s::text[]) ON CONFLICT DO NOTHING
 
 -- name: next
 SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
@@ -17,13 +17,13 @@ SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHE
 -- It adds no row if row security hides the log of the run, which has another owner after a rename.
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
-                                 backend, state_bytes, software, fingerprint, profile, group_by)
+                                 backend, state_bytes, software, fingerprint, profile, group_by, reading)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
        %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
-       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by'
+       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null')
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 RETURNING version

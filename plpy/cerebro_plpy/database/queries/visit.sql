@@ -176,6 +176,9 @@ FROM pg_catalog.json_to_recordset(%s::json)
            trainer_seconds double precision, backend_seconds double precision, gpu_seconds double precision,
            read_bytes bigint, peak_memory_bytes bigint)
 
+-- name: row_outputs
+SELECT cerebro.row_outputs(%s::integer, %s::integer){at}
+
 -- name: job_series
 SELECT cerebro.job_series(%s::json){at}
 

@@ -1,0 +1,45 @@
+-- name: columns
+-- The columns of a relation that the current user may not read.
+SELECT a.attname::text AS name
+FROM pg_catalog.pg_attribute a
+WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped AND NOT pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+ORDER BY a.attnum
+
+-- name: kind
+-- The kind of a relation, and whether a reading of it evaluates code of users or fetches rows from elsewhere: that of a view, a foreign
+-- table or a child that is one, row security that is active for the current user, or generated columns that are not stored.
+WITH RECURSIVE child (oid) AS (
+    SELECT %s::oid
+    UNION
+    SELECT i.inhrelid FROM child c JOIN pg_catalog.pg_inherits i ON i.inhparent = c.oid
+)
+SELECT p.relkind::text AS kind,
+       p.relkind IN ('v', 'f') OR pg_catalog.row_security_active(p.oid)
+           OR EXISTS (SELECT FROM child c JOIN pg_catalog.pg_class k ON k.oid = c.oid WHERE k.relkind = 'f')
+           OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = p.oid AND a.attgenerated = 'v') AS evaluated
+FROM pg_catalog.pg_class p WHERE p.oid = %s::oid
+
+-- name: copy
+-- The one statement that stands under the caller's path: it contains columns, and no operator or function of ours.
+CREATE UNLOGGED TABLE {copy} AS SELECT {columns} FROM {source} AS t
+
+-- name: copied
+-- The bytes of a copy.
+SELECT pg_catalog.pg_total_relation_size({literal}::pg_catalog.regclass) AS bytes
+
+-- name: oid
+SELECT {literal}::pg_catalog.regclass::oid::bigint AS oid
+
+-- name: drop
+DROP TABLE IF EXISTS {table}
+
+-- name: fence
+-- Nothing moves across the fence: conditions of a statement are not evaluated within the source.
+(SELECT {columns} FROM {source} AS t OFFSET 0)
+
+-- name: renamed
+(SELECT {columns} FROM {copy} AS t)
+
+-- name: reset
+-- What code of the source has changed in the session, and the caller's path with it.
+RESET ALL
