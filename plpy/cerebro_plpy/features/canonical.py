@@ -37,4 +37,4 @@ def as_json(name: str, family: str | None) -> str:
 def amount(name: str) -> str:
     """Return an amount of money as numeric: it is stored as a number of cents, whatever a locale makes of it."""
     cents = f"('x' || pg_catalog.encode(pg_catalog.cash_send({name}), 'hex'))::bit(64)::bigint"
-    return f"({cents}::numeric / '100'::numeric)"
+    return f"({cents}::numeric * '0.01'::numeric)"
