@@ -11,6 +11,7 @@ import json
 from cerebro_plpy.configs.train_spec import Compared
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import describe_difference
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import CerebroError, DataCorrupted, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.features.encoding import network_inputs
@@ -59,6 +60,12 @@ def pack_compared(
     version cannot predict these rows any more, the caller is told, and nothing is packed for it.
     """
     part, control = table.parts[1], rows.session
+    different = describe_difference(version.formats, catalog.db.caller_settings)
+    if different and rows.copies:
+        catalog.db.notice(
+            f"version {version.version} of model {version.model!r}, with which the new one is compared, reads rows"
+            f" under other formats: {different}"
+        )
     control.run(sql("features.before_compared"))
     try:
         recipe = matched(catalog.module, version.recipe, part.columns, table.relation.spelling)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,11 @@ FAMILIES = {
     "interval": "interval", MONEY: MONEY,
 }  # fmt: skip
 """Of categories whose texts depend on settings, by the types that they are read as."""
+PLAIN = (
+    "text", "boolean", "smallint", "integer", "bigint", "numeric", "real", "double precision", "jsonb", "bytea", "uuid",
+    "numeric[]", "real[]", "double precision[]", "character varying", "character", "bpchar",
+)  # fmt: skip
+"""Types whose values are read from JSON alike under all formats."""
 Statement = Callable[..., list[Row]]
 
 
@@ -71,6 +77,7 @@ class Kept:
     constants: tuple[object, ...]
     model_of: ModelOf
     tellers: dict[str, Predictor]
+    formats: Mapping[str, str]  # under which a record is read; none if they do not matter for its types
 
     def group_of(self, record: str) -> str | None:
         """The text of the group of a row, if it is of one."""
@@ -118,8 +125,14 @@ def _of_row(db: Database, gd: dict[str, Any], kept: Kept, record: str) -> tuple[
 
 def _encoded(db: Database, kept: Kept, wanted: Wanted, record: str) -> Row | None:
     """The columns of the record; None where it cannot be read as the model wants it."""
-    rows = db.unless_refused(lambda: kept.encoded(*kept.constants, *wanted, record))
+    with _formats(db, kept):
+        rows = db.unless_refused(lambda: kept.encoded(*kept.constants, *wanted, record))
     return rows[0] if rows else None
+
+
+def _formats(db: Database, kept: Kept) -> AbstractContextManager[None]:
+    """Read a record under the formats of the version, as its other readings are."""
+    return db.configured(**kept.formats) if kept.formats else nullcontext()
 
 
 def _kept(gd: dict[str, Any], wanted: Wanted) -> Kept | None:
@@ -160,6 +173,7 @@ def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
         constants=constants,
         model_of=models_of_groups(db, gd, MODULE, version)[0],
         tellers={},
+        formats=version.formats if any(type_ not in PLAIN for type_ in types.values()) else {},
     )
 
 
@@ -233,7 +247,9 @@ def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
         )
     features = {each.column: each for each in kept.version.recipe.inputs}
     for name, type_ in kept.types.items():
-        if db.unless_refused(partial(db.rows, sql("predict.castable", type=type_), record, name)) is None:
+        with _formats(db, kept):
+            is_refused = db.unless_refused(partial(db.rows, sql("predict.castable", type=type_), record, name)) is None
+        if is_refused:
             value = db.value(sql("predict.value"), record, name)
             return InvalidText(
                 f"{MODULE} error: column {name!r} of record is {value:.100}; expected {kind(features[name])}.",

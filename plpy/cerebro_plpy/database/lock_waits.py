@@ -78,7 +78,7 @@ def wait_for_source(db: Database, session: Reader, source: Table, limit: WaitLim
 def bounded_waits(
     db: Database, session: Reader, source: Table, limit: WaitLimit, blocker: Callable[[], Wait | None] = lambda: None
 ) -> Iterator[None]:
-    """Within, statements of a transaction wait for locks no longer than the limit.
+    """Within, and until the transaction ends, its statements wait for locks no longer than the limit.
 
     Args:
         db: the caller's session, which looks for the holder of a lock.
@@ -93,7 +93,6 @@ def bounded_waits(
     with _translation(db, source, limit, blocker):
         session.run(sql("behind.bound"), (limit.setting,))
         yield
-        session.run(sql("behind.unbound"))
 
 
 def _relations(db: Database, source: Table) -> list[int]:

@@ -8,9 +8,10 @@ from itertools import count
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows
+from cerebro_plpy.features import statistics
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.statistics import QUANTILES_SAMPLE, SAMPLE, Sample, Source
+from cerebro_plpy.features.statistics import Sample, Source
 
 HASH = "hash"
 """The name of a sample's column of hashes, if no other column has it."""
@@ -23,10 +24,10 @@ def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) 
 
     The sample is what `Source.few` finds without it, but not all rows are read and hashed for each question.
     """
-    if source.rows is None or source.rows <= QUANTILES_SAMPLE or len(columns) >= MOST_COLUMNS:
+    if source.rows is None or source.rows <= statistics.QUANTILES_SAMPLE or len(columns) >= MOST_COLUMNS:
         return source
     sample = rows.new_table("sample")
-    names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, SAMPLE)
+    names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, statistics.SAMPLE)
     hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
     statement = sql(
         "features.keep_sample",

@@ -223,11 +223,8 @@ def known_table(
     count = total(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
     there = open_held(rows, module, wishes, [each.column for each in learned.inputs])
-    halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     few = newer is not None and newer.value is not None
-    if newer and few:
-        later = compare(named(module, columns, newer.column, "since"), ">", newer.value)
-        halves = Sides(both(later, halves.training), both(later, halves.validation))
+    halves = _known_sides(module, opened, spec, newer if few else None)
     order = _order(opened.columns, split, spec.split_seed, opened.identity)
     side = both(halves.training, is_known(target, spec.task, spec.classes))
     source = Source(numbered(opened.table, opened.columns, split, opened.identity), side, order)
@@ -241,23 +238,21 @@ def known_table(
     kept = 0 if few else rows_of(reader, validation)
     if not few:
         check_rows(module, trained, kept, split)
-    table = RawTable(
-        relation=relation,
-        columns=columns,
-        target=aim,
-        split=split,
-        split_seed=spec.split_seed,
-        bound=spec.bound,
-        source=source._replace(rows=trained),
-        parts=(training, validation),
-        recipe=recipe,
-        validation_rows=kept,
-        missing=count.rows - count.present,
-        giveaways=(),
-        newest=count.newest,
-        identity=opened.identity,
-    )
+    divided, source = (split, spec.split_seed, spec.bound), source._replace(rows=trained)
+    missing, parts = count.rows - count.present, (training, validation)
+    grown, identity = count.newest, opened.identity
+    table = RawTable(relation, columns, aim, *divided, source, parts, recipe, kept, missing, (), grown, identity)
     return table if spec.share == 1 else drawn(reader, table, spec.share)
+
+
+def _known_sides(module: str, opened: OpenedSource, spec: TrainSpec, newer: Newer | None) -> Sides:
+    """The sides of the rows of a table as a run divided them before, of all or of those that are newer than a value."""
+    split = read_split(module, spec.split)
+    halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
+    if newer is None:
+        return halves
+    later = compare(named(module, opened.columns, newer.column, "since"), ">", newer.value)
+    return Sides(both(later, halves.training), both(later, halves.validation))
 
 
 def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:

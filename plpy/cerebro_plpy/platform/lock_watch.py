@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from cerebro_plpy.database.caller import PATIENCE_SECONDS, locked_log
+from cerebro_plpy.database.caller import PATIENCE_SECONDS, Database, locked_log
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.lock_waits import own_lock
 from cerebro_plpy.database.platform import Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import WorkerSession
 from cerebro_plpy.errors import ConnectionFailure
-
-if TYPE_CHECKING:
-    from cerebro_plpy.platform.workplace import Workplace
 
 
 class LockWatch:
@@ -24,11 +20,26 @@ class LockWatch:
         blocker: what a session was last seen to wait for that is not of schema cerebro.
     """
 
-    def __init__(self, workplace: Workplace) -> None:
+    def __init__(
+        self,
+        db: Database,
+        local: bool,
+        open_session: Callable[[], WorkerSession],
+        end_session: Callable[[Sequence[Session]], None],
+    ) -> None:
+        """Watch the sessions of a call.
+
+        Args:
+            db: the caller's session.
+            local: whether the call works in that session alone.
+            open_session: opens a session that can look while the others are at work.
+            end_session: ends it after it was lost.
+        """
         self.blocker: Wait | None = None
-        self._workplace = workplace
+        self._db, self._local = db, local
+        self._open, self._end = open_session, end_session
         self._session: WorkerSession | None = None
-        self._patience = float(workplace.db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
+        self._patience = float(db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
         self._waits_since: float | None = None  # for a table of schema cerebro
 
     def look(self, pids: Sequence[int], now: float) -> None:
@@ -40,7 +51,7 @@ class LockWatch:
         """
         waits = self._waits(pids) if pids else ()
         for wait in waits:
-            if wait.table is None and not self._workplace.local:
+            if wait.table is None and not self._local:
                 statement = wait.query or "its statement is not shown"
                 raise own_lock(f"Process {wait.pid} waits for this one: {statement}")
         self.blocker = next((wait for wait in waits if not wait.is_log), self.blocker)
@@ -52,14 +63,14 @@ class LockWatch:
     def _waits(self, pids: Sequence[int]) -> Sequence[Wait]:
         """See `Platform.waiting`; none where the session that looks is lost: another one looks next time, if it can."""
         try:
-            return self._workplace.platform.waiting(self._workplace.db, self._watching, pids)
+            return self._db.platform.waiting(self._db, self._watching, pids)
         except ConnectionFailure:
-            self._workplace.end([self._session] if self._session else [])
+            self._end([self._session] if self._session else [])
             self._session = None
             return ()
 
     def _watching(self) -> Session | None:
         """Return the session that looks for waits; None while it is at work."""
         if self._session is None:
-            self._session = self._workplace.watch()
+            self._session = self._open()
         return self._session if self._session.idle else None

@@ -75,7 +75,7 @@ class Workplace:
         self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
         self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
-        self.lock_watch = LockWatch(self)
+        self.lock_watch = LockWatch(db, local, lambda: self._take(WATCH), self._end)
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
@@ -260,14 +260,9 @@ class Workplace:
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         """End the sessions of workers that are not needed after all, and so their trainers."""
-        self.end([worker.session for worker in workers])
+        self._end([worker.session for worker in workers])
 
-    def watch(self) -> WorkerSession:
-        """Open a session that looks for waits: any of the others may be the one that waits."""
-        return self._take(WATCH)
-
-    def end(self, gone: Sequence[Session]) -> None:
-        """End these sessions of the call."""
+    def _end(self, gone: Sequence[Session]) -> None:
         for session in gone:
             self._segment_lost |= isinstance(session, WorkerSession) and session.segment_lost
             session.close()

@@ -128,6 +128,9 @@ def test_dates_are_read_in_the_order_of_the_session_that_trained(bench: Workbenc
         here = bench.rows(PREDICTED, "days", "bought")
     with settings(bench, datestyle="SQL, MDY"):
         assert bench.rows(PREDICTED, "days", "bought") == here
+        row = '{"bought": "05/08/2023", "second": true}'
+        told = bench.value("SELECT cerebro.predict_row('days', %s) -> 'probability'", row)
+        assert told == {number: probability for number, _, probability in here}["216"]
 
 
 def test_conditions_do_not_sink_into_a_view(bench: Workbench) -> None:

@@ -67,11 +67,8 @@ SELECT pg_catalog.pg_relation_size(b.oid::pg_catalog.regclass) FROM pg_catalog.u
 SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
 
 -- name: bound
-SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
-       pg_catalog.set_config('lock_timeout', %s, true)
-
--- name: unbound
-SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
+-- Until the transaction ends.
+SELECT pg_catalog.set_config('lock_timeout', %s, true)
 
 -- name: holder
 -- Who has locked one of these relations against readers, or waits to do so before them; the query is hidden from other roles.
