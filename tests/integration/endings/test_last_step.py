@@ -194,6 +194,20 @@ def test_a_version_is_compared_over_rows_whose_source_is_gone(bench: Workbench, 
     assert not any(bench.exists(name) for name in tables)
 
 
+@pytest.mark.long
+def test_a_version_that_is_deployed_meanwhile_goes_on_to_predict(bench: Workbench, guests_again: None) -> None:
+    """The rows were packed for the one before; by the recipe of this one they were not."""
+    for version in (1, 2):
+        train(bench, "changed", 1, background=False)
+        bench.rows("INSERT INTO public.guests SELECT n, n * %s, 'd', true FROM generate_series(301, 330) n", version)
+    bench.rows("SELECT cerebro.deploy('changed', '1')")
+    bench.messages()
+    with closing(bench.another()) as watcher, in_the_midst(bench, watcher, "changed", background=False) as run:
+        watcher.rows("SELECT cerebro.deploy('changed', '2')")
+    assert f"goes on to predict: it was deployed while run {run} was under way" in "".join(bench.messages())
+    assert bench.row("SELECT version, versions FROM cerebro.model WHERE model = 'changed'") == (2, 3)
+
+
 def test_what_cannot_be_computed_without_packed_rows_is_null(bench: Workbench, guests_again: None) -> None:
     """The trainer has them; whoever removes the tables meanwhile costs the run what is computed after it."""
     with closing(bench.another()) as watcher:
