@@ -145,10 +145,11 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
     missing = [name for name in columns if name in denied]
     if missing:
         listed = ", ".join(map(quote_identifier, missing))
+        ((role,),) = session.run(sql("granted.caller"))
         raise InsufficientPrivilege(
             f"permission denied for column{'s' * (len(missing) > 1)} {listed} of {source.spelling}",
             hint=f"Leave {'them' if len(missing) > 1 else 'it'} out (columns => '* except {listed}'), or ask the owner:"
-            f" GRANT SELECT ({listed}) ON {source.spelling} TO your role.",
+            f" GRANT SELECT ({listed}) ON {source.spelling} TO {quote_identifier(role)};",
         )
 
 
