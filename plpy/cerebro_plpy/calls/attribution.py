@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from cerebro_plpy.calls.importance import places
 from cerebro_plpy.calls.predict_source import Raw, answered, by_version, id_name, id_text, raw_blocks, whole_version
-from cerebro_plpy.calls.raw_source import deployed_version, told_source
+from cerebro_plpy.calls.raw_source import deployed_version, raw_source_with_notice
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
@@ -33,7 +33,7 @@ def attribution_blocks_of(
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = deployed_version(db, MODULE, model)
-    rows = told_source(catalog, version, source)
+    rows = raw_source_with_notice(catalog, version, source)
     recipe = rows.recipe
     names, covered = [each.column for each in recipe.inputs], patches(recipe)
     asked = {

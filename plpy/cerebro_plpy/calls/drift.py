@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Iterator
 
-from cerebro_plpy.calls.raw_source import deployed_version, told_source
+from cerebro_plpy.calls.raw_source import deployed_version, raw_source_with_notice
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
@@ -29,7 +29,7 @@ def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     catalog = Catalog(db, MODULE)
     version = deployed_version(db, MODULE, model)
     before = read_profile(db, version)
-    rows = told_source(catalog, version, source)
+    rows = raw_source_with_notice(catalog, version, source)
     session = LocalSession(db, **rows.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in before.parts.items()}
     now = profile.bins(session, rows.rows(), rows.recipe, edges)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, Whole, predicted, raw_blocks, whole_version
-from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source, told_source
+from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source, raw_source_with_notice
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
@@ -46,7 +46,7 @@ def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> I
     What is wrong with a call is told here, and not by the function that this one reads.
     """
     model, _, group_by = arguments
-    found = _labelled(db, gd, arguments, told_source)
+    found = _labelled(db, gd, arguments, raw_source_with_notice)
     # Within the statement the caller's own path and settings cannot be seen any more.
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
     asked = model, found.table.quoted, None if group_by is None else list(found.groups), caller

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cerebro_plpy.calls.predict_source import SETTINGS
-from cerebro_plpy.calls.raw_source import RawSource, deployed_version, told_source
+from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source_with_notice
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
@@ -39,7 +39,7 @@ FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
     version = deployed_version(db, MODULE, model)
-    rows = told_source(Catalog(db, MODULE), version, source)
+    rows = raw_source_with_notice(Catalog(db, MODULE), version, source)
     if version.group_by is not None:
         db.notice(f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}")
     found = _importances(db, gd, version, rows)

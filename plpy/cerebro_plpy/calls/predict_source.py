@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple, Optional
 
-from cerebro_plpy.calls.raw_source import RawSource, told_source
+from cerebro_plpy.calls.raw_source import RawSource, raw_source_with_notice
 from cerebro_plpy.calls.version_prediction import ModelOf, columns_told, inputs, models_of_groups, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -56,7 +56,7 @@ def predict_source(
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
-    rows = told_source(catalog, version, source)
+    rows = raw_source_with_notice(catalog, version, source)
     whole, id_column = whole_version(catalog, gd, version, rows), id_name(catalog, rows.table, id_col)
     raw = Raw(rows.rows(id_column, whole.column), rows.recipe, id_text(db, rows, id_column), rows.settings)
     blocks = predicted(db, gd, whole, raw_blocks(db, whole, raw, shared=shared))

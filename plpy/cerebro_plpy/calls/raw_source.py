@@ -62,7 +62,7 @@ def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSour
     return RawSource(table, columns, recipe, reading, session, is_evaluated(session, table))
 
 
-def told_source(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
+def raw_source_with_notice(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
     """Return the source that a call names, as `raw_source` does; a NOTICE says which formats are not the session's."""
     rows = raw_source(catalog, version, source)
     tell_formats(catalog.db, rows.table, version)

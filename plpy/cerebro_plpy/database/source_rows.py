@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from cerebro_plpy.database.caller_session import LocalSession
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "cerebro_state"
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid", "gp_segment_id")
-LEAST_FREE = 2 << 30
-"""Bytes of the server's disk that a copy leaves free."""
+MOST_OF_DISK = 0.5
+"""A copy takes at most so much of the disk that is free when it begins."""
 Watch = Callable[[str, Sequence[str]], str]
 
 
@@ -106,7 +107,7 @@ class SourceRows:
     def _copied(self, source: Table, columns: Sequence[str], read: str) -> str:
         assert self._run_as_caller is not None
         name = self.new_table("source")
-        renamed = {column: f"{column}_{place}" for place, column in enumerate(columns) if column in SYSTEM_COLUMNS}
+        renamed = {column: _free_name(column, columns) for column in columns if column in SYSTEM_COLUMNS}
         listed = [f"t.{quote_identifier(each)} AS {quote_identifier(renamed.get(each, each))}" for each in columns]
         self._run_as_caller(sql("reading.copy", copy=name, columns=", ".join(listed), source=read))
         ((size,),) = self.session.run(sql("reading.copied", literal=literal(name)))
@@ -120,6 +121,10 @@ class SourceRows:
         """Drop the tables of this call."""
         for name in self._tables:
             self.session.run(sql("reading.drop", table=name))
+
+
+def _free_name(column: str, names: Sequence[str]) -> str:
+    return next(name for number in count() if (name := f"{column}_{number}") not in names)
 
 
 def fenced(source: Table, columns: Sequence[str]) -> str:
@@ -157,7 +162,7 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
 def session_rows(session: WorkerSession, reading: Reading, pinned: Mapping[str, str]) -> Iterator[SourceRows]:
     """Yield the sources of a call as a session of its own reads them, which is in a transaction.
 
-    Code of a view may change settings, so that all of them are reset after each copy.
+    Code of a view may change settings and the role, so that they are reset after each copy.
 
     Args:
         session: was opened with the caller's custom settings.
@@ -169,6 +174,7 @@ def session_rows(session: WorkerSession, reading: Reading, pinned: Mapping[str, 
         with _disk_watched(session):
             session.run(statement)
         session.run(sql("reading.reset"))
+        session.run(sql("session.set_role", role=quote_identifier(session.who.current_user)))
         session.run(sql("session.configure"), (configuration(pinned),))
 
     session.run(sql("session.configure"), (configuration(pinned),))
@@ -196,18 +202,24 @@ def caller_rows(
     rows.close()
 
 
+def _free_bytes() -> int:
+    """Return how much of the disk of the data folder, which is a backend's working directory, is free."""
+    about = os.statvfs(".")
+    return about.f_bavail * about.f_frsize
+
+
 @contextmanager
 def _disk_watched(session: WorkerSession) -> Iterator[None]:
     """Within, a statement of a session is cancelled before it fills the server's disk."""
-    check = session.check
+    check, free = session.check, _free_bytes()
 
     def watch() -> None:
         check()
-        about = os.statvfs(".")  # the data folder
-        if about.f_bavail * about.f_frsize < LEAST_FREE:
+        if _free_bytes() < free * (1 - MOST_OF_DISK):
             session.cancel()
             raise DiskFull(
-                f"the copy of the source would leave less than {LEAST_FREE >> 30} GB of the server's disk free",
+                f"the copy of the source takes more than {MOST_OF_DISK:.0%} of the {free / 1e9:.1f} GB that were free"
+                " on the server's disk",
                 hint="Name fewer columns (columns => 'a, b'), or make a table of the source where there is room.",
             )
 

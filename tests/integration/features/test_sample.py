@@ -110,6 +110,20 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
         assert found[0] == found[1] and ("file" in {each.column for each in found[0][0].inputs}) == is_image
 
 
+def test_as_many_columns_as_a_table_may_have(
+    bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sample would have one more, of hashes: then every question is asked of the table."""
+    monkeypatch.setattr(statistics, "SAMPLE", 30)
+    monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 20)
+    names = ", ".join(f"(n * {i * 7 + 1} % {i % 13 + 2})::smallint AS c{i}" for i in range(1599))
+    bench.rows(f"CREATE TABLE widest AS SELECT {names}, n % 2 AS kind FROM generate_series(1, 60) n")
+    bench.rows("BEGIN")
+    table = read(bench, session, "widest", kept=True)
+    bench.rows("ROLLBACK")
+    assert table.source.sample is None and len(table.recipe.features) == 1599
+
+
 def test_a_plan_says_that_rows_are_drawn(bench: Workbench, table: RawTable) -> None:
     """In two seconds nothing fits, wherever it is; then a thousand rows are trained on."""
     plan = "SELECT name, data FROM cerebro.plan('visits', 'kind', seed => 1, budget => {}) WHERE section = 'rows'"
