@@ -53,7 +53,8 @@ SOURCES = """
            date_trunc('day', s.at) AS since, s.moment::timestamptz AS zoned, s.span::text AS span_text,
            s.bought::date AS bought, to_char(s.at, 'HH24 TZ') AS shown, s.amount::text AS amount_text,
            ('2024-01-15 10:00 ' || s.zone)::timestamptz AS stamp, to_tsvector(s.note)::text AS words,
-           public.is_none(s.x) AS is_none, public.is_xml(s.note) AS is_xml, s.y
+           public.is_none(s.x) AS is_none, public.is_xml(s.note) AS is_xml,
+           xmlelement(name note, convert_to(s.note, 'UTF8'))::text AS element, s.y
     FROM public.sales s WHERE extract(hour FROM s.at) < 14;
     CREATE VIEW public.priced AS
     SELECT s.id, s.price * public.rate(s.currency) AS price, s.price > public.threshold() AS dear FROM public.sales s;
@@ -84,6 +85,7 @@ FORMATS = st.fixed_dictionaries(
         "timezone_abbreviations": st.sampled_from(("Default", "India", "Australia")),
         "default_text_search_config": st.sampled_from(("pg_catalog.english", "pg_catalog.simple")),
         "transform_null_equals": st.sampled_from(("on", "off")),
+        "xmlbinary": st.sampled_from(("base64", "hex")),
         "xmloption": st.sampled_from(("content", "document")),
         "lc_time": st.sampled_from(("C", "C.utf8")),
     },
