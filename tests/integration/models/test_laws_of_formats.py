@@ -41,6 +41,7 @@ TRAIN = (
 MODELS = {"late": "* except cost", "cost": "* except late"}
 """Columns that are learned from by models, which are named like their targets."""
 CALLS = {
+    "predict_row": "SELECT p.* FROM records k, cerebro.predict_row(%s, k.record) p WHERE k.id <= 220 ORDER BY k.id",
     "predict": "SELECT p.* FROM cerebro.predict(%s, 'later', 'id') p ORDER BY p.id::integer",
     "evaluate": "SELECT e.* FROM cerebro.evaluate(%s, 'later') e ORDER BY e::text",
     "importance": "SELECT i.* FROM cerebro.importance(%s, 'later') i ORDER BY i::text",
@@ -64,6 +65,7 @@ def there(bench: Workbench) -> Told:
     for target, columns in MODELS.items():
         bench.rows(TRAIN, target, target, columns)
     bench.rows("CREATE TABLE selected AS TABLE later")
+    bench.rows("CREATE TABLE records AS SELECT id, to_jsonb(s) AS record FROM selected s")
     found = told(bench)
     bench.rows("RESET ALL")
     return found
