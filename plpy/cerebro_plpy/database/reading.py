@@ -25,6 +25,7 @@ FORMATS = (
     "lc_time",
     "default_text_search_config",
     "transform_null_equals",
+    "xmlbinary",
     "xmloption",
 )
 PINNED = {"extra_float_digits": "1", "bytea_output": "hex", "array_nulls": "on"}

@@ -1,6 +1,6 @@
 """Values as SQL that no setting of a session decides: the texts by which they are told apart, and amounts of money.
 
-They are those of the settings that `encoding.TEXTS` has. JSON has one style for points of time. What has none there is
+They are those of the settings that `reading.TEXTS` has. JSON has one style for points of time. What has none there is
 cast by a function that has these settings, which takes much longer: it is left to spans of time and amounts of money.
 """
 

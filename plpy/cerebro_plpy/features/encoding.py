@@ -35,11 +35,6 @@ from cerebro_plpy.features.feature import (
 from cerebro_plpy.features.recipe import CODES_INPUT, NUMBERS_INPUT, Recipe
 
 DOUBLE = "double precision"
-TEXTS = {
-    "timezone": "UTC", "datestyle": "ISO, YMD", "intervalstyle": "postgres", "extra_float_digits": "1",
-    "bytea_output": "hex", "lc_monetary": "C",
-}  # fmt: skip
-"""Settings under which a value has the same text for everybody, by which it is a category, or is hashed."""
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these, or nothing."""
 CAST = "cast to real[]"

@@ -135,7 +135,7 @@ def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
     """A bigint that depends on the texts of these columns, and on the seed; NULL counts as a text, too.
 
     A single column, as most keys are, needs no row made of it, which takes longer than all the rest. Texts are those of
-    the session: it is only asked under `encoding.TEXTS`, so that no row changes its side.
+    the session: it is only asked under `reading.TEXTS`, so that no row changes its side.
     """
     values = [f"{row}.{quote_identifier(name)}" for name in names]
     text = f"coalesce({values[0]}::text, '')" if len(values) == 1 else f"ROW({', '.join(values)})::text"

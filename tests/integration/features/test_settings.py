@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from drawn_recipes import SCALES, moments
+from drawn_settings import TIME_FORMATS
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session
@@ -17,10 +18,11 @@ from trials import trials
 from workbench import Workbench
 
 from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.reading import TEXTS
 from cerebro_plpy.features import canonical
 from cerebro_plpy.features.columns import RawColumn, raw_columns
 from cerebro_plpy.features.comparison import compare, ordered
-from cerebro_plpy.features.encoding import TEXTS, Expression, category, encode
+from cerebro_plpy.features.encoding import Expression, category, encode
 from cerebro_plpy.features.feature import MOMENTS, NUMBERS, Category, Feature, Number
 from cerebro_plpy.features.halves import raw_inputs
 from cerebro_plpy.features.recipe import Recipe
@@ -46,16 +48,8 @@ VALUES = {
     "boolean": ("t", "f"),
 }
 """Texts of values, by types."""
-ZONES = st.sampled_from(("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati", "Australia/Lord_Howe"))
-STYLES = st.builds(
-    "{}, {}".format, st.sampled_from(("ISO", "SQL", "Postgres", "German")), st.sampled_from(("YMD", "DMY", "MDY"))
-)
-SPANS = st.sampled_from(("postgres", "postgres_verbose", "sql_standard", "iso_8601"))
 LOCALES = st.sampled_from(subprocess.run(["locale", "-a"], capture_output=True, text=True, check=True).stdout.split())
-SETTINGS = st.fixed_dictionaries(
-    {"timezone": ZONES, "datestyle": STYLES, "intervalstyle": SPANS}
-    | {f"lc_{what}": LOCALES for what in ("monetary", "numeric", "time")}
-)
+SETTINGS = st.fixed_dictionaries(TIME_FORMATS | {f"lc_{what}": LOCALES for what in ("monetary", "numeric", "time")})
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,7 @@
-"""The value of a custom setting may be a secret: the caller's calls leave it in no table, log, statement or title."""
+"""The value of a custom setting may be a secret: the caller's calls leave it in no table, log, statement or title.
+
+They read the rows that the caller sees by it, in every session.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ from secrets_of_sessions import everything_logged, lines_with, log_file, tables_
 from workbench import Workbench
 
 ROLE, MARKER = "keeps_secrets", "marker0x5ec2e7"
+OWN_ROWS = 400
+"""Of 1,000, those that a session with the marker sees."""
 SOURCE = f"""
     CREATE SCHEMA secrets_shop; GRANT USAGE ON SCHEMA secrets_shop TO {ROLE};
     CREATE TABLE secrets_shop.sales AS
         SELECT n AS id, n * 7919 % 101 AS x, n * 7919 % 101 > 50 AS y,
-               md5(CASE WHEN n <= 400 THEN '{MARKER}' ELSE 'of nobody' END) AS tenant
+               md5(CASE WHEN n <= {OWN_ROWS} THEN '{MARKER}' ELSE 'of nobody' END) AS tenant
         FROM generate_series(1, 1000) n;
     CREATE TABLE secrets_shop.switch AS SELECT 1 AS one;
     ALTER TABLE secrets_shop.sales ENABLE ROW LEVEL SECURITY;
@@ -65,16 +70,25 @@ def wait(session: Workbench, run: int) -> str:
     return str(session.value("SELECT cerebro.wait(%s)", run))
 
 
+def learned_rows(session: Workbench, run: int) -> int:
+    """Return how many rows the version of a run has learned from or held back."""
+    return int(
+        session.value("SELECT training_rows + validation_rows FROM cerebro.model_version WHERE run_id = %s", run)
+    )
+
+
 def call(scene: Scene) -> None:
     session = scene.session
-    train(session, "learned", 2)
-    assert session.value("SELECT count(*) FROM cerebro.predict('secret', 'learned')") == 400
+    assert learned_rows(session, train(session, "learned", 2)) == OWN_ROWS
+    assert session.value("SELECT count(*) FROM cerebro.predict('secret', 'learned')") == OWN_ROWS
     session.rows("SELECT * FROM cerebro.evaluate('secret', 'learned')")
     session.rows("SELECT * FROM cerebro.plan('learned', 'y')")
 
 
 def call_in_the_background(scene: Scene) -> None:
-    assert wait(scene.session, train(scene.session, "learned", 2, background=True)) == "completed"
+    run = train(scene.session, "learned", 2, background=True)
+    assert wait(scene.session, run) == "completed"
+    assert learned_rows(scene.session, run) == OWN_ROWS
 
 
 def resume(scene: Scene) -> None:
@@ -87,6 +101,7 @@ def resume(scene: Scene) -> None:
     session.rows("SELECT cerebro.resume(%s, background => true)", run)
     session.rows("SELECT cerebro.set_epochs(%s, 1)", run)
     assert wait(session, run) == "completed"
+    assert learned_rows(session, run) == OWN_ROWS
     refused(session, "SELECT cerebro.resume(%s)", run, code=None)
 
 

@@ -1,0 +1,138 @@
+"""What training reads of a source, by the code that training uses, in sessions that it opens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import NamedTuple
+
+import psycopg2
+from workbench import Workbench, superuser
+
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.reading import TEXTS
+
+# Functions of the tests alone.
+FUNCTIONS = """
+CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETURNS SETOF text LANGUAGE plpython3u AS $$
+    from cerebro_plpy.api import entry
+    from cerebro_plpy.calls.preparation import Preparation, read_once
+    from cerebro_plpy.database.catalog import Catalog
+    from cerebro_plpy.database.custom_settings import readable_elsewhere
+    from cerebro_plpy.database.lock_waits import wait_limit
+    from cerebro_plpy.platform.workplace import open_workplace
+    def read(db):
+        relation = Catalog(db, "train").relation(source)
+        custom = readable_elsewhere(db, [relation])
+        with open_workplace(db, GD, [relation], 1, custom) as workplace:
+            with read_once(workplace, Preparation(relation, db.reading, wait_limit(db))) as rows:
+                table = rows.open(relation, columns.split())
+                return [text for (text,) in rows.session.run(f"SELECT to_jsonb(t)::text FROM {table} t")]
+    return entry.call(plpy, GD, read)
+$$;
+CREATE OR REPLACE FUNCTION public.training_sides(source text, wishes json, formats json) RETURNS json
+LANGUAGE plpython3u AS $$
+    import json
+    from cerebro_plpy.api import entry
+    from cerebro_plpy.calls.preparation import Preparation, digests, read_once
+    from cerebro_plpy.database.catalog import Catalog
+    from cerebro_plpy.database.custom_settings import readable_elsewhere
+    from cerebro_plpy.database.lock_waits import wait_limit
+    from cerebro_plpy.features.opened_source import Wishes
+    from cerebro_plpy.features.table import read_table
+    from cerebro_plpy.platform.workplace import open_workplace
+    from cerebro_plpy.records import replace
+    def ids(session, table, text="true", values=()):
+        return [id for (id,) in session.run(f"SELECT t.id FROM {table} t WHERE {text}", values)]
+    def read(db):
+        catalog = Catalog(db, "train")
+        relation, wanted = catalog.relation(source), Wishes(**json.loads(wishes))
+        if wanted.held:
+            wanted = wanted._replace(held=catalog.relation(wanted.held))
+        custom = readable_elsewhere(db, [relation])
+        reading = db.reading if formats is None else replace(db.reading, formats=json.loads(formats))
+        with open_workplace(db, GD, [relation], 1, custom) as workplace:
+            with read_once(workplace, Preparation(relation, reading, wait_limit(db))) as rows:
+                table = read_table(rows, "train", relation, wanted)
+                _, found = digests(workplace, rows, table)
+                return {
+                    "copies": [ids(rows.session, copy.name, f"{wanted.target} IS NOT NULL") for copy in rows.copies],
+                    "sides": [ids(rows.session, part.table, *part.side) for part in table.parts],
+                    "rows": [each.rows for each in found],
+                    "hashes": [str(each.hashes) for each in found],
+                    "unused": table.unused,
+                }
+    return json.dumps(entry.call(plpy, GD, read))
+$$;
+GRANT EXECUTE ON FUNCTION public.training_rows, public.training_sides TO PUBLIC
+"""
+
+
+class Sides(NamedTuple):
+    """What one reading divides."""
+
+    copies: list[list[int]]  # the ids of the rows with a target, of each source that was copied
+    sides: list[list[int]]  # the ids of the rows to train on, and of those that are held back
+    rows: list[int]  # of each side, as they are packed
+    hashes: list[str]  # the digest of each side
+    unused: int  # rows with a target that are on neither side
+
+
+def create_functions(bench: Workbench) -> None:
+    """Create functions that read as training does, in the database of a workbench."""
+    with closing(superuser(bench)) as administrator:
+        administrator.rows(FUNCTIONS)
+
+
+@contextmanager
+def under(bench: Workbench, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set settings within a transaction that is undone."""
+    bench.rows("BEGIN")
+    try:
+        bench.rows(
+            "SELECT set_config(s.key, s.value, true) FROM json_each_text(%s::json) s", json.dumps(dict(settings))
+        )
+        yield
+    finally:
+        bench.rows("ROLLBACK")
+
+
+def training_rows(bench: Workbench, source: str, columns: Sequence[str]) -> list[str]:
+    """Return the rows of a source as training reads them; the SQLSTATE if it cannot.
+
+    Points of time and numbers are written under one pinned setting.
+    """
+    return _outcome(bench, "SELECT * FROM public.training_rows(%s, %s)", source, " ".join(columns))
+
+
+def selected_rows(bench: Workbench, source: str, columns: Sequence[str]) -> list[str]:
+    """Return the rows that a SELECT of the session returns, written as those of `training_rows`."""
+    listed = ", ".join(map(quote_identifier, columns))
+    state = _outcome(bench, f"CREATE TEMPORARY TABLE selected ON COMMIT DROP AS SELECT {listed} FROM {source}")
+    if state:
+        return state
+    for name, value in TEXTS.items():
+        bench.rows("SELECT set_config(%s, %s, true)", name, value)
+    return _outcome(bench, "SELECT pg_catalog.to_jsonb(t)::text FROM pg_temp.selected t")
+
+
+def _outcome(bench: Workbench, statement: str, *values: object) -> list[str]:
+    bench.rows("SAVEPOINT outcome")
+    try:
+        return sorted(text for (text,) in bench.rows(statement, *values))
+    except psycopg2.Error as error:
+        bench.rows("ROLLBACK TO SAVEPOINT outcome")
+        return [str(error.pgcode)]
+
+
+def training_sides(
+    bench: Workbench, source: str, wishes: Mapping[str, object], formats: Mapping[str, str] | None = None
+) -> Sides:
+    """Return how a reading by training divides a source, under these formats or else those of the session."""
+    usual: dict[str, object] = {"task": None, "columns": None, "types": {}, "split": None, "weight": None}
+    text = json.dumps({**usual, "split_seed": 1, "settled": False, **wishes})
+    found = bench.value(
+        "SELECT public.training_sides(%s, %s, %s)", source, text, None if formats is None else json.dumps(formats)
+    )
+    return Sides(**found)
