@@ -22,7 +22,7 @@ from cerebro_plpy.features.encoding import Expression, network_inputs
 from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.patches import Patch
 from cerebro_plpy.features.recipe import Places, Recipe
-from cerebro_plpy.features.split import ALIKE, naming, numbered, row_hash
+from cerebro_plpy.features.split import ALIKE, Split, naming, numbered, read_split, row_hash
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer import wire
@@ -63,24 +63,20 @@ def _importances(db: Database, gd: dict[str, Any], version: Version, source: Raw
 
 
 def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
-    """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least.
-
-    Rows without a key are told apart by the numbers of copies: else all copies of a few values may be drawn. Rows that
-    a run holds back are packed in the same order, so that they are shuffled alike.
-    """
+    """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least."""
     recipe = source.recipe
     target = usable_label(MODULE, source.columns, version.target, version.task)
-    needed = {version.target, *(each.column for each in recipe.inputs)}
-    columns = [each for each in source.columns if each.key or each.name in needed]
-    split = ALIKE._replace(copies=not any(each.key for each in columns))
-    order = row_hash(naming(columns, split), version.seed + 1)
+    identity, split = _identity(db, version, source)
+    needed = {version.target, *identity, *(each.column for each in recipe.inputs)}
+    columns = [each for each in source.columns if each.name in needed]
+    order = row_hash(naming(columns, split, identity), version.seed + 1)
     number = _number(version, target)
     made = [*((each.name, each.sent) for each in network_inputs(recipe)), ("target", number)]
     statement = sql(
         "understanding.sample",
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
         columns=columns_of("t", (version.target, *(each.column for each in recipe.inputs))),
-        table=numbered(source.rows(*(each.name for each in columns)), columns, split),
+        table=numbered(source.rows(*(each.name for each in columns)), columns, split, identity),
         target=target.text,
         order=order.text,
     )
@@ -88,6 +84,22 @@ def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     most = max(1, min(MOST_ROWS, MOST_NUMBERS // recipe.room))
     with db.configured(**SETTINGS, **source.settings):
         return db.rows(statement, *values, *target.values, *order.values, most)
+
+
+def _identity(db: Database, version: Version, source: RawSource) -> tuple[tuple[str, ...], Split]:
+    """Return the columns that name a row, and whether copies of a row are told apart.
+
+    They are those by which the rows of the model were put in order and packed, if the source has them, so that rows are
+    shuffled alike. Of another source without a key copies are told apart: else all copies of a few values may be drawn.
+    """
+    readable = [each.name for each in source.columns if each.readable]
+    for row in db.glance(sql("version.model"), version.model):
+        recorded = tuple(row["identity"] or ())
+        if recorded and {*recorded} <= {*readable}:
+            return recorded, ALIKE._replace(copies=read_split(MODULE, row["split"]).copies)
+    key = tuple(each.name for each in source.columns if each.key)
+    needed = {version.target, *(each.column for each in source.recipe.inputs)}
+    return key or tuple(name for name in readable if name in needed), ALIKE._replace(copies=not key)
 
 
 def _number(version: Version, target: Expression) -> Expression:
