@@ -43,7 +43,7 @@ UNRECORDED = {name: value for name, value in TEXTS.items() if name in FORMATS}
 """The formats of a version that has no record of them."""
 STYLES = ("timezone", "datestyle", "intervalstyle", "lc_monetary", "extra_float_digits", "bytea_output")
 """Settings that decide the text of a value; the function cerebro.text_under takes them."""
-CALLER = (*FORMATS, "extra_float_digits", "bytea_output", "row_security")
+CALLER = (*FORMATS, "extra_float_digits", "bytea_output", "row_security", "standard_conforming_strings")
 """Settings that `Database.pinned_path` remembers of the caller's session."""
 SPELLINGS = {"timezone": "TimeZone", "datestyle": "DateStyle", "intervalstyle": "IntervalStyle"}
 """Names of settings as PostgreSQL's documentation writes them, where these have capitals."""
@@ -56,6 +56,7 @@ class Reading:
     formats: Mapping[str, str]  # by the names of FORMATS, which may be missing
     path: str  # the caller's search_path
     row_security: str  # the caller's
+    standard_conforming_strings: str = "on"  # the caller's, by which functions behind a view read their texts
 
     @property
     def settings(self) -> dict[str, str]:
@@ -64,12 +65,14 @@ class Reading:
         Operators and functions of pg_catalog come first, as they do by default.
         """
         path = ", ".join(part for part in ("pg_catalog", self.path.strip(), "pg_temp") if part)
-        return {**PINNED, **self.formats, "row_security": self.row_security, "search_path": path}
+        identity = {"row_security": self.row_security, "search_path": path}
+        return {**PINNED, **self.formats, **identity, "standard_conforming_strings": self.standard_conforming_strings}
 
 
 def read_current(path: str, settings: Mapping[str, str]) -> Reading:
     """Return the reading of a session with this search_path and these settings, by the names of CALLER."""
-    return Reading({name: settings[name] for name in FORMATS}, path, settings["row_security"])
+    identity = settings["row_security"], settings["standard_conforming_strings"]
+    return Reading({name: settings[name] for name in FORMATS}, path, *identity)
 
 
 def read_recorded(value: object) -> dict[str, str]:

@@ -235,7 +235,11 @@ class Link:
         """
         if self._unanswered:
             yield from self._chunks_aside(header)
-            return
+        else:
+            yield from self.series(header)
+
+    def series(self, header: Header) -> Iterator[Buffer]:
+        """Send a request whose answer is a series of chunks, and give them one by one; none may be open before it."""
         self.post(header)
         while True:
             answer, payload = self.receive()

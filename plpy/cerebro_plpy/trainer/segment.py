@@ -222,7 +222,7 @@ def state_chunks(link: Link, chunk_bytes: int, key: str, part: str) -> Iterator[
 def row_outputs(link: Link, units: int, chunk_bytes: int) -> Iterator[Buffer]:
     """Yield the lines that a job `outputs` has left, of a target and so many units each, in chunks of whole rows."""
     sizes = {"units": fields.whole("units", units, 1), "chunk_bytes": fields.whole("chunk_bytes", chunk_bytes, 1)}
-    return link.chunks(wire.request("outputs", sizes))
+    return link.series(wire.request("outputs", sizes))
 
 
 def spent(gd: Globals) -> dict[str, Any]:
