@@ -107,20 +107,39 @@ class SourceRows:
     def _copied(self, source: Table, columns: Sequence[str], read: str) -> str:
         assert self._run_as_caller is not None
         name = self.new_table("source")
-        renamed = {column: _free_name(column, columns) for column in columns if column in SYSTEM_COLUMNS}
-        listed = [f"t.{quote_identifier(each)} AS {quote_identifier(renamed.get(each, each))}" for each in columns]
-        self._run_as_caller(sql("reading.copy", copy=name, columns=", ".join(listed), source=read))
+        self._run_as_caller(sql("reading.copy", copy=name, columns=columns_to_keep(columns), source=read))
         ((size,),) = self.session.run(sql("reading.copied", literal=literal(name)))
         self.copies.append(Copy(source, name, int(size)))
-        if not renamed:
-            return name
-        back = [f"t.{quote_identifier(renamed.get(each, each))} AS {quote_identifier(each)}" for each in columns]
-        return sql("reading.renamed", columns=", ".join(back), copy=name)
+        return kept_rows(name, columns)
 
     def close(self) -> None:
         """Drop the tables of this call."""
         for name in self._tables:
             self.session.run(sql("reading.drop", table=name))
+
+
+def kept_names(columns: Sequence[str]) -> dict[str, str]:
+    """Return the name in a table of each of these columns of a source: a view's may be that of a system column.
+
+    >>> kept_names(["a", "ctid", "ctid_0"])
+    {'a': 'a', 'ctid': 'ctid_1', 'ctid_0': 'ctid_0'}
+    """
+    return {each: _free_name(each, columns) if each in SYSTEM_COLUMNS else each for each in columns}
+
+
+def columns_to_keep(columns: Sequence[str]) -> str:
+    """Return what a statement selects of a source, as t, to make a table with the `kept_names` of these columns."""
+    names = kept_names(columns)
+    return ", ".join(f"t.{quote_identifier(each)} AS {quote_identifier(name)}" for each, name in names.items())
+
+
+def kept_rows(table: str, columns: Sequence[str]) -> str:
+    """Return what stands in FROM for a table with the `kept_names` of these columns, so that it has their own."""
+    names = kept_names(columns)
+    if all(name == each for each, name in names.items()):
+        return table
+    listed = ", ".join(f"t.{quote_identifier(name)} AS {quote_identifier(each)}" for each, name in names.items())
+    return sql("reading.kept", columns=listed, table=table)
 
 
 def _free_name(column: str, names: Sequence[str]) -> str:

@@ -9,10 +9,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.source_rows import SourceRows
+from cerebro_plpy.database.source_rows import SourceRows, columns_to_keep, kept_rows
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
@@ -132,8 +131,8 @@ def measure(rows: SourceRows, source: Source, count: int, recipe: Recipe) -> Pro
     parts: dict[Key, Part] = {}
     for start in range(0, len(recipe.inputs), AT_ONCE):
         some, sample = Recipe(recipe.inputs[start : start + AT_ONCE]), rows.new_table("sample")
-        _sample(rows.session, (source, sample), count, some)
-        profile = bins(rows.session, sample, some, _edges(rows.session, sample, some))
+        kept = _sample(rows.session, (source, sample), count, some)
+        profile = bins(rows.session, kept, some, _edges(rows.session, kept, some))
         rows.session.run(sql("reading.drop", table=sample))
         missing |= profile.missing
         parts |= profile.parts
@@ -216,12 +215,14 @@ def _of_array(feature: Vector | Array, part: str) -> Expression:
     return Expression(f"({text})", element.values)
 
 
-def _sample(reader: Reader, tables: tuple[Source, str], rows: int, recipe: Recipe) -> None:
-    source, output = tables
+def _sample(reader: Reader, tables: tuple[Source, str], rows: int, recipe: Recipe) -> str:
+    """Make a table of a sample of a source; return what stands in FROM for it."""
+    (source, output), names = tables, [each.column for each in recipe.inputs]
     few = source.few(rows, max(FEWEST, min(SAMPLED, MOST_NUMBERS // recipe.room)))
-    columns = ", ".join(f"t.{quote_identifier(each.column)}" for each in recipe.inputs)
+    columns = columns_to_keep(names)
     text = sql("drift.sample", output=output, columns=columns, source=few.table, side=few.side.text)
     reader.run(text, few.side.values)
+    return kept_rows(output, names)
 
 
 def _edges(reader: Reader, sample: str, recipe: Recipe) -> dict[Key, tuple[float, ...]]:

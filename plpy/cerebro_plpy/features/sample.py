@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.source_rows import SourceRows
+from cerebro_plpy.database.source_rows import SourceRows, columns_to_keep, kept_rows
 from cerebro_plpy.features import statistics
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
@@ -27,14 +26,15 @@ def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) 
     if source.rows is None or source.rows <= statistics.QUANTILES_SAMPLE or len(columns) >= MOST_COLUMNS:
         return source
     sample = rows.new_table("sample")
-    names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, statistics.SAMPLE)
-    hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
+    names, few = [column.name for column in columns], source.few(source.rows, statistics.SAMPLE)
+    hashed = next(name for n in count() if (name := HASH + "_" * n) not in names)
     statement = sql(
         "features.keep_sample",
         output=sample,
-        columns=", ".join([f"{few.hash.text} AS {hashed}", *(f"t.{name}" for name in names)]),
+        columns=f"{few.hash.text} AS {hashed}, {columns_to_keep(names)}",
         source=few.table,
         side=few.side.text,
     )
     rows.session.run(statement, (*few.hash.values, *few.side.values))
-    return source._replace(sample=Sample(sample, Expression("true"), Expression(f"t.{hashed}")))
+    kept = kept_rows(sample, [hashed, *names])
+    return source._replace(sample=Sample(kept, Expression("true"), Expression(f"t.{hashed}")))

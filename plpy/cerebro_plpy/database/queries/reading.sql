@@ -37,8 +37,8 @@ DROP TABLE IF EXISTS {table}
 -- Nothing moves across the fence: conditions of a statement are not evaluated within the source.
 (SELECT {columns} FROM {source} AS t OFFSET 0)
 
--- name: renamed
-(SELECT {columns} FROM {copy} AS t)
+-- name: kept
+(SELECT {columns} FROM {table} AS t)
 
 -- name: reset
 -- What code of the source has changed in the session, and the caller's path with it.
