@@ -54,7 +54,7 @@ COMMENT ON FUNCTION cerebro.predict(text, text, text, text) IS 'What an own mode
 
 CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb, owner text DEFAULT NULL) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
-SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on SET row_security = on
 SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_row(plpy, GD, model, record, owner)

@@ -260,12 +260,13 @@ class Database:
     def pinned_path(self) -> Iterator[None]:
         """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
 
-        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text.
+        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text. Tables of the
+        extension show rows by their policies, which a caller's `row_security = off` would make an error.
         """
         caller = self.row(sql("read.caller"), list(reading.CALLER))
         self.caller_path, self.caller_schema, self.name = caller["path"], caller["schema"], caller["database"]
         self.caller_settings = json.loads(caller["settings"])
-        with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on"):
+        with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on", row_security="on"):
             yield
 
     def take_caller(self, path: str, settings: Mapping[str, object]) -> None:

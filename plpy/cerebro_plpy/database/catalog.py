@@ -65,6 +65,7 @@ class Catalog:
                 f"{self.module} error: permission denied for {what} table '{given}'.",
                 hint=f"Its owner can GRANT SELECT ON {given} to you.",
             )
+        self._check_policies(given, found["oid"])
         return self._made(given, found)
 
     def companion(self, of: Relation, suffix: str) -> Relation | None:
@@ -73,7 +74,10 @@ class Catalog:
             return None
         name = quote_qualified((of.schema, of.name + suffix))
         found = self._lookup(name)
-        return self._made(name, found) if found else None
+        if found is None:
+            return None
+        self._check_policies(name, found["oid"])
+        return self._made(name, found)
 
     def by_oid(self, oid: int) -> Relation:
         """A table that the catalog names."""
@@ -149,6 +153,14 @@ class Catalog:
         parts = self._parts(given, "input")
         near = quote_qualified((beside.schema, *parts)) if beside and len(parts) == 1 else None
         return (self._lookup(near) if near else None) or self._lookup(quote_qualified(parts))
+
+    def _check_policies(self, given: str, oid: int) -> None:
+        """Raise InsufficientPrivilege if policies hide rows from a caller who asks by row_security for all or none."""
+        if self.db.reading.row_security == "off" and self.db.value(sql("read.filtered"), oid):
+            raise InsufficientPrivilege(
+                f"{self.module} error: row_security is off, and policies of table '{given}' decide which rows you see.",
+                hint="SET row_security = on; to read the rows that they show you.",
+            )
 
     def _lookup(self, name: str) -> Row | None:
         with self.db.configured(search_path=self.db.caller_path):

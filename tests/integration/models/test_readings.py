@@ -301,3 +301,30 @@ def test_a_tenant_learns_of_its_own_rows(bench: Workbench, shared_superuser: Wor
         assert "has no rows to learn from" in str(error)
         names = "SELECT reading -> 'names' FROM cerebro.version_log WHERE model = 'later'"
         assert app.value(names) == ["app.tenant_id"]
+
+
+def test_row_security_is_the_caller_s(bench: Workbench) -> None:
+    """Who switches it off gets all rows of a source or an error; our own tables are read by their policies."""
+    bench.rows("""
+        CREATE TABLE unpoliced AS
+        SELECT n AS id, n * 37 % 101 AS x, n * 37 % 101 > 50 AS y FROM generate_series(1, 400) n;
+        CREATE TABLE policed AS TABLE unpoliced;
+        ALTER TABLE policed ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+        CREATE POLICY even ON policed USING (id % 2 = 0);
+        CREATE VIEW over_policed AS SELECT * FROM policed;
+        CREATE VIEW over_unpoliced AS SELECT * FROM unpoliced""")
+    with settings(bench, row_security="off"):
+        for source in ("unpoliced", "over_unpoliced"):
+            train(bench, source, "y", source, "x")
+            assert sum(bench.row(ROWS, source)) == 400
+            assert len(bench.rows(PREDICTED, source, "over_unpoliced")) == 400
+            assert bench.value("SELECT cerebro.predict_row(%s, '{\"x\": 7}') ->> 'prediction'", source) is not None
+            assert accuracy(bench, source, source) > 0
+        for source, policed in (("policed", "row_security is off"), ("over_policed", "row-level security policy")):
+            refused(bench, TRAIN, source, "y", source, "x", words=policed)
+            refused(bench, "SELECT * FROM cerebro.plan(%s, 'y')", source, words=policed)
+            refused(bench, PREDICTED, "unpoliced", source, words=policed)
+        refused(bench, "SELECT * FROM cerebro.plan('policed', 'y')", words="SET row_security = on;")
+        assert bench.value("SHOW row_security") == "off"
+    train(bench, "over_policed", "y", "over_policed", "x")
+    assert sum(bench.row(ROWS, "over_policed")) == 200

@@ -34,6 +34,9 @@ UNION ALL SELECT pg_catalog.has_database_privilege(pg_catalog.current_database()
 -- name: may_select
 SELECT pg_catalog.has_table_privilege(%s::oid, 'SELECT') OR pg_catalog.has_any_column_privilege(%s::oid, 'SELECT')
 
+-- name: filtered
+SELECT pg_catalog.row_security_active(%s::oid)
+
 -- name: columns
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, t.typcategory::text AS category,
        t.typname::text AS base, pg_catalog.format_type(t.typelem, NULL) AS element, e.typcategory::text AS element_category
