@@ -83,8 +83,9 @@ def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[R
     module = train_arguments.MODULE
     catalog, wanted = Catalog(db, module), read_arguments(db, module, arguments)
     source = catalog.relation(arguments.source)
-    refuse_own(db, module, source)
     sources = sources_of(catalog, arguments, source, wanted)
+    for each in sources:
+        refuse_own(db, module, each)
     run_id = background.begin(db, gd, {"train": asdict(arguments)}, sources)
     return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
 

@@ -70,11 +70,12 @@ def train(
     wanted = read_arguments(db, MODULE, arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
     source = catalog.relation(arguments.source)
-    refuse_own(db, MODULE, source)
-    custom = readable_elsewhere(db, sources_of(catalog, arguments, source, wanted))
+    sources = sources_of(catalog, arguments, source, wanted)
+    for relation in sources:
+        refuse_own(db, MODULE, relation)
+    custom = readable_elsewhere(db, sources)
     with open_workplace(db, gd, [source], arguments.workers, custom) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
-        refuse_own(db, MODULE, aim.wishes.held or source)
         limit = wait_limit(db, wanted.budget - (time.monotonic() - began))
         for each in filter(None, (source, aim.wishes.held)):
             wait_for_source(db, workplace.control, each, limit)

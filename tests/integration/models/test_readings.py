@@ -237,6 +237,10 @@ def test_what_is_not_committed_behind_a_view_is_not_trained_on(bench: Workbench)
             train(bench, source, "y", "behind")
         bench.rows("ROLLBACK")
         assert error.value.pgcode == "25001" and f"public.{change}, behind {source}" in str(error.value)
+    bench.rows("CREATE TEMPORARY TABLE later AS TABLE base")
+    for more in ("", ", background => true"):
+        query = f"SELECT * FROM cerebro.train('base', 'y', 'behind', {QUICK}, split => 'table later'{more})"
+        refused(bench, query, code="25001", words="other sessions cannot use later: it is temporary")
 
 
 def test_ids_have_the_text_of_the_session(bench: Workbench) -> None:
