@@ -1,6 +1,8 @@
-"""Puts together what a server gets of the extension: its scripts, its control file, and the page that help() reads.
+"""Puts together what a server gets of the extension: its scripts, its control file, and the page
+that help() reads.
 
-`make install` and setup.py both call it, so that a server has the same from either. It needs the standard library only.
+`make install` and setup.py both call it, so that a server has the same from either. It needs the
+standard library only.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ def version() -> str:
 def scripts() -> dict[str, str]:
     """What CREATE EXTENSION and ALTER EXTENSION … UPDATE run, by file name.
 
-    An upgrade goes from any older version straight to this one: the table changes since then in order, then every
-    function again, so that no function is ever created against the tables of a version in between.
+    An upgrade goes from any older version straight to this one: the table changes since then in
+    order, then every function again, so that no function is ever created against the tables of a
+    version in between.
     """
     tables, functions = _text("sql/[01]*.sql"), _text("sql/[2-9]*.sql")
     made = {f"{NAME}--{version()}.sql": HEAD % f"CREATE EXTENSION {NAME}" + tables + functions}

@@ -1,4 +1,6 @@
-"""What pyproject.toml cannot say: the version is the control file's, and the extension is put together at a build."""
+"""What pyproject.toml cannot say: the version is the control file's, and the extension is put
+together at a build.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import assembly
 
 
 class Build(build_py):
-    """Builds from nothing, because a module of an earlier build, since removed, would be packed along."""
+    """Builds from nothing, because a module of an earlier build, since removed, would be packed
+    along.
+    """
 
     def run(self) -> None:
         shutil.rmtree(self.build_lib, ignore_errors=True)

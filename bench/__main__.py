@@ -34,7 +34,14 @@ from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WITH_TORCH, WORKLOADS, Workload
 
 SMALL_BATCH = 64
-MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = "must", "quality", "searches", "search-job", "groups", "features"
+MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = (
+    "must",
+    "quality",
+    "searches",
+    "search-job",
+    "groups",
+    "features",
+)
 SHARING, ESTIMATES, STRATEGIES, SEEDS, GPU = "sharing", "estimates", "strategies", "seeds", "gpu"
 PARTS = (
     *WORKLOADS,
@@ -69,7 +76,9 @@ def main() -> None:
         rows = must.workload_rows(done)
         if MUST in asked.only:
             say("must reach: single parts")
-            rows += must.part_rows(Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say))
+            rows += must.part_rows(
+                Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say)
+            )
         if SEEDS in asked.only:
             rows += _seeds(at, asked)
         if asked.scale == REPORT:  # what was not measured now stays as it was measured last
@@ -92,16 +101,26 @@ def main() -> None:
             tell(asked.scale, FEATURES, features.measured(at, asked.scale, asked.repeats, say))
         if ESTIMATES in asked.only:
             planned = estimates.measured(at, [*WORKLOADS.values()], asked.scale, PLANNED, say)
-            tell(asked.scale, ESTIMATES, estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}))
+            tell(
+                asked.scale,
+                ESTIMATES,
+                estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}),
+            )
         if GPU in asked.only:
             tell(asked.scale, GPU, gpu.measured(at, asked.scale, say), document.ON_A_GPU)
         if STRATEGIES in asked.only:
             tried = strategies.measured(at, [*WORKLOADS.values()], asked.scale, asked.repeats, say)
-            tell(asked.scale, STRATEGIES, strategies.report(tried, {key: w.title for key, w in WORKLOADS.items()}))
+            tell(
+                asked.scale,
+                STRATEGIES,
+                strategies.report(tried, {key: w.title for key, w in WORKLOADS.items()}),
+            )
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:
-    """A workload with all contenders; and, where small batches have a target, with those and the best peer."""
+    """A workload with all contenders; and, where small batches have a target, with those and the
+    best peer.
+    """
     workload = WORKLOADS[key]
     # One configuration cannot be shared among processes or trials.
     everyone = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
@@ -113,7 +132,9 @@ def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measu
     return done
 
 
-def _beside(at: Place, workload: Workload, contenders: Sequence[Contender], asked: argparse.Namespace) -> Measured:
+def _beside(
+    at: Place, workload: Workload, contenders: Sequence[Contender], asked: argparse.Namespace
+) -> Measured:
     """A workload with these contenders."""
     done = measured(at, workload, asked.scale, contenders, asked.repeats, say)
     tell(asked.scale, workload.key, document.workload(done, asked.repeats))
@@ -121,11 +142,17 @@ def _beside(at: Place, workload: Workload, contenders: Sequence[Contender], aske
 
 
 def _seeds(at: Place, asked: argparse.Namespace) -> list[list[str]]:
-    """The table of the seeds, and the schedule at the size of a cluster; the rows of "must reach" that follow."""
+    """The table of the seeds, and the schedule at the size of a cluster; the rows of "must reach"
+    that follow.
+    """
     contest = seeds.measured(at, asked.scale, asked.repeats, asked.seconds, say)
     say("the schedule at the size of a cluster")
     simulated = scale.simulated(contest.visits, scale.SIZES[asked.scale])
-    tell(asked.scale, SEEDS, f"{seeds_report.report(contest, asked.seconds)}\n\n{scale.report(simulated)}")
+    tell(
+        asked.scale,
+        SEEDS,
+        f"{seeds_report.report(contest, asked.seconds)}\n\n{scale.report(simulated)}",
+    )
     return must.seed_rows(contest)
 
 
@@ -142,17 +169,39 @@ def say(line: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("bench", description="Measures cerebro_db beside other ways to do the same work.")
-    parser.add_argument("--scale", choices=(SMALL, REPORT), default=SMALL, help="report also writes docs/benchmarks.md")
+    parser = argparse.ArgumentParser(
+        "bench", description="Measures cerebro_db beside other ways to do the same work."
+    )
     parser.add_argument(
-        "--only", nargs="+", choices=(*PARTS, GPU), default=PARTS, metavar="KEY", help=f"of {', '.join((*PARTS, GPU))}"
+        "--scale",
+        choices=(SMALL, REPORT),
+        default=SMALL,
+        help="report also writes docs/benchmarks.md",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=(*PARTS, GPU),
+        default=PARTS,
+        metavar="KEY",
+        help=f"of {', '.join((*PARTS, GPU))}",
     )
     parser.add_argument("--repeats", type=int, default=3, help="attempts of each contender")
     parser.add_argument(
-        "--seconds", type=float, default=300, help="of each contender on a table, for quality; of each peer, for seeds"
+        "--seconds",
+        type=float,
+        default=300,
+        help="of each contender on a table, for quality; of each peer, for seeds",
     )
     parser.add_argument("--seeds", type=int, default=5, help="for quality and searches")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES], metavar="TABLE", help="for quality")
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        choices=TABLES,
+        default=[*TABLES],
+        metavar="TABLE",
+        help="for quality",
+    )
     return parser.parse_args()
 
 

@@ -1,4 +1,6 @@
-"""AutoGluon over a table, where it is installed: its medium preset, which chooses models and blends them by itself."""
+"""AutoGluon over a table, where it is installed: its medium preset, which chooses models and blends
+them by itself.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,18 @@ def installed() -> bool:
     return find_spec("autogluon") is not None and find_spec("autogluon.tabular") is not None
 
 
-def predictions(rows: pandas.DataFrame, target: str, task: str, seconds: float, others: pandas.DataFrame) -> Values:
+def predictions(
+    rows: pandas.DataFrame, target: str, task: str, seconds: float, others: pandas.DataFrame
+) -> Values:
     """What it says of other rows when it has learned from these for so many seconds."""
-    kind = ("binary" if rows[target].nunique() == 2 else "multiclass") if task == CLASSIFICATION else "regression"
+    kind = (
+        ("binary" if rows[target].nunique() == 2 else "multiclass")
+        if task == CLASSIFICATION
+        else "regression"
+    )
     with TemporaryDirectory(prefix="cerebro-db-bench-") as folder:
-        made = import_module("autogluon.tabular").TabularPredictor(target, kind, path=folder, verbosity=0)
+        made = import_module("autogluon.tabular").TabularPredictor(
+            target, kind, path=folder, verbosity=0
+        )
         made.fit(rows, presets=PRESET, time_limit=seconds)
         return np.asarray(made.predict(others.drop(columns=[target])))

@@ -1,8 +1,9 @@
 """The bare loops: trainers alone, without a server, over arrays that they hold in memory.
 
-As many trainers as a run of ours has, with the same threads, share the configurations; each trains its
-configurations on the packed buffers, driven over the wire protocol. Every program is used once before anything
-counts, so that only the loops over batches are left: the least that our training can take on these cores.
+As many trainers as a run of ours has, with the same threads, share the configurations; each trains
+its configurations on the packed buffers, driven over the wire protocol. Every program is used once
+before anything counts, so that only the loops over batches are left: the least that our training
+can take on these cores.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Buffers = list[list[tuple[str, Any]]]
 
 
 def main() -> None:
-    """Time the loops of the job that the command line names: sums over all visits of each epoch, and how many trainers
-    shared them."""
+    """Time the loops of the job that the command line names: sums over all visits of each epoch,
+    and how many trainers shared them."""
     job, place = arguments()
     session = job.connect()
     partitions = [buffers(session, job.packed, segment) for segment in range(job.segments)]
@@ -48,15 +49,22 @@ def buffers(session: Any, packed: str, segment: int) -> Buffers:
     """The arrays of a segment's buffers, in order."""
     with session.cursor() as cursor:
         cursor.execute(
-            f"SELECT x, x_shape, y, y_shape FROM {packed} WHERE __dist_key__ = %s ORDER BY buffer_id", (segment,)
+            f"SELECT x, x_shape, y, y_shape FROM {packed} WHERE __dist_key__ = %s ORDER BY "
+            "buffer_id",
+            (segment,),
         )
         return [
-            [("x", np.frombuffer(x, "<f4").reshape(x_shape)), ("y", np.frombuffer(y, "<i2").reshape(y_shape))]
+            [
+                ("x", np.frombuffer(x, "<f4").reshape(x_shape)),
+                ("y", np.frombuffer(y, "<i2").reshape(y_shape)),
+            ]
             for x, x_shape, y, y_shape in cursor
         ]
 
 
-def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> list[list[float]]:
+def looped(
+    job: Job, partitions: list[Buffers], architectures: Architectures, share: range
+) -> list[list[float]]:
     """Seconds of each epoch of these configurations, which a trainer trains one after another."""
     peer = Peer(job.framework, threads=max(1, len(os.sched_getaffinity(0)) // job.segments))
     peer.socket.settimeout(None)
@@ -65,10 +73,14 @@ def looped(job: Job, partitions: list[Buffers], architectures: Architectures, sh
             peer.load(str(segment), partition, 1 << 40)
         for number in share:
             list(trained(peer, job, architectures, number, epochs=1))
-        return [list(trained(peer, job, architectures, number, epochs=job.epochs)) for number in share]
+        return [
+            list(trained(peer, job, architectures, number, epochs=job.epochs)) for number in share
+        ]
 
 
-def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epochs: int) -> Iterator[float]:
+def trained(
+    peer: Peer, job: Job, architectures: Architectures, number: int, epochs: int
+) -> Iterator[float]:
     """Train one configuration for some epochs; seconds within the loops of each."""
     config = job.configs[number]
     architecture, weights = architectures[config.model - 1]
@@ -79,7 +91,9 @@ def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epo
         seconds = 0.0
         for segment in range(job.segments):
             place = {"seed": job.seed, "mst_key": number + 1, "epoch": epoch, "segment_id": segment}
-            peer.begin("train", program, state, [str(segment)], fit=fit, order=place, forms=BEST_FORM)
+            peer.begin(
+                "train", program, state, [str(segment)], fit=fit, order=place, forms=BEST_FORM
+            )
             if state["source"] == "weights":
                 peer.send_state(weights, CHUNK_BYTES)
             seconds += peer.ask({"do": "finish"})["seconds"]

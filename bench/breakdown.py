@@ -1,8 +1,8 @@
 """Where the time of a call of ours went, read from the durations that the server logged.
 
-For each worker session the log says when each statement ended and how long it took; what a statement is for
-can be told from the functions that it calls. Seconds by the clock are means over the workers, so that they add up to
-the time of the call; CPU seconds of their trainers are sums.
+For each worker session the log says when each statement ended and how long it took; what a
+statement is for can be told from the functions that it calls. Seconds by the clock are means over
+the workers, so that they add up to the time of the call; CPU seconds of their trainers are sums.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from bench.measure import Course
 
 PHASES = ("start-up", "data", "train", "compile", "hop", "evaluate", "orchestration", "idle", "end")
 SHORT_GAP = 0.02
-"""Seconds; a worker that has nothing to do for longer waits for a configuration, else for the orchestrator."""
+"""Seconds; a worker that has nothing to do for longer waits for a configuration, else for the
+orchestrator.
+"""
 
 ENTRY = re.compile(
-    r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) \S+ \[(\d+)\] (?:\S+ )?LOG:  duration: ([\d.]+) ms  statement: ",
+    r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) \S+ \[(\d+)\] (?:\S+ )?LOG:  duration: ([\d.]+) ms  "
+    r"statement: ",
     re.MULTILINE,
 )
 NEXT = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", re.MULTILINE)
@@ -47,7 +50,9 @@ PHASE_OF = {"read state": "hop", "write state": "hop"}
 
 @dataclass(frozen=True)
 class Step:
-    """One statement of a worker; times in seconds since the epoch. A statement may train several visits."""
+    """One statement of a worker; times in seconds since the epoch. A statement may train several
+    visits.
+    """
 
     pid: int
     began: float
@@ -58,10 +63,11 @@ class Step:
 
 
 def steps(log: str) -> list[Step]:
-    """The statements in a log, as far as they belong to a worker's work, in the order of their ends.
+    """The statements in a log, as far as they belong to a worker's work, in the order of their
+    ends.
 
-    A visit that is begun while the state before it is still to be stored is trained from that statement on to the end
-    of the one that waits for it, whatever is stored in between.
+    A visit that is begun while the state before it is still to be stored is trained from that
+    statement on to the end of the one that waits for it, whatever is stored in between.
     """
     found: list[Step] = []
     begun: dict[int, Step] = {}
@@ -74,7 +80,9 @@ def steps(log: str) -> list[Step]:
         elif step.kind in ("rest", "train"):
             first = begun.pop(step.pid)
             visits = 1 + (step.visits if step.kind == "train" else 0)
-            found.append(replace(step, began=first.ended, kind="train", config=first.config, visits=visits))
+            found.append(
+                replace(step, began=first.ended, kind="train", config=first.config, visits=visits)
+            )
     return found
 
 
@@ -101,19 +109,29 @@ class Stretch:
     ended: float
 
 
-def broken_down(found: Sequence[Step], began: float, ended: float, training: float | None = None) -> dict[str, float]:
-    """Seconds by phase, of a call between these times; all zero where no worker's statement was logged.
+def broken_down(
+    found: Sequence[Step], began: float, ended: float, training: float | None = None
+) -> dict[str, float]:
+    """Seconds by phase, of a call between these times; all zero where no worker's statement was
+    logged.
 
-    A visit reads its state and trains in one statement. Where the seconds of training are known, summed over all
-    visits, the rest of what these statements usually take counts as part of the hop.
+    A visit reads its state and trains in one statement. Where the seconds of training are known,
+    summed over all visits, the rest of what these statements usually take counts as part of the
+    hop.
     """
     total = _sums(found, began, ended, lambda stretch: stretch.ended - stretch.began)
     workers = max(1, len(_workers(found)))
-    return _read_apart({phase: seconds / workers for phase, seconds in total.items()}, _reading(total, training))
+    return _read_apart(
+        {phase: seconds / workers for phase, seconds in total.items()}, _reading(total, training)
+    )
 
 
 def cpu_broken_down(
-    found: Sequence[Step], began: float, ended: float, training: float, courses: Mapping[int, Sequence[Course]]
+    found: Sequence[Step],
+    began: float,
+    ended: float,
+    training: float,
+    courses: Mapping[int, Sequence[Course]],
 ) -> dict[str, float]:
     """CPU seconds of the trainers of all workers by phase, from the courses of what they used."""
     walls = _sums(found, began, ended, lambda stretch: stretch.ended - stretch.began)
@@ -121,7 +139,9 @@ def cpu_broken_down(
         found,
         began,
         ended,
-        lambda s: sum(_at(s.ended, course) - _at(s.began, course) for course in courses.get(s.pid, ())),
+        lambda s: sum(
+            _at(s.ended, course) - _at(s.began, course) for course in courses.get(s.pid, ())
+        ),
     )
     return _read_apart(total, _reading(walls, training))
 
@@ -134,7 +154,9 @@ def _workers(found: Iterable[Step]) -> set[int]:
     return {step.pid for step in found if step.kind == "train"}
 
 
-def _sums(found: Sequence[Step], began: float, ended: float, taken: Callable[[Stretch], float]) -> dict[str, float]:
+def _sums(
+    found: Sequence[Step], began: float, ended: float, taken: Callable[[Stretch], float]
+) -> dict[str, float]:
     usual = usual_seconds(found)
     total = dict.fromkeys(PHASES, 0.0)
     for pid in _workers(found):
@@ -156,8 +178,8 @@ def _read_apart(total: Mapping[str, float], part: float) -> dict[str, float]:
 
 
 def usual_seconds(found: Iterable[Step]) -> dict[int | None, float]:
-    """By configuration, the (lower) median time of a visit in its training statements: what it takes when nothing is
-    new."""
+    """By configuration, the (lower) median time of a visit in its training statements: what it
+    takes when nothing is new."""
     by_config = defaultdict(list)
     for step in found:
         if step.kind == "train":
@@ -165,14 +187,18 @@ def usual_seconds(found: Iterable[Step]) -> dict[int | None, float]:
     return {config: statistics.median_low(seconds) for config, seconds in by_config.items()}
 
 
-def _of_worker(own: list[Step], usual: dict[int | None, float], began: float, ended: float) -> Iterable[Stretch]:
+def _of_worker(
+    own: list[Step], usual: dict[int | None, float], began: float, ended: float
+) -> Iterable[Stretch]:
     pid = own[0].pid
     first = next(index for index, step in enumerate(own) if step.kind != "start-up")
     free = own[first].began
     yield Stretch(pid, "start-up", began, free)
     for step in own[first:]:
         if step.began > free:
-            yield Stretch(pid, "orchestration" if step.began - free < SHORT_GAP else "idle", free, step.began)
+            yield Stretch(
+                pid, "orchestration" if step.began - free < SHORT_GAP else "idle", free, step.began
+            )
             free = step.began
         if step.kind == "train":
             trains = max(free, step.ended - step.visits * usual[step.config])

@@ -43,7 +43,12 @@ def keras_with(framework: str) -> tuple[Contender, ...]:
     """Plain Keras with a framework, in one process and in two."""
     processes = {"one process": 1, "two processes": 2}
     return tuple(
-        Contender(name=f"Keras fit, {framework}, {text}", module="bench.keras_fit", framework=framework, processes=n)
+        Contender(
+            name=f"Keras fit, {framework}, {text}",
+            module="bench.keras_fit",
+            framework=framework,
+            processes=n,
+        )
         for text, n in processes.items()
     )
 
@@ -51,8 +56,13 @@ def keras_with(framework: str) -> tuple[Contender, ...]:
 OURS = tuple(ours_with(framework) for framework in FRAMEWORKS)
 KERAS = tuple(contender for framework in FRAMEWORKS for contender in keras_with(framework))
 TORCH = (ours_with("torch"), *keras_with("torch"))
-RAY = tuple(Contender(name=f"Ray Tune, {f}", module="bench.ray_tune", framework=f, processes=2) for f in FRAMEWORKS)
-MADLIB = Contender(name="MADlib's hop, made again", module="bench.madlib_hop", framework="tensorflow", processes=2)
+RAY = tuple(
+    Contender(name=f"Ray Tune, {f}", module="bench.ray_tune", framework=f, processes=2)
+    for f in FRAMEWORKS
+)
+MADLIB = Contender(
+    name="MADlib's hop, made again", module="bench.madlib_hop", framework="tensorflow", processes=2
+)
 PEERS = (*KERAS, *RAY, MADLIB)
 ALONE = (*(peer for peer in KERAS if peer.processes == 1), MADLIB)
 
@@ -71,7 +81,11 @@ class Attempt:
 
 
 def attempt(
-    at: Place, job: Job, contender: Contender, settings: Mapping[str, Any], limit: float | None = None
+    at: Place,
+    job: Job,
+    contender: Contender,
+    settings: Mapping[str, Any],
+    limit: float | None = None,
 ) -> Attempt:
     """Let a contender do a job within so many seconds, and measure it."""
     own = replace(
@@ -95,7 +109,9 @@ def attempt(
 
 @dataclass(frozen=True)
 class Loops:
-    """Seconds of the bare loops, summed over all visits of each epoch, and how many trainers shared them."""
+    """Seconds of the bare loops, summed over all visits of each epoch, and how many trainers shared
+    them.
+    """
 
     epochs: Sequence[float]
     trainers: int
@@ -122,8 +138,8 @@ class Interpreter(NamedTuple):
 def process(
     at: Place, module: str, job: Job, limit: float | None = None, by: Interpreter | None = None
 ) -> tuple[Usage, Result | None, str]:
-    """Run a module on a job, by this interpreter unless another one is given; what it took together with the server,
-    its result, or why there is none."""
+    """Run a module on a job, by this interpreter unless another one is given; what it took together
+    with the server, its result, or why there is none."""
     by = by or Interpreter([sys.executable], place.environment())
     numbered = f"{module}-{job.framework}"
     told, answer = at.folder / f"{numbered}.job", at.folder / f"{numbered}.result"

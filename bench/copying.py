@@ -1,8 +1,9 @@
-"""Rows to and from PostgreSQL in COPY's binary format, as whole numpy arrays: the fastest way there is.
+"""Rows to and from PostgreSQL in COPY's binary format, as whole numpy arrays: the fastest way there
+is.
 
-Every row of these tables has the same length in that format, so one structured view reads or writes them all:
-a count of fields, and before each field its length; an array begins with its dimensions, and before each
-element stands its length (PostgreSQL's documentation, COPY, "Binary Format").
+Every row of these tables has the same length in that format, so one structured view reads or writes
+them all: a count of fields, and before each field its length; an array begins with its dimensions,
+and before each element stands its length (PostgreSQL's documentation, COPY, "Binary Format").
 """
 
 from __future__ import annotations
@@ -74,15 +75,21 @@ def decode(data: bytes | memoryview) -> Examples:
 def write_table(connection: Connection, table: str, examples: Examples) -> None:
     """Make a table (id, x, y) of these rows."""
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {table} (id integer PRIMARY KEY, x real[] NOT NULL, y integer NOT NULL)")
+        cursor.execute(
+            f"CREATE TABLE {table} (id integer PRIMARY KEY, x real[] NOT NULL, y integer NOT NULL)"
+        )
         cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT binary)", io.BytesIO(encode(examples)))
         cursor.execute(f"ANALYZE {table}")
 
 
 def read_table(connection: Connection, table: str) -> tuple[Examples, int]:
-    """The rows of such a table in the order of their ids, and how many bytes came over the connection."""
+    """The rows of such a table in the order of their ids, and how many bytes came over the
+    connection.
+    """
     received = io.BytesIO()
     with connection.cursor() as cursor:
-        cursor.copy_expert(f"COPY (SELECT id, x, y FROM {table} ORDER BY id) TO STDOUT (FORMAT binary)", received)
+        cursor.copy_expert(
+            f"COPY (SELECT id, x, y FROM {table} ORDER BY id) TO STDOUT (FORMAT binary)", received
+        )
     data = received.getbuffer()
     return decode(data), data.nbytes

@@ -1,8 +1,9 @@
 """What searches come to over the curves of a pool, by the visits that they make.
 
-A search of ours is judged by the product's own rule and course, with two configurations under way for each worker, an
-epoch of each after the other. Random search and Optuna have one trial after another, so that what they learn is known
-to the next; that is the best that they can do with so many visits.
+A search of ours is judged by the product's own rule and course, with two configurations under way
+for each worker, an epoch of each after the other. Random search and Optuna have one trial after
+another, so that what they learn is known to the next; that is the best that they can do with so
+many visits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
 from bench.pools import Curve, Pool
 from cerebro_plpy.configs.draws import Range
@@ -51,7 +57,9 @@ class Tally:
 
     def within(self, visits: int) -> float:
         """The best value that it had after so many visits; the first one where it had none yet."""
-        return min((value for made, value in self._steps if made <= visits), default=self._steps[0][1])
+        return min(
+            (value for made, value in self._steps if made <= visits), default=self._steps[0][1]
+        )
 
 
 def order(pool: Pool, curves: Sequence[Curve], number: int) -> Sequence[Curve]:
@@ -66,7 +74,11 @@ def by_rule(pool: Pool, curves: Sequence[Curve], rule: Rule) -> Tally:
     while True:
         for _ in course.due():
             pass
-        going = [key for key, trial in course.trials.items() if trial.under_way and done[key] < trial.limit]
+        going = [
+            key
+            for key, trial in course.trials.items()
+            if trial.under_way and done[key] < trial.limit
+        ]
         if not going:
             return tally
         for key in going:
@@ -98,8 +110,8 @@ def one_by_one(pool: Pool, curves: Sequence[Curve], budget: int) -> Tally:
 def by_optuna(
     pool: Pool, budget: int, sampler: optuna.samplers.BaseSampler, pruner: optuna.pruners.BasePruner
 ) -> Tally:
-    """Optuna's sampler and pruner. What it suggests is the nearest configuration of the pool that it has not had; it is
-    told that one's values, as they come, and at the end the best of them."""
+    """Optuna's sampler and pruner. What it suggests is the nearest configuration of the pool that
+    it has not had; it is told that one's values, as they come, and at the end the best of them."""
     tally, left, space = Tally(pool), list(pool.curves), space_of(pool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -140,7 +152,9 @@ def _suggested(study: optuna.Study, space: Space, left: Sequence[Curve]) -> int:
 
 def _drawn(trial: optuna.Trial, space: Space) -> tuple[str, Mapping[str, Any]]:
     family = str(trial.suggest_categorical("family", sorted(space)))
-    return family, {name: _value(trial, f"{family}/{name}", found) for name, found in space[family].items()}
+    return family, {
+        name: _value(trial, f"{family}/{name}", found) for name, found in space[family].items()
+    }
 
 
 def _value(trial: optuna.Trial, name: str, found: BaseDistribution) -> Any:
@@ -157,8 +171,12 @@ def _point(curve: Curve, space: Space) -> dict[str, Any]:
     return {"family": curve.family, **fields}
 
 
-def _distance(fields: Mapping[str, BaseDistribution], one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """How far two configurations of a family lie apart: a range is as long as the step from a choice to another."""
+def _distance(
+    fields: Mapping[str, BaseDistribution], one: Mapping[str, Any], other: Mapping[str, Any]
+) -> float:
+    """How far two configurations of a family lie apart: a range is as long as the step from a
+    choice to another.
+    """
     return sum(_apart(found, one[name], other[name]) ** 2 for name, found in fields.items())
 
 
@@ -189,7 +207,10 @@ def space_of(pool: Pool) -> Space:
 def _distribution(draw: object, values: Sequence[Any]) -> BaseDistribution:
     if not isinstance(draw, Range) or not all(isinstance(value, (int, float)) for value in values):
         return CategoricalDistribution(sorted(set(values), key=repr))
-    low, high = min(draw.low, *values), max(draw.high, *values)  # what is usual may lie beside what is drawn
+    low, high = (
+        min(draw.low, *values),
+        max(draw.high, *values),
+    )  # what is usual may lie beside what is drawn
     if draw.whole:
         return IntDistribution(int(low), int(high))
     return FloatDistribution(low, high, log=draw.distribution == "log" and low > 0)

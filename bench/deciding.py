@@ -1,7 +1,8 @@
 """How long a rule takes to decide at a thousand configurations: after each result, its part alone.
 
-Results come in the order in which their configurations began, at random, or the newest first; where the order is fixed
-the rule hears of them as it would in a run. Nothing is trained, and nothing is logged.
+Results come in the order in which their configurations began, at random, or the newest first; where
+the order is fixed the rule hears of them as it would in a run. Nothing is trained, and nothing is
+logged.
 
     PYTHONPATH=plpy .venv/bin/python -m bench.deciding
 """
@@ -28,7 +29,9 @@ RULES: dict[str, Callable[[], Rule]] = {
     "asha": lambda: Asha(EPOCHS),
     "halving": lambda: halving(range(CONFIGS), EPOCHS, 3, 1),
     "hyperband": lambda: hyperband(range(CONFIGS), EPOCHS, 3),
-    "madlib_hyperband": lambda: Diagonals(Hyperband(729, 3, 0), range(Hyperband(729, 3, 0).configs)),
+    "madlib_hyperband": lambda: Diagonals(
+        Hyperband(729, 3, 0), range(Hyperband(729, 3, 0).configs)
+    ),
     "median": lambda: Median(tuple(range(1, 10))),
     "grid": lambda: Stepwise(tuple(range(1, 10))),
     "pasha": lambda: Pasha(EPOCHS),
@@ -61,7 +64,9 @@ def decisions(course: Course, pick: Callable[[list[int]], int]) -> Iterator[floa
             yield time.thread_time() - began
             if heard is None:
                 break
-            coming += [each.mst_key for each in heard.decisions if course.trials[each.mst_key].under_way]
+            coming += [
+                each.mst_key for each in heard.decisions if course.trials[each.mst_key].under_way
+            ]
         if not coming:
             return
         key = coming.pop(pick(coming))
@@ -86,10 +91,15 @@ def main() -> None:
             random.seed(SEED)
             found = {order: measured(rule(), pick, fixed=fixed) for order, pick in ORDERS.items()}
             told = ", ".join(
-                f"{order} {1000 * took.mean:.2f} (longest {1000 * took.longest:.1f}, of {took.results})"
+                (
+                    f"{order} {1000 * took.mean:.2f} (longest {1000 * took.longest:.1f}, of "
+                    f"{took.results})"
+                )
                 for order, took in found.items()
             )
-            print(f"{name} {'in a fixed order' if fixed else 'as they come'}: ms {told}", flush=True)
+            print(
+                f"{name} {'in a fixed order' if fixed else 'as they come'}: ms {told}", flush=True
+            )
 
 
 if __name__ == "__main__":

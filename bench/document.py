@@ -1,4 +1,6 @@
-"""The documents with figures: what is measured replaces what stood between two markers, and all other text stays."""
+"""The documents with figures: what is measured replaces what stood between two markers, and all
+other text stays.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,22 @@ def replaced(document: str, name: str, content: str) -> str:
 
 
 def renewed(document: str, name: str, rows: Sequence[list[str]]) -> list[list[str]]:
-    """The rows of the table between the markers of that name, these in place of those with the same first cell.
+    """The rows of the table between the markers of that name, these in place of those with the same
+    first cell.
 
-    >>> old = "<!-- bench F: begin -->\\n| what | seen |\\n|---|---:|\\n| a | 1 |\\n| b | 2 |\\n<!-- bench F: end -->"
+    >>> old = ("<!-- bench F: begin -->\\n| what | seen |\\n|---|---:|\\n"
+    ...        "| a | 1 |\\n| b | 2 |\\n<!-- bench F: end -->")
     >>> renewed(old, "F", [["b", "3"], ["c", "4"]])
     [['a', '1'], ['b', '3'], ['c', '4']]
     """
-    content = document.partition(f"<!-- bench {name}: begin -->")[2].partition(f"<!-- bench {name}: end -->")[0]
+    content = document.partition(f"<!-- bench {name}: begin -->")[2].partition(
+        f"<!-- bench {name}: end -->"
+    )[0]
     lines = [line for line in content.splitlines() if line.startswith("| ")][1:]
-    cells = [[cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")] for line in lines]
+    cells = [
+        [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+        for line in lines
+    ]
     return list({row[0]: row for row in [*cells, *rows]}.values())
 
 
@@ -51,9 +60,9 @@ def workload(done: Measured, repeats: int) -> str:
     """All that is told about a workload."""
     job, scale = done.job, done.scale
     what = (
-        f"{len(job.configs)} configurations, {job.epochs} epochs, {done.workload.rows_at(scale):,} rows to train on,"
-        f" {done.workload.validation_at(scale):,} to validate on, {job.segments} segments;"
-        f" {repeats} repetitions in turns."
+        f"{len(job.configs)} configurations, {job.epochs} epochs, {done.workload.rows_at(scale):,} "
+        f"rows to train on, {done.workload.validation_at(scale):,} to validate on, {job.segments} "
+        f"segments; {repeats} repetitions in turns."
     )
     parts = [what, tables.contenders(done), "Where our time went:", tables.breakdown(done)]
     parts.append(f"Visits by the form of their loop: {tables.forms(done)}.")
@@ -66,9 +75,9 @@ def machine(postgresql: str) -> str:
     versions = [f"{name.replace('_', '-')} {found}" for name in names if (found := _version(name))]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
-        f"{len(os.sched_getaffinity(0))} cores ({_processor()}), {memory:.0f} GB of memory, Linux {platform.release()};"
-        f" PostgreSQL {postgresql}, Python {platform.python_version()}, {', '.join(versions)}; cerebro_db"
-        f" {_version('cerebro_db')}."
+        f"{len(os.sched_getaffinity(0))} cores ({_processor()}), {memory:.0f} GB of memory, Linux "
+        f"{platform.release()}; PostgreSQL {postgresql}, Python {platform.python_version()}, "
+        f"{', '.join(versions)}; cerebro_db {_version('cerebro_db')}."
     )
 
 

@@ -1,4 +1,6 @@
-"""How far off estimates are: each workload is planned and run, again and again, each time in a session of its own."""
+"""How far off estimates are: each workload is planned and run, again and again, each time in a
+session of its own.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MOST_OFF = 0.25
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was expected by the plan of a call, by the run when its trainers had started, and what the run took."""
+    """What was expected by the plan of a call, by the run when its trainers had started, and what
+    the run took.
+    """
 
     planned: float | None
     begun: float | None
@@ -53,22 +57,24 @@ def estimate(job: Job) -> Estimate:
         run_id = ours.fit(session, job)
         with session.cursor() as cursor:
             cursor.execute(
-                "SELECT extract(epoch FROM ended_at - started_at)::double precision, plan FROM cerebro.run_log"
-                " WHERE run_id = %s",
+                "SELECT extract(epoch FROM ended_at - started_at)::double precision, plan FROM "
+                "cerebro.run_log WHERE run_id = %s",
                 (run_id,),
             )
             took, plan = cursor.fetchone()  # type: ignore[misc]
     finally:
         session.close()
     chosen = plan["chosen"]["seconds"]
-    return Estimate(planned, None if chosen is None else plan["begun"] + chosen + plan["beside"], took)
+    return Estimate(
+        planned, None if chosen is None else plan["begun"] + chosen + plan["beside"], took
+    )
 
 
 def _planned(session: Any, job: Job) -> float | None:
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT cerebro.plan_fit(%s, %s, %s, validation_table => %s, seed => %s, training_metrics => false,"
-            " format => 'json')",
+            "SELECT cerebro.plan_fit(%s, %s, %s, validation_table => %s, seed => %s, "
+            "training_metrics => false, format => 'json')",
             (job.packed, job.selection, job.epochs, job.packed_valid, job.seed),
         )
         expected = json.loads(cursor.fetchone()[0])[0]["Plan"]["Expected"]
@@ -80,7 +86,11 @@ def report(found: dict[str, list[Estimate]], titles: dict[str, str]) -> str:
     lines = ["| workload | took | planned, off by | when it began, off by |", "|---|---|---|---|"]
     for key, every in found.items():
         took = median(each.took for each in every)
-        offs = [median(each.off(getattr(each, name)) for each in every) for name in ("planned", "begun")]
-        told = " | ".join(f"{100 * off:.0f} %{'' if off <= MOST_OFF else ' (too much)'}" for off in offs)
+        offs = [
+            median(each.off(getattr(each, name)) for each in every) for name in ("planned", "begun")
+        ]
+        told = " | ".join(
+            f"{100 * off:.0f} %{'' if off <= MOST_OFF else ' (too much)'}" for off in offs
+        )
         lines.append(f"| {key}: {titles[key]} | {took:.1f} s | {told} |")
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Data for the workloads, drawn by seed: what they look like matters for speed, and that they can be learnt."""
+"""Data for the workloads, drawn by seed: what they look like matters for speed, and that they can
+be learnt.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Examples: TypeAlias = tuple[Floats, Labels]
 
 
 def sparse(rng: np.random.Generator, rows: int) -> Examples:
-    """Rows of 1,024 zeros and ones, a twentieth of them ones, as one-hot encoded categories are; two classes."""
+    """Rows of 1,024 zeros and ones, a twentieth of them ones, as one-hot encoded categories are;
+    two classes.
+    """
     width = 1024
     x = (rng.random((rows, width), dtype=np.float32) < 0.05).astype(np.float32)
     weights = _fixed(1).normal(size=(width, 24)) / np.sqrt(width * 0.05)
@@ -30,7 +34,9 @@ def numeric(rng: np.random.Generator, rows: int) -> Examples:
 
 
 def images(rng: np.random.Generator, rows: int) -> Examples:
-    """Pictures of 32 x 32 x 3 with values from 0 to 1: a pattern per class, moved and noisy; ten classes."""
+    """Pictures of 32 x 32 x 3 with values from 0 to 1: a pattern per class, moved and noisy; ten
+    classes.
+    """
     y = rng.integers(0, 10, size=rows)
     patterns = np.kron(_fixed(5).random((10, 8, 8, 3)), np.ones((1, 4, 4, 1)))
     moved = np.roll(patterns, 3, axis=1)
@@ -40,7 +46,9 @@ def images(rng: np.random.Generator, rows: int) -> Examples:
 
 
 def series(rng: np.random.Generator, rows: int) -> Examples:
-    """Windows of 64 steps of a three-axis sensor; six kinds of movement that differ in frequency and axis."""
+    """Windows of 64 steps of a three-axis sensor; six kinds of movement that differ in frequency
+    and axis.
+    """
     y = rng.integers(0, 6, size=rows)
     steps = np.arange(64)[None, :, None]
     rate = 0.15 + 0.1 * (y % 3)[:, None, None]

@@ -1,8 +1,9 @@
-"""The whole product on a GPU: how busy the device is while rows come from tables, and what more trainers on it, numbers
-of half the size, and training states side by side gain there.
+"""The whole product on a GPU: how busy the device is while rows come from tables, and what more
+trainers on it, numbers of half the size, and training states side by side gain there.
 
-Whether the device is busy is what its driver says: the share of time in which it executed anything, looked at ten times
-a second. It counts from when each trainer has compiled until the first of them has no visit left.
+Whether the device is busy is what its driver says: the share of time in which it executed anything,
+looked at ten times a second. It counts from when each trainer has compiled until the first of them
+has no visit left.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ NEW: Json = {"source": "new", "seed": 0}
 
 
 def normalised(width: int) -> str:
-    """Six convolutions with normalisation over pictures of 32 x 32 x 3, in three sizes, each twice as wide."""
+    """Six convolutions with normalisation over pictures of 32 x 32 x 3, in three sizes, each twice
+    as wide.
+    """
     layers: list[Json] = []
     for stage in range(3):
         for number in range(2):
@@ -90,7 +93,9 @@ PASSES = {PICTURES.key: 3, NUMBERS.key: 16}
 
 
 class Way(NamedTuple):
-    """A run: by which framework, how many trainers share the device, and the policy of its numbers."""
+    """A run: by which framework, how many trainers share the device, and the policy of its
+    numbers.
+    """
 
     framework: str
     workers: int
@@ -98,16 +103,19 @@ class Way(NamedTuple):
 
 
 WAYS = {
-    PICTURES.key: [Way(name, *how) for name in FRAMEWORKS for how in ((1,), (2,), (2, "mixed_bfloat16"))],
+    PICTURES.key: [
+        Way(name, *how) for name in FRAMEWORKS for how in ((1,), (2,), (2, "mixed_bfloat16"))
+    ],
     NUMBERS.key: [Way(name, 1) for name in ALONE],
 }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: seconds of all of it, and what is told of its visits when all was compiled: the seconds until
-    a trainer had no more of them, the share of that in which the device was busy, seconds of one, rows a second. And
-    the most memory of the device in MB, and the forms of its loops."""
+    """What a run came to: seconds of all of it, and what is told of its visits when all was
+    compiled: the seconds until a trainer had no more of them, the share of that in which the device
+    was busy, seconds of one, rows a second. And the most memory of the device in MB, and the forms
+    of its loops."""
 
     way: Way
     wall: float
@@ -122,13 +130,16 @@ class Outcome:
         """As a row of the table."""
         way = self.way
         return (
-            f"| {way.framework} | {way.workers} | {way.policy or 'float32'} | {self.wall:.1f} | {self.compiled:.1f} |"
-            f" {self.visit:.2f} | {self.busy:.1%} | {self.rate:,.0f} | {self.memory:,.0f} | {self.forms} |"
+            f"| {way.framework} | {way.workers} | {way.policy or 'float32'} | {self.wall:.1f} | "
+            f"{self.compiled:.1f} | {self.visit:.2f} | {self.busy:.1%} | {self.rate:,.0f} | "
+            f"{self.memory:,.0f} | {self.forms} |"
         )
 
 
 class Sample(NamedTuple):
-    """What the driver said: the percentage of time in which the device was busy, and MB of its memory in use."""
+    """What the driver said: the percentage of time in which the device was busy, and MB of its
+    memory in use.
+    """
 
     at: float
     busy: float
@@ -144,21 +155,37 @@ def measured(at: Place, scale: str, say: Say) -> str:
     say(f"  {device}; {', '.join(usable)}")
     parts = [f"{device}."]
     for workload in (PICTURES, NUMBERS):
-        parts += [f"{workload.title[0].upper()}{workload.title[1:]}:", runs_of(at, scale, workload, usable, say)]
+        parts += [
+            f"{workload.title[0].upper()}{workload.title[1:]}:",
+            runs_of(at, scale, workload, usable, say),
+        ]
     together = [framework for framework in ALONE if framework in usable]
     if together:
-        parts += ["Rows a second of a trainer alone, one state after another and several side by side:"]
+        parts += [
+            "Rows a second of a trainer alone, one state after another and several side by side:"
+        ]
         parts += [fusion(together, say)]
     if "torch" in usable:
-        parts += ["Rows a second of a trainer alone with PyTorch, by the form of its loop:", forms(say)]
+        parts += [
+            "Rows a second of a trainer alone with PyTorch, by the form of its loop:",
+            forms(say),
+        ]
     return "\n\n".join(parts)
 
 
 def found() -> str | None:
     """What the driver calls the device."""
     try:
-        asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "-i", DEVICE]
-        return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip() or None
+        asked = [
+            "nvidia-smi",
+            "--query-gpu=name,driver_version",
+            "--format=csv,noheader",
+            "-i",
+            DEVICE,
+        ]
+        return (
+            subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip() or None
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
 
@@ -179,10 +206,13 @@ def runs_of(at: Place, scale: str, workload: Workload, usable: Sequence[str], sa
     job = load(at, workload, scale, [None])
     with at.session() as session, session.cursor() as cursor:
         pack(session, job)
-        cursor.execute(f"UPDATE {job.selection} SET fit_params = fit_params || ',epochs={PASSES[workload.key]}'")
+        cursor.execute(
+            f"UPDATE {job.selection} SET fit_params = fit_params || "
+            f"',epochs={PASSES[workload.key]}'"
+        )
     lines = [
-        "| framework | trainers | numbers | seconds | when compiled | a visit | device busy | rows a second"
-        " | MB of the device | forms |",
+        "| framework | trainers | numbers | seconds | when compiled | a visit | device busy | "
+        "rows a second | MB of the device | forms |",
         "|---|---:|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for way in WAYS[workload.key]:
@@ -199,13 +229,18 @@ VISITS = """
         FROM cerebro.visit v WHERE v.run_id = %s AND v.status = 'completed'
         WINDOW worker AS (PARTITION BY v.worker_pid))
     SELECT extract(epoch FROM d.started_at)::float8, extract(epoch FROM d.ended_at)::float8, d.form
-    FROM done d WHERE d.ended_at > (SELECT max(o.first) FROM done o) AND d.ended_at <= (SELECT min(o.last) FROM done o)
+    FROM done d WHERE d.ended_at > (SELECT max(o.first) FROM done o)
+        AND d.ended_at <= (SELECT min(o.last) FROM done o)
     ORDER BY d.ended_at"""
-"""Those that ended when each trainer had compiled the one program for its first one, and while all had some."""
+"""Those that ended when each trainer had compiled the one program for its first one, and while all
+had some.
+"""
 
 
 def ran(at: Place, job: Job, rows: int, how: Way) -> Outcome:
-    """A run of the job in this way, whose visits go through so many rows for each configuration and iteration."""
+    """A run of the job in this way, whose visits go through so many rows for each configuration and
+    iteration.
+    """
     named: dict[str, Any] = {"use_gpus": True, "workers": how.workers, "dtype_policy": how.policy}
     asked = replace(job, framework=how.framework, settings=named)
     with at.session() as session, watched() as samples:
@@ -232,12 +267,18 @@ def ran(at: Place, job: Job, rows: int, how: Way) -> Outcome:
 @contextmanager
 def watched() -> Iterator[list[Sample]]:
     """What the driver says of the device, until the block ends."""
-    command = ["nvidia-smi", "--query-gpu=timestamp,utilization.gpu,memory.used", "--format=csv,noheader,nounits"]
+    command = [
+        "nvidia-smi",
+        "--query-gpu=timestamp,utilization.gpu,memory.used",
+        "--format=csv,noheader,nounits",
+    ]
     samples: list[Sample] = []
     with subprocess.Popen(
         [*command, "-i", DEVICE, "-lms", str(EVERY_MS)], stdout=subprocess.PIPE, text=True
     ) as process:
-        reader = threading.Thread(target=lambda: samples.extend(map(sampled, csv.reader(process.stdout or ()))))
+        reader = threading.Thread(
+            target=lambda: samples.extend(map(sampled, csv.reader(process.stdout or ())))
+        )
         reader.start()
         try:
             yield samples
@@ -257,9 +298,12 @@ def sampled(fields: Sequence[str]) -> Sample:
 
 
 def fusion(frameworks: Sequence[str], say: Say) -> str:
-    """Rows a second of states of one program, one after another and side by side, by a trainer alone."""
+    """Rows a second of states of one program, one after another and side by side, by a trainer
+    alone.
+    """
     lines = [
-        "| framework | hidden units | rows of a batch | states | one after another | side by side | gain |",
+        "| framework | hidden units | rows of a batch | states | one after another | side by side "
+        "| gain |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for framework in frameworks:
@@ -281,7 +325,10 @@ def fusion(frameworks: Sequence[str], say: Say) -> str:
 
 def forms(say: Say) -> str:
     """Rows a second of a state, by a trainer with PyTorch alone."""
-    lines = [f"| hidden units | rows of a batch | {' | '.join(FORMS)} |", f"|---|---:|{'---:|' * len(FORMS)}"]
+    lines = [
+        f"| hidden units | rows of a batch | {' | '.join(FORMS)} |",
+        f"|---|---:|{'---:|' * len(FORMS)}",
+    ]
     with Peer("torch", gpu=DEVICE) as peer:
         peer.socket.settimeout(None)
         peer.load("d", buffers(), 1 << 30)
@@ -296,7 +343,10 @@ def forms(say: Say) -> str:
 
 def rates(peer: Peer, described: Json, batch: int, form: str, states: int) -> Iterator[float]:
     """Rows a second of all states together, several times; what compiles is not counted."""
-    asked, passes = {"use": form, "remaining_rows": 0, "known": {}}, trainer_peer.fit(batch, FUSED_PASSES)
+    asked, passes = (
+        {"use": form, "remaining_rows": 0, "known": {}},
+        trainer_peer.fit(batch, FUSED_PASSES),
+    )
     for turn in range(TURNS + 1):
         if states == 1:
             peer.begin("train", described, NEW, fit=passes, order=place(), forms=asked)
@@ -318,7 +368,10 @@ def rates(peer: Peer, described: Json, batch: int, form: str, states: int) -> It
 
 def of_perceptron(hidden: Sequence[int]) -> Json:
     """The program of one with so many hidden units, as the wire has it."""
-    return program(json.loads(perceptron(INPUTS, hidden, CLASSES)), targets=[{"kind": "onehot", "classes": CLASSES}])
+    return program(
+        json.loads(perceptron(INPUTS, hidden, CLASSES)),
+        targets=[{"kind": "onehot", "classes": CLASSES}],
+    )
 
 
 def buffers() -> list[list[tuple[str, np.ndarray]]]:

@@ -1,7 +1,9 @@
-"""Greenplum beside PostgreSQL: three segments of either on this machine, the same rows, the same order of visits.
+"""Greenplum beside PostgreSQL: three segments of either on this machine, the same rows, the same
+order of visits.
 
-It needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the variable CEREBRO_TEST_GREENPLUM_URL
-names). Where there is one, the report has its ratios; this tells more of a single workload:
+It needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the variable
+CEREBRO_TEST_GREENPLUM_URL names). Where there is one, the report has its ratios; this tells more of
+a single workload:
 
     PYTHONPATH=tests/support .venv/bin/python -m bench.greenplum_beside B 3
 """
@@ -63,14 +65,19 @@ def main() -> None:
 
 @contextmanager
 def measured(at: Place, workload: Workload, scale: str, repeats: int) -> Iterator[Beside]:
-    """A workload on both servers, whose tables are there within the block; an error where no Greenplum is there."""
+    """A workload on both servers, whose tables are there within the block; an error where no
+    Greenplum is there.
+    """
     if not greenplum.given():
         raise RuntimeError(greenplum.MISSING)
     workload = replace(workload, segments=SEGMENTS)
     with greenplum.database("cerebro_beside") as database:
         there = replace(at, url=database.url, superuser_url=database.superuser_url)
         weights = drawn(workload.architectures, at.folder)
-        sides = [_loaded(name, where, workload, scale, weights) for name, where in zip(NAMES, (at, there), strict=True)]
+        sides = [
+            _loaded(name, where, workload, scale, weights)
+            for name, where in zip(NAMES, (at, there), strict=True)
+        ]
         _same_rows(sides)
         for side in sides:  # not counted: it times the forms of the programs
             _fit(side)
@@ -91,7 +98,12 @@ def _same_rows(sides: list[Side]) -> None:
     for table in (source.job.packed, source.job.packed_valid):
         with to.place.session() as session, session.cursor() as cursor:
             cursor.execute(f"TRUNCATE {table}")
-        _copied(source, to, f"COPY {table} TO STDOUT (FORMAT binary)", f"COPY {table} FROM STDIN (FORMAT binary)")
+        _copied(
+            source,
+            to,
+            f"COPY {table} TO STDOUT (FORMAT binary)",
+            f"COPY {table} FROM STDIN (FORMAT binary)",
+        )
 
 
 def _same_forms(sides: list[Side]) -> None:
@@ -125,17 +137,19 @@ def _weights(session: Connection, job: Job) -> list[tuple[int, bytes]]:
 
 
 def _moved(session: Connection, job: Job) -> list[tuple[int, int, int]]:
-    """Per epoch: what the states of all visits came to in bytes, and what they should, the state of one config after
-    another taken from the log too."""
+    """Per epoch: what the states of all visits came to in bytes, and what they should, the state of
+    one config after another taken from the log too."""
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT epoch, sum(state_bytes)::bigint, sum(largest * n)::bigint FROM ("
-            " SELECT epoch, mst_key, sum(state_bytes) AS state_bytes, max(state_bytes) AS largest, %s AS n"
-            f" FROM cerebro.visit WHERE run_id = (SELECT run_id FROM {job.output}_summary) AND status = 'completed'"
-            " GROUP BY epoch, mst_key) v GROUP BY epoch ORDER BY epoch",
+            "SELECT epoch, sum(state_bytes)::bigint, sum(largest * n)::bigint FROM ( SELECT "
+            "epoch, mst_key, sum(state_bytes) AS state_bytes, max(state_bytes) AS largest, %s AS "
+            f"n FROM cerebro.visit WHERE run_id = (SELECT run_id FROM {job.output}_summary) AND "
+            "status = 'completed' GROUP BY epoch, mst_key) v GROUP BY epoch ORDER BY epoch",
             (SEGMENTS,),
         )
-        return [(int(epoch), int(moved), int(expected)) for epoch, moved, expected in cursor.fetchall()]
+        return [
+            (int(epoch), int(moved), int(expected)) for epoch, moved, expected in cursor.fetchall()
+        ]
 
 
 def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
@@ -151,10 +165,19 @@ def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
 
 def _tell(measured: Beside, workload: Workload) -> None:
     sides, ratios = measured.sides, measured.ratios
-    print(f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} segments")
+    print(
+        f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} "
+        "segments"
+    )
     for side, times in zip(sides, zip(*measured.turns, strict=True), strict=True):
-        print(f"  {side.name}: packing {side.packing:.2f} s; fit {', '.join(f'{t:.2f}' for t in times)} s")
-    print(f"  Greenplum / PostgreSQL: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        print(
+            f"  {side.name}: packing {side.packing:.2f} s; fit "
+            f"{', '.join(f'{t:.2f}' for t in times)} s"
+        )
+    print(
+        f"  Greenplum / PostgreSQL: {statistics.median(ratios):.2f} ({min(ratios):.2f} to "
+        f"{max(ratios):.2f})"
+    )
     found = []
     for side in sides:
         with side.place.session() as session:

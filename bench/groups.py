@@ -1,10 +1,10 @@
-"""A model selection for each of 50 groups in one run, beside one run for each group, one after the other; and one model
-for all rows beside one for each group, over real tables.
+"""A model selection for each of 50 groups in one run, beside one run for each group, one after the
+other; and one model for all rows beside one for each group, over real tables.
 
-Both runs try as many configurations of the same template for as many epochs. Of the runs by group some are made, before
-the one run and after it, and their median time counts for each of the others. The one run trains a model of all rows,
-too, which goes through as many rows as all groups together: so it stands beside the runs of groups alone, and beside
-these and one run over all rows.
+Both runs try as many configurations of the same template for as many epochs. Of the runs by group
+some are made, before the one run and after it, and their median time counts for each of the others.
+The one run trains a model of all rows, too, which goes through as many rows as all groups together:
+so it stands beside the runs of groups alone, and beside these and one run over all rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from bench.real_tables import write
 GROUPS, ROWS, DATA_SEED, SOME, TURNS = 50, 200, 21, 5, 3
 TRAIN = """
     SELECT count(*) FROM cerebro.train(
-        %s, 'y', %s, models => '{realmlp_simple}', columns => '* except g', configs => 2, epochs => 8, ensemble => 1,
+        %s, 'y', %s, models => '{realmlp_simple}', columns => '* except g', configs => 2,
+            epochs => 8, ensemble => 1,
         seed => 1, budget => '2 hours'"""
 SPLIT_SEED, HELD = 5, 0.25
 TABLES: Mapping[str, str] = {"chile": "region", "slid": "language", "computers": "ram"}
 """Real tables, and what their rows are grouped by."""
 LEARN = """
-    SELECT count(*) FROM cerebro.train(%s, %s, %s, split => %s, models => '{realmlp_simple}', configs => 3,
+    SELECT count(*) FROM cerebro.train(%s, %s, %s, split => %s, models => '{realmlp_simple}',
+        configs => 3,
                                        epochs => 40, ensemble => 1, seed => 1, budget => '1 hour'"""
 SIDE_BY_SIDE = """
     SELECT "group", metric, one.value, own.value FROM cerebro.evaluate(%s, %s, %s) one
@@ -48,7 +50,9 @@ def measured(at: Place, say: Say) -> str:
 
 
 def compared(at: Place, say: Say) -> str:
-    """How good one model and those of groups are, for rows of each group that neither was trained on."""
+    """How good one model and those of groups are, for rows of each group that neither was trained
+    on.
+    """
     lines = [
         "| table | group | rows to train on | metric | one model | a model for each group |",
         "|---|---|---:|---|---:|---:|",
@@ -64,7 +68,8 @@ def compared(at: Place, say: Say) -> str:
                 cursor.execute(f"{LEARN}{more})", (name, table.target, model, f"table {name}_held"))
                 say(f"  {model} is trained")
             cursor.execute(
-                SIDE_BY_SIDE, (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column])
+                SIDE_BY_SIDE,
+                (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column]),
             )
             found = {
                 str(group[column]): (metric, *values)
@@ -72,11 +77,14 @@ def compared(at: Place, say: Say) -> str:
                 if metric == COMPARED[table.task]
             }
             cursor.execute(
-                "SELECT group_value, training_rows FROM cerebro.model_group WHERE model = %s", (f"{name}_own",)
+                "SELECT group_value, training_rows FROM cerebro.model_group WHERE model = %s",
+                (f"{name}_own",),
             )
             for group, rows in sorted(cursor, key=lambda row: -row[1]):
                 metric, one, own = found[group]
-                lines.append(f"| `{name}` | {column} {group} | {rows} | {metric} | {one:.4g} | {own:.4g} |")
+                lines.append(
+                    f"| `{name}` | {column} {group} | {rows} | {metric} | {one:.4g} | {own:.4g} |"
+                )
     return "\n".join(lines)
 
 
@@ -102,7 +110,9 @@ def timed(at: Place, say: Say) -> str:
     """Seconds of the one run, and of the runs by group, in turns."""
     x, y = numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
     frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
-    frame = frame.assign(y=[f"class {label}" for label in y], g=[f"group {n % GROUPS}" for n in range(len(x))])
+    frame = frame.assign(
+        y=[f"class {label}" for label in y], g=[f"group {n % GROUPS}" for n in range(len(x))]
+    )
     with at.session() as session:
         write(session, "grouped", frame)
         for number in range(SOME + 1):
@@ -111,16 +121,19 @@ def timed(at: Place, say: Say) -> str:
     alone, beside = (", ".join(f"{each.ratios[number]:.2f}" for each in turns) for number in (0, 1))
     turn = sorted(turns, key=lambda each: each.ratios)[TURNS // 2]
     return (
-        f"{GROUPS} groups of {ROWS} rows, 2 configurations of 8 epochs for each: one run took {turn.whole:.1f} s, a run"
-        f" of one group {statistics.median(turn.each):.1f} s (median of {len(turn.each)}, {min(turn.each):.1f} to"
-        f" {max(turn.each):.1f} s), and so {GROUPS} of them about {turn.others:.0f} s: {turn.ratios[0]:.2f} of their"
-        f" time (in {TURNS} turns {alone}). With a run over all rows, whose model the one run has trained as well"
-        f" ({turn.rest:.1f} s): {turn.ratios[1]:.2f} ({beside})."
+        f"{GROUPS} groups of {ROWS} rows, 2 configurations of 8 epochs for each: one run took "
+        f"{turn.whole:.1f} s, a run of one group {statistics.median(turn.each):.1f} s (median of "
+        f"{len(turn.each)}, {min(turn.each):.1f} to {max(turn.each):.1f} s), and so {GROUPS} of "
+        f"them about {turn.others:.0f} s: {turn.ratios[0]:.2f} of their time (in {TURNS} turns "
+        f"{alone}). With a run over all rows, whose model the one run has trained as well "
+        f"({turn.rest:.1f} s): {turn.ratios[1]:.2f} ({beside})."
     )
 
 
 def _turn(session: Connection, say: Say) -> Turn:
-    _seconds(session, f"{TRAIN})", f"part_{SOME}")  # so that a nursery is there, and the machine is warm
+    _seconds(
+        session, f"{TRAIN})", f"part_{SOME}"
+    )  # so that a nursery is there, and the machine is warm
     each = [_seconds(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
     whole = _seconds(session, f"{TRAIN}, group_by => 'g')", "grouped")
     say(f"  one run over {GROUPS} groups: {whole:.1f} s")

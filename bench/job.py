@@ -18,8 +18,9 @@ from bench.workloads import Config
 class Job:
     """A workload in a database, and how this contender is to do it.
 
-    `train` and `valid` are plain tables (id, x, y); `packed` and `packed_valid` are their packed forms;
-    `models` is the architecture table with initial weights, `configs` the model selection table.
+    `train` and `valid` are plain tables (id, x, y); `packed` and `packed_valid` are their packed
+    forms; `models` is the architecture table with initial weights, `configs` the model selection
+    table.
     """
 
     url: str
@@ -49,8 +50,9 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a contender did: loss and accuracy on the validation rows by configuration (counted from 1), and
-    bytes that went between processes or into files; `more` is what only this contender can tell."""
+    """What a contender did: loss and accuracy on the validation rows by configuration (counted from
+    1), and bytes that went between processes or into files; `more` is what only this contender can
+    tell."""
 
     scores: dict[int, tuple[float, float]]
     moved: int
@@ -76,10 +78,14 @@ def write_result(result: Result, path: Path) -> None:
 def read_result(path: Path) -> Result:
     """What `write_result` wrote."""
     fields = json.loads(path.read_text())
-    scores = {int(number): (loss, accuracy) for number, (loss, accuracy) in fields["scores"].items()}
+    scores = {
+        int(number): (loss, accuracy) for number, (loss, accuracy) in fields["scores"].items()
+    }
     return Result(scores=scores, moved=fields["moved"], more=fields["more"])
 
 
 def arguments() -> tuple[Job, Path]:
-    """The job and the place of the result, of a contender that was started as `python -m MODULE JOB RESULT`."""
+    """The job and the place of the result, of a contender that was started as `python -m MODULE JOB
+    RESULT`.
+    """
     return read_job(Path(sys.argv[1])), Path(sys.argv[2])

@@ -19,10 +19,14 @@ Architectures = list[tuple[str, bytes]]
 
 
 def prepare(framework: str, cores: list[int] | None = None) -> Any:
-    """Import Keras on this framework, with as many threads as there are cores; `cores` ties the process to some."""
+    """Import Keras on this framework, with as many threads as there are cores; `cores` ties the
+    process to some.
+    """
     if cores is not None:
         os.sched_setaffinity(0, cores)
-    os.environ.update({"KERAS_BACKEND": framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"})
+    os.environ.update(
+        {"KERAS_BACKEND": framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+    )
     import keras
 
     if framework == "tensorflow":
@@ -35,7 +39,9 @@ def prepare(framework: str, cores: list[int] | None = None) -> Any:
 
 
 def read(job: Job) -> tuple[tuple[Examples, Examples], Architectures, int]:
-    """Training and validation rows, architectures with initial weights, and how many bytes were read."""
+    """Training and validation rows, architectures with initial weights, and how many bytes were
+    read.
+    """
     session = job.connect()
     train, train_bytes = read_table(session, job.train)
     valid, valid_bytes = read_table(session, job.valid)
@@ -57,7 +63,9 @@ def one_hot(examples: Examples, classes: int) -> tuple[Any, Any]:
     return x, np.eye(classes, dtype=np.float32)[y]
 
 
-def build(keras: Any, architecture: tuple[str, bytes], config: Config, settings: Mapping[str, Any]) -> Any:
+def build(
+    keras: Any, architecture: tuple[str, bytes], config: Config, settings: Mapping[str, Any]
+) -> Any:
     """A compiled model with its initial weights."""
     model = keras.models.model_from_json(architecture[0])
     model.set_weights(unflattened(architecture[1], [weight.shape for weight in model.weights]))

@@ -1,8 +1,8 @@
-"""A peer: plain Keras. The rows are read once, then one process, or several that share the configurations,
-train one configuration after another with `fit`.
+"""A peer: plain Keras. The rows are read once, then one process, or several that share the
+configurations, train one configuration after another with `fit`.
 
-With several processes each is tied to a core of its own and takes the next configuration, those with most steps
-first, when it has done one: no core waits while there is work.
+With several processes each is tied to a core of its own and takes the next configuration, those
+with most steps first, when it has done one: no core waits while there is work.
 """
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ def main() -> None:
         scores = [(n, *fitted(keras, job, n, architectures, train, valid)) for n in order]
     else:
         scores = _in_processes(job, order, architectures, train, valid)
-    result = Result(scores={n + 1: (loss, accuracy) for n, loss, accuracy in scores}, moved=received)
+    result = Result(
+        scores={n + 1: (loss, accuracy) for n, loss, accuracy in scores}, moved=received
+    )
     write_result(result, place)
 
 
 def fitted(
-    keras: Any, job: Job, number: int, architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
+    keras: Any,
+    job: Job,
+    number: int,
+    architectures: Architectures,
+    train: tuple[Any, Any],
+    valid: tuple[Any, Any],
 ) -> tuple[float, float]:
     """Train one configuration; its loss and accuracy on the validation rows."""
     config, model = job.configs[number], _model(keras, job, number, architectures)
@@ -41,7 +48,12 @@ def fitted(
 
 
 def epochs(
-    keras: Any, job: Job, number: int, architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
+    keras: Any,
+    job: Job,
+    number: int,
+    architectures: Architectures,
+    train: tuple[Any, Any],
+    valid: tuple[Any, Any],
 ) -> Iterator[tuple[float, float]]:
     """Train one configuration as long as somebody asks; its loss and accuracy after each epoch."""
     config, model = job.configs[number], _model(keras, job, number, architectures)
@@ -58,7 +70,11 @@ def _model(keras: Any, job: Job, number: int, architectures: Architectures) -> A
 
 
 def _in_processes(
-    job: Job, order: list[int], architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
+    job: Job,
+    order: list[int],
+    architectures: Architectures,
+    train: tuple[Any, Any],
+    valid: tuple[Any, Any],
 ) -> list[tuple[int, float, float]]:
     context = multiprocessing.get_context("fork")
     waiting, done = context.SimpleQueue(), context.SimpleQueue()
@@ -78,7 +94,9 @@ def _in_processes(
 
 
 def core(number: int) -> int:
-    """The core of this process' ones that the process of this number has for itself, where there are as many."""
+    """The core of this process' ones that the process of this number has for itself, where there
+    are as many.
+    """
     cores = sorted(os.sched_getaffinity(0))
     return cores[number % len(cores)]
 

@@ -1,6 +1,7 @@
 """Measurements of single parts, each beside what it is compared with, and in turns with it.
 
-Every function gives, for each repetition, the numbers of its rows of the table "must reach", in their units.
+Every function gives, for each repetition, the numbers of its rows of the table "must reach", in
+their units.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ LARGE = Workload(
     epochs=3,
     small_epochs=2,
 )
-TINY = replace(WORKLOADS["F"], key="G", title="a trainer with a tiny model", epochs=60, small_epochs=60)
+TINY = replace(
+    WORKLOADS["F"], key="G", title="a trainer with a tiny model", epochs=60, small_epochs=60
+)
 """For long enough that its memory is looked at."""
 
 
@@ -94,7 +97,9 @@ class Bench:
         return loops
 
     def fastest(self, job: Job) -> Contender:
-        """Ours with the framework whose bare loops are the fastest, after a run in which the forms were timed."""
+        """Ours with the framework whose bare loops are the fastest, after a run in which the forms
+        were timed.
+        """
         loops = {framework: self.bare(job, framework).seconds for framework in FRAMEWORKS}
         best = min(loops, key=lambda framework: loops[framework])
         contender = next(contender for contender in OURS if contender.framework == best)
@@ -103,7 +108,9 @@ class Bench:
 
 
 def whole_job(key: str, times: int, *ways: Way) -> Callable[[Bench], Numbers]:
-    """Time of a run of so many times the epochs of a workload, against the bare loops on the same cores."""
+    """Time of a run of so many times the epochs of a workload, against the bare loops on the same
+    cores.
+    """
 
     def measured(bench: Bench) -> Numbers:
         workload = WORKLOADS[key].longer(times)
@@ -111,15 +118,22 @@ def whole_job(key: str, times: int, *ways: Way) -> Callable[[Bench], Numbers]:
         contender = bench.fastest(job)
         for _ in range(bench.repeats):
             bare = bench.bare(job, contender.framework).seconds
-            walls = [way(bench.place, lambda: bench.trained(job, contender).usage.wall) for way in ways]
-            bench.say(f"    {contender.name}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} s")
+            walls = [
+                way(bench.place, lambda: bench.trained(job, contender).usage.wall) for way in ways
+            ]
+            bench.say(
+                f"    {contender.name}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare "
+                f"{bare:.2f} s"
+            )
             yield [wall / bare for wall in walls]
 
     return measured
 
 
 def fullness(bench: Bench) -> Numbers:
-    """What part of the workers' time, from the first visit of epoch 2 on, the bare loops take for the same visits."""
+    """What part of the workers' time, from the first visit of epoch 2 on, the bare loops take for
+    the same visits.
+    """
     job = bench.ready(FULL)
     contender = bench.fastest(job)
     for _ in range(bench.repeats):
@@ -127,18 +141,22 @@ def fullness(bench: Bench) -> Numbers:
         tried = bench.trained(job, contender)
         assert tried.result is not None
         run_id = tried.result.more["run_id"]
-        spent, seconds = _later_epochs(bench, run_id), sum(later) + first * _late_part(bench, run_id)
+        spent, seconds = (
+            _later_epochs(bench, run_id),
+            sum(later) + first * _late_part(bench, run_id),
+        )
         bench.say(f"    {contender.name}: {spent:.2f} s of all workers; bare {seconds:.2f} s")
         yield [seconds / spent]
 
 
 def _later_epochs(bench: Bench, run_id: int) -> float:
-    """Seconds of all workers together, from the first visit of epoch 2 to the end of the last visit; an error where
-    visits are not as they should be."""
+    """Seconds of all workers together, from the first visit of epoch 2 to the end of the last
+    visit; an error where visits are not as they should be."""
     with bench.place.session() as session, session.cursor() as cursor:
         cursor.execute(
-            "SELECT count(DISTINCT worker_pid) * extract(epoch FROM max(ended_at) - min(started_at))::float8,"
-            " max(state_bytes) FROM cerebro.visit WHERE run_id = %s AND epoch > 1 AND status = 'completed'",
+            "SELECT count(DISTINCT worker_pid) * extract(epoch FROM max(ended_at) - "
+            "min(started_at))::float8, max(state_bytes) FROM cerebro.visit WHERE run_id = %s AND "
+            "epoch > 1 AND status = 'completed'",
             (run_id,),
         )
         spent, state = cursor.fetchone()  # type: ignore[misc]
@@ -158,15 +176,19 @@ def _later_epochs(bench: Bench, run_id: int) -> float:
 
 
 def _late_part(bench: Bench, run_id: int) -> float:
-    """What part of epoch 1 is made once epoch 2 of any configuration has begun, by what visits take later on."""
+    """What part of epoch 1 is made once epoch 2 of any configuration has begun, by what visits take
+    later on.
+    """
     with bench.place.session() as session, session.cursor() as cursor:
         cursor.execute(
             """
             WITH logged AS (SELECT * FROM cerebro.visit WHERE run_id = %s AND status = 'completed'),
                  later AS (SELECT * FROM logged WHERE epoch > 1),
-                 usual AS (SELECT mst_key, avg(training_seconds) AS seconds FROM later GROUP BY mst_key)
+                 usual AS (SELECT mst_key, avg(training_seconds) AS seconds FROM later
+                     GROUP BY mst_key)
             SELECT coalesce(sum(u.seconds) FILTER (
-                       WHERE v.started_at >= (SELECT min(started_at) FROM later)), 0) / sum(u.seconds)
+                       WHERE v.started_at >= (SELECT min(started_at) FROM later)),
+                           0) / sum(u.seconds)
             FROM logged v JOIN usual u USING (mst_key) WHERE v.epoch = 1""",
             (run_id,),
         )
@@ -175,7 +197,9 @@ def _late_part(bench: Bench, run_id: int) -> float:
 
 
 def first_fit(bench: Bench) -> Numbers:
-    """Seconds of a fit in a new session beyond what the bare loops take: by kept trainers, and by forks."""
+    """Seconds of a fit in a new session beyond what the bare loops take: by kept trainers, and by
+    forks.
+    """
     job = bench.ready(replace(WORKLOADS["F"], key="N"))
     job = replace(job, framework=bench.fastest(job).framework)
 
@@ -188,31 +212,50 @@ def first_fit(bench: Bench) -> Numbers:
     for _ in range(bench.repeats):
         bare = bench.bare(job, job.framework).seconds
         walls = [way(bench.place, fit) for way in (by_kept, by_forks)]
-        bench.say(f"    {job.framework}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} s")
+        bench.say(
+            f"    {job.framework}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} "
+            "s"
+        )
         yield [wall - bare for wall in walls]
 
 
 def predicting(bench: Bench) -> Numbers:
-    """Seconds from connecting to the end of a prediction of a hundred rows: by kept trainers, and by forks."""
+    """Seconds from connecting to the end of a prediction of a hundred rows: by kept trainers, and
+    by forks.
+    """
     workload = WORKLOADS["B"]
-    job = bench.ready(replace(workload, key="P", rows=2000, small_rows=2000, epochs=1, configs=workload.configs[:1]))
+    job = bench.ready(
+        replace(
+            workload, key="P", rows=2000, small_rows=2000, epochs=1, configs=workload.configs[:1]
+        )
+    )
     bench.trained(job)
     with bench.place.session() as session:
         write_table(session, "predict_rows", numeric(np.random.default_rng(2), PREDICTED_ROWS))
-    call = f"SELECT madlib_predict('{job.output}', 'predict_rows', 'id', 'x', 'predicted', 'response', mst_key => 1)"
+    call = (
+        f"SELECT madlib_predict('{job.output}', 'predict_rows', 'id', 'x', 'predicted', "
+        "'response', mst_key => 1)"
+    )
     for _ in range(bench.repeats):
         ways = (by_kept, by_forks)
-        yield [way(bench.place, lambda: timed(bench.place, call, "predicted", connecting=True)) for way in ways]
+        yield [
+            way(bench.place, lambda: timed(bench.place, call, "predicted", connecting=True))
+            for way in ways
+        ]
     bench.place.value("DROP TABLE predict_rows")
 
 
 def further_trainer(bench: Bench) -> Numbers:
-    """MB that a second trainer shares with no other process before it has data; of the framework where it is more."""
+    """MB that a second trainer shares with no other process before it has data; of the framework
+    where it is more.
+    """
     bench.say("  a further trainer without data")
     with trainers.forked(bench.place):
         for _ in range(bench.repeats):
             own = {framework: _own_megabytes(bench, framework) for framework in FRAMEWORKS}
-            bench.say(f"    MB: {', '.join(f'{framework} {size:.1f}' for framework, size in own.items())}")
+            bench.say(
+                f"    MB: {', '.join(f'{framework} {size:.1f}' for framework, size in own.items())}"
+            )
             yield [max(own.values())]
 
 
@@ -223,9 +266,15 @@ def _own_megabytes(bench: Bench, framework: str) -> float:
             with session.cursor() as cursor:
                 cursor.execute("SELECT cerebro.trainer_start(%s)", (request,))
         backend = second.info.backend_pid
-        own = [measure.own_bytes(seen.pid) for seen in trainers.running(bench.place) if seen.parent == backend]
+        own = [
+            measure.own_bytes(seen.pid)
+            for seen in trainers.running(bench.place)
+            if seen.parent == backend
+        ]
     if len(own) != 1 or not own[0]:
-        raise RuntimeError(f"the private pages of a trainer cannot be read: {own} bytes; root can read them")
+        raise RuntimeError(
+            f"the private pages of a trainer cannot be read: {own} bytes; root can read them"
+        )
     return own[0] / MB
 
 
@@ -238,7 +287,10 @@ def memory_in_states(bench: Bench) -> Numbers:
             tried = bench.trained(large)
             assert tried.result is not None
             state = tried.result.more["largest_state"]
-            bench.say(f"    {tried.usage.trainer:,} bytes, {framework:,} with a tiny model; a state has {state:,.0f}")
+            bench.say(
+                f"    {tried.usage.trainer:,} bytes, {framework:,} with a tiny model; a state has "
+                f"{state:,.0f}"
+            )
             yield [(tried.usage.trainer - framework) / state]
 
 
@@ -248,18 +300,25 @@ def packing(bench: Bench) -> Numbers:
     bench.say(f"  packing {rows:,} x 64")
     with bench.place.session() as session:
         write_table(
-            session, "pack_rows", (rng.random((rows, 64), dtype=np.float32), np.arange(rows, dtype=np.int32) % 3)
+            session,
+            "pack_rows",
+            (rng.random((rows, 64), dtype=np.float32), np.arange(rows, dtype=np.int32) % 3),
         )
     for _ in range(bench.repeats):
-        copied = timed(bench.place, "CREATE TABLE pack_copy AS SELECT * FROM pack_rows", "pack_copy")
-        call = "SELECT training_preprocessor_dl('pack_rows', 'pack_out', 'y', 'x', n_segments => 2, seed => 1)"
+        copied = timed(
+            bench.place, "CREATE TABLE pack_copy AS SELECT * FROM pack_rows", "pack_copy"
+        )
+        call = (
+            "SELECT training_preprocessor_dl('pack_rows', 'pack_out', 'y', 'x', n_segments => 2, "
+            "seed => 1)"
+        )
         yield [timed(bench.place, call, "pack_out, pack_out_summary") / copied]
     bench.place.value("DROP TABLE pack_rows")
 
 
 def timed(at: Place, statement: str, made: str, connecting: bool = False) -> float:
-    """Seconds of a statement in a new session, and of opening it where that counts; the tables that it makes are
-    dropped."""
+    """Seconds of a statement in a new session, and of opening it where that counts; the tables that
+    it makes are dropped."""
     connects = time.perf_counter()
     with at.session() as session, session.cursor() as cursor:
         cursor.execute("SET statement_timeout = %s", (LONGEST_MILLISECONDS,))

@@ -1,10 +1,10 @@
 """A peer: MADlib's way to hop, made again from its description, without its SQL.
 
-Two processes hold a segment each. An epoch has as many hops as there are configurations (or segments, where
-these are more); in a hop each segment trains another configuration: the model is rebuilt from its JSON and
-compiled, gets its weights, and is fitted buffer by buffer. Only weights go on, through a table, the optimizer
-begins anew; and all segments wait for the slowest before the next hop. At the end each model is rebuilt once
-more and evaluated.
+Two processes hold a segment each. An epoch has as many hops as there are configurations (or
+segments, where these are more); in a hop each segment trains another configuration: the model is
+rebuilt from its JSON and compiled, gets its weights, and is fitted buffer by buffer. Only weights
+go on, through a table, the optimizer begins anew; and all segments wait for the slowest before the
+next hop. At the end each model is rebuilt once more and evaluated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ import psycopg2
 from bench.bare import buffers
 from bench.copying import read_table
 from bench.job import Job, Result, arguments, write_result
-from bench.keras_config import Architectures, build, evaluate, flattened, one_hot, prepare, read_architectures
+from bench.keras_config import (
+    Architectures,
+    build,
+    evaluate,
+    flattened,
+    one_hot,
+    prepare,
+    read_architectures,
+)
 
 Call = Callable[[Any], Any]
 
@@ -67,7 +75,10 @@ def _serve(pipe: Pipe, job: Job, architectures: Architectures, number: int) -> N
     cores = sorted(os.sched_getaffinity(0))
     keras = prepare(job.framework, [cores[number % len(cores)]])
     session = job.connect()
-    own = [(dict(buffer)["x"], dict(buffer)["y"].astype("<f4")) for buffer in buffers(session, job.packed, number)]
+    own = [
+        (dict(buffer)["x"], dict(buffer)["y"].astype("<f4"))
+        for buffer in buffers(session, job.packed, number)
+    ]
     valid = one_hot(read_table(session, job.valid)[0], job.classes)
     session.close()
     while (request := pipe.recv()) is not None:
@@ -90,7 +101,10 @@ def hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
     [[(0, 0), (1, 1)], [(1, 0), (2, 1)], [(2, 0), (0, 1)]]
     """
     places = max(configs, segments)
-    rings = [[((hop + segment) % places, segment) for segment in range(segments)] for hop in range(places)]
+    rings = [
+        [((hop + segment) % places, segment) for segment in range(segments)]
+        for hop in range(places)
+    ]
     return [[(config, segment) for config, segment in ring if config < configs] for ring in rings]
 
 
@@ -98,7 +112,10 @@ def _train(session: Any, job: Job, architectures: Architectures, segments: list[
     """All epochs; bytes that moved through the table of weights."""
     moved = 0
     with session.cursor() as cursor:
-        cursor.execute("DROP TABLE IF EXISTS madlib_weights; CREATE TABLE madlib_weights (config int, weights bytea)")
+        cursor.execute(
+            "DROP TABLE IF EXISTS madlib_weights; CREATE TABLE madlib_weights (config int, "
+            "weights bytea)"
+        )
         for number, config in enumerate(job.configs):
             first = psycopg2.Binary(architectures[config.model - 1][1])
             cursor.execute("INSERT INTO madlib_weights VALUES (%s, %s)", (number, first))

@@ -1,8 +1,8 @@
 """What a piece of work takes, counted over all processes that take part: time, CPU time, memory.
 
-Processes are found as descendants of given ones and sampled, because many of them (a server's backends, their
-trainers, Ray's workers) are not children of whoever waits for the work. A process that lives less than the time
-between two samples is missed.
+Processes are found as descendants of given ones and sampled, because many of them (a server's
+backends, their trainers, Ray's workers) are not children of whoever waits for the work. A process
+that lives less than the time between two samples is missed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ TITLES = (
     (re.compile(r"postgres: (\S+: )?(\S+ \S+ (\[local\]|\S+\(\d+\))|parallel worker)"), BACKENDS),
     (re.compile(r"cerebro_|postgres: |\S*postgres\0"), SERVER),
 )
-"""What processes are for, by how their titles begin; whoever has no such title belongs to who calls the server."""
+"""What processes are for, by how their titles begin; whoever has no such title belongs to who calls
+the server.
+"""
 
 Course = tuple[list[float], list[float]]
 """Times, in seconds since the epoch, and what CPU time a process had used by then."""
@@ -41,11 +43,12 @@ Course = tuple[list[float], list[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Seconds by the clock, CPU seconds of all processes together, the highest sum of their memory in bytes,
-    shared pages counted once (PSS), and the highest resident memory of a trainer of ours that began meanwhile (0
-    without one).
+    """Seconds by the clock, CPU seconds of all processes together, the highest sum of their memory
+    in bytes, shared pages counted once (PSS), and the highest resident memory of a trainer of ours
+    that began meanwhile (0 without one).
 
-    CPU seconds are told by what processes are for, too; and those of trainers in their course, by their backends.
+    CPU seconds are told by what processes are for, too; and those of trainers in their course, by
+    their backends.
     """
 
     wall: float
@@ -71,7 +74,9 @@ class Seen:
 
 
 class Watch:
-    """Samples the descendants of `roots` in a thread of its own, from entering the block to leaving it."""
+    """Samples the descendants of `roots` in a thread of its own, from entering the block to leaving
+    it.
+    """
 
     def __init__(self, roots: Iterable[int]) -> None:
         self._roots = set(roots)
@@ -105,7 +110,9 @@ class Watch:
         """The sums, once the block is left."""
         cpu_of: dict[str, float] = {}
         for process, last in self._last.items():
-            cpu_of[last.role] = cpu_of.get(last.role, 0.0) + last.cpu - self._first.get(process, 0.0)
+            cpu_of[last.role] = (
+                cpu_of.get(last.role, 0.0) + last.cpu - self._first.get(process, 0.0)
+            )
         courses: dict[int, list[Course]] = {}
         for (backend, _, _), course in self._courses.items():
             courses.setdefault(backend, []).append(course)
@@ -150,18 +157,25 @@ class Watch:
         self._trainer = max([self._trainer, *map(trainer_peak_bytes, begun)])
 
     def _note(self, seen: Seen, now: float) -> None:
-        """Go on with the course of a trainer; where it is new to its backend, from its start or the last sample on."""
+        """Go on with the course of a trainer; where it is new to its backend, from its start or the
+        last sample on.
+        """
         process = (seen.pid, seen.started)
         course = self._courses.get((seen.parent, *process))
         if course is None:
             before = self._last.get(process)
             used = before.cpu if before else self._first.get(process, 0.0)
-            course = self._courses[seen.parent, *process] = [max(self._sampled, began_at(seen))], [used]
+            course = self._courses[seen.parent, *process] = (
+                [max(self._sampled, began_at(seen))],
+                [used],
+            )
         course[0].append(now)
         course[1].append(seen.cpu)
 
     def _follow(self) -> None:
-        """Look at the trainers and backends that are known: what they use at last must not be missed."""
+        """Look at the trainers and backends that are known: what they use at last must not be
+        missed.
+        """
         for process, before in self._last.items():
             if before.role not in (TRAINERS, BACKENDS):
                 continue
@@ -191,12 +205,21 @@ class Ended:
     output: str
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], servers: Iterable[int], limit: float | None) -> Ended:
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    servers: Iterable[int],
+    limit: float | None,
+) -> Ended:
     """Run a command for at most `limit` seconds, counting the servers that work for it."""
     with (
         Watch(servers) as watch,
         subprocess.Popen(
-            command, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as process,
     ):
         watch.add(process.pid)
@@ -255,7 +278,11 @@ def own_bytes(pid: int) -> int:
 
 def trainer_peak_bytes(pid: int) -> int:
     """The most memory that a trainer has had in its life; 0 where the process is none."""
-    return _kilobytes(_text(pid, "status"), "VmHWM:") if _text(pid, "cmdline").startswith("cerebro_trainer: ") else 0
+    return (
+        _kilobytes(_text(pid, "status"), "VmHWM:")
+        if _text(pid, "cmdline").startswith("cerebro_trainer: ")
+        else 0
+    )
 
 
 def began_at(seen: Seen) -> float:
@@ -289,5 +316,9 @@ def _read(pid: int) -> Seen | None:
     title = _text(pid, "cmdline") if OURS.search(text) else ""
     served = SERVED.match(title)
     return Seen(
-        pid=pid, started=int(fields[19]), parent=int(served[1] if served else fields[1]), cpu=cpu, role=role(title)
+        pid=pid,
+        started=int(fields[19]),
+        parent=int(served[1] if served else fields[1]),
+        cpu=cpu,
+        role=role(title),
     )

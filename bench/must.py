@@ -30,9 +30,19 @@ class Target:
         """A row of the table. It is reached where the median is; the ends are shown beside it."""
         target = f"{'≥' if self.least else '≤'} {self.bound:,g}{self.unit}"
         if seen is None:
-            return [self.what, target, f"not measured: {tables.plain(reason)}" if reason else "not measured", ""]
+            return [
+                self.what,
+                target,
+                f"not measured: {tables.plain(reason)}" if reason else "not measured",
+                "",
+            ]
         reached = seen.middle >= self.bound if self.least else seen.middle <= self.bound
-        return [self.what, target, f"{seen.text(self.digits)}{self.unit}", "yes" if reached else "no"]
+        return [
+            self.what,
+            target,
+            f"{seen.text(self.digits)}{self.unit}",
+            "yes" if reached else "no",
+        ]
 
 
 def most(what: str, bound: float, unit: str) -> Target:
@@ -51,13 +61,23 @@ FASTER = {
 }
 KERAS = {"E": most("E (state of 200 MB), whole job, against Keras fit", 1.5, "x")}
 """Our time against that of the best of plain Keras."""
-TORCH = {"PyTorch": Target(what="B, batches of at most 32, PyTorch: whole job, against Keras fit", bound=3, unit="x")}
+TORCH = {
+    "PyTorch": Target(
+        what="B, batches of at most 32, PyTorch: whole job, against Keras fit", bound=3, unit="x"
+    )
+}
 FAILURES = (RuntimeError, OSError, psycopg2.Error)
 PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] = (
     ((most("A, whole job against the bare loops", 1.5, "x"),), limits.whole_job("A", 1, by_forks)),
-    ((most("A with 3 times the epochs, against the bare loops", 1.3, "x"),), limits.whole_job("A", 3, by_forks)),
+    (
+        (most("A with 3 times the epochs, against the bare loops", 1.3, "x"),),
+        limits.whole_job("A", 3, by_forks),
+    ),
     ((most("B, whole job against the bare loops", 5, "x"),), limits.whole_job("B", 1, by_forks)),
-    ((most("B with 8 times the epochs, against the bare loops", 3, "x"),), limits.whole_job("B", 8, by_forks)),
+    (
+        (most("B with 8 times the epochs, against the bare loops", 3, "x"),),
+        limits.whole_job("B", 8, by_forks),
+    ),
     (
         (
             most("C, whole job against the bare loops: fork", 1.6, "x"),
@@ -73,13 +93,29 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
         limits.whole_job("D", 1, by_forks, by_kept),
     ),
     (
-        (Target(what="bare loops' part of the workers' time, epochs 2 and later", bound=0.85, unit=""),),
+        (
+            Target(
+                what="bare loops' part of the workers' time, epochs 2 and later",
+                bound=0.85,
+                unit="",
+            ),
+        ),
         limits.fullness,
     ),
     (
         (
-            most("first fit, a dozen tiny configurations of one program, beyond its arithmetic: kept", 0.5, " s"),
-            most("first fit, a dozen tiny configurations of one program, beyond its arithmetic: fork", 1.3, " s"),
+            most(
+                "first fit, a dozen tiny configurations of one program, beyond its arithmetic: "
+                "kept",
+                0.5,
+                " s",
+            ),
+            most(
+                "first fit, a dozen tiny configurations of one program, beyond its arithmetic: "
+                "fork",
+                1.3,
+                " s",
+            ),
         ),
         limits.first_fit,
     ),
@@ -90,11 +126,23 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
         ),
         limits.predicting,
     ),
-    ((most("memory of its own of a further trainer before it has data", 150, " MB"),), limits.further_trainer),
-    ((most("memory of a trainer beyond framework and rows, in states", 6, ""),), limits.memory_in_states),
+    (
+        (most("memory of its own of a further trainer before it has data", 150, " MB"),),
+        limits.further_trainer,
+    ),
+    (
+        (most("memory of a trainer beyond framework and rows, in states", 6, ""),),
+        limits.memory_in_states,
+    ),
     ((most("packing 1,000,000 x 64 against CREATE TABLE AS", 3, "x"),), limits.packing),
-    ((most("A, whole job, Greenplum against PostgreSQL", 1.25, "x"),), limits.beside_greenplum("A")),
-    ((most("C, whole job, Greenplum against PostgreSQL", 1.25, "x"),), limits.beside_greenplum("C")),
+    (
+        (most("A, whole job, Greenplum against PostgreSQL", 1.25, "x"),),
+        limits.beside_greenplum("A"),
+    ),
+    (
+        (most("C, whole job, Greenplum against PostgreSQL", 1.25, "x"),),
+        limits.beside_greenplum("C"),
+    ),
     ((most("B, whole job, Greenplum against PostgreSQL", 1.4, "x"),), limits.beside_greenplum("B")),
 )
 SEEDS = (
@@ -109,15 +157,25 @@ SEEDS = (
 )
 TARGETS = {
     t.what: t
-    for t in (*FASTER.values(), *KERAS.values(), *TORCH.values(), *(t for targets, _ in PARTS for t in targets), *SEEDS)
+    for t in (
+        *FASTER.values(),
+        *KERAS.values(),
+        *TORCH.values(),
+        *(t for targets, _ in PARTS for t in targets),
+        *SEEDS,
+    )
 }
 
 
 def workload_rows(done: Mapping[str, Measured]) -> list[list[str]]:
     """The rows that follow from the workloads: those that were measured."""
     faster = {**FASTER, **TORCH}
-    found = [faster[key].row(against_best_peer(done[key]), NO_PEER) for key in faster if key in done]
-    return found + [KERAS[key].row(against_keras(done[key]), NO_PEER) for key in KERAS if key in done]
+    found = [
+        faster[key].row(against_best_peer(done[key]), NO_PEER) for key in faster if key in done
+    ]
+    return found + [
+        KERAS[key].row(against_keras(done[key]), NO_PEER) for key in KERAS if key in done
+    ]
 
 
 def seed_rows(done: Contest) -> list[list[str]]:
@@ -128,12 +186,17 @@ def seed_rows(done: Contest) -> list[list[str]]:
 
 def against_best_peer(done: Measured) -> Span | None:
     """How many times as long the best peer takes."""
-    return ratios(done.walls(tables.best_peer(done) or ""), done.walls(tables.best_of_ours(done) or ""))
+    return ratios(
+        done.walls(tables.best_peer(done) or ""), done.walls(tables.best_of_ours(done) or "")
+    )
 
 
 def against_keras(done: Measured) -> Span | None:
     """How many times as long ours takes as the best of plain Keras."""
-    return ratios(done.walls(tables.best_of_ours(done) or ""), done.walls(tables.best_peer(done, "Keras fit") or ""))
+    return ratios(
+        done.walls(tables.best_of_ours(done) or ""),
+        done.walls(tables.best_peer(done, "Keras fit") or ""),
+    )
 
 
 def part_rows(bench: Bench) -> list[list[str]]:
@@ -141,7 +204,9 @@ def part_rows(bench: Bench) -> list[list[str]]:
     return [row for targets, measure in PARTS for row in rows(bench, targets, measure)]
 
 
-def rows(bench: Bench, targets: Sequence[Target], measure: Callable[[Bench], limits.Numbers]) -> list[list[str]]:
+def rows(
+    bench: Bench, targets: Sequence[Target], measure: Callable[[Bench], limits.Numbers]
+) -> list[list[str]]:
     """The rows of parts that are measured together."""
     try:
         columns = list(zip(*measure(bench), strict=True))
@@ -151,7 +216,9 @@ def rows(bench: Bench, targets: Sequence[Target], measure: Callable[[Bench], lim
 
 
 def table(measured: Iterable[list[str]]) -> str:
-    """All rows as one table, in the order of the targets; what is no target any more is left out."""
+    """All rows as one table, in the order of the targets; what is no target any more is left
+    out.
+    """
     by_target = {row[0]: row for row in measured}
     ordered = [by_target[what] for what in TARGETS if what in by_target]
     return tables.table(["what", "target", "seen: median (least to most)", "reached"], ordered)

@@ -1,5 +1,5 @@
-"""A peer: Optuna over plain Keras, with its successive halving. Two processes, each tied to a core, share one study
-through a file, as its documentation advises; the rows are read once, and shared."""
+"""A peer: Optuna over plain Keras, with its successive halving. Two processes, each tied to a core,
+share one study through a file, as its documentation advises; the rows are read once, and shared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def main() -> None:
 
         def objective(trial: optuna.Trial) -> float:
             number, loss = trial.suggest_int("number", 0, len(job.configs) - 1), float("inf")
-            for epoch, (loss, accuracy) in enumerate(epochs(keras, job, number, architectures, train, valid), 1):
+            for epoch, (loss, accuracy) in enumerate(
+                epochs(keras, job, number, architectures, train, valid), 1
+            ):
                 trial.report(loss, epoch)
                 trial.set_user_attr("accuracy", accuracy)
                 if trial.should_prune():
@@ -52,13 +54,18 @@ def _storage(file: Path) -> JournalStorage:
 def _study(job: Job, file: Path) -> optuna.Study:
     sampler = optuna.samplers.GridSampler({"number": list(range(len(job.configs)))}, seed=job.seed)
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=ETA)
-    return optuna.load_study(storage=_storage(file), study_name=NAME, sampler=sampler, pruner=pruner)
+    return optuna.load_study(
+        storage=_storage(file), study_name=NAME, sampler=sampler, pruner=pruner
+    )
 
 
 def _scores(study: optuna.Study) -> dict[int, tuple[float, float]]:
     """The loss of each configuration after its last epoch, and its accuracy."""
     return {
-        trial.params["number"] + 1: (trial.intermediate_values[trial.last_step], trial.user_attrs["accuracy"])
+        trial.params["number"] + 1: (
+            trial.intermediate_values[trial.last_step],
+            trial.user_attrs["accuracy"],
+        )
         for trial in study.trials
         if trial.last_step is not None
     }

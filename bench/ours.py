@@ -1,4 +1,6 @@
-"""cerebro_db itself: one SQL call over the packed tables, and the reading of the metrics that it left."""
+"""cerebro_db itself: one SQL call over the packed tables, and the reading of the metrics that it
+left.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,19 @@ def main() -> None:
     run_id = fit(session, job)
     with session.cursor() as cursor:
         cursor.execute(
-            f"SELECT mst_key, validation_loss_final, validation_metrics_final FROM {job.output}_info"
-            " WHERE validation_loss_final IS NOT NULL"
+            "SELECT mst_key, validation_loss_final, validation_metrics_final FROM "
+            f"{job.output}_info WHERE validation_loss_final IS NOT NULL"
         )
         scores = {key: (float(loss), float(metric)) for key, loss, metric in cursor.fetchall()}
     told = _logged(session, run_id)
     moved = told["state_bytes"] * 2 + told["packed_bytes"]
     write_result(
-        Result(scores=scores, moved=moved, more={"run_id": run_id, "forms": _forms(session, run_id), **told}), place
+        Result(
+            scores=scores,
+            moved=moved,
+            more={"run_id": run_id, "forms": _forms(session, run_id), **told},
+        ),
+        place,
     )
     session.close()
 
@@ -46,18 +53,18 @@ def fit(session: Connection, job: Job) -> int:
 
 
 def _logged(session: Connection, run_id: int) -> dict[str, Any]:
-    """Bytes of the states that the visits wrote, and of the largest; of the packed rows that the trainers were given
-    once; seconds of training."""
+    """Bytes of the states that the visits wrote, and of the largest; of the packed rows that the
+    trainers were given once; seconds of training."""
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT coalesce(sum(state_bytes), 0), max(state_bytes), count(*), sum(training_seconds) FROM cerebro.visit"
-            " WHERE run_id = %s",
+            "SELECT coalesce(sum(state_bytes), 0), max(state_bytes), count(*), "
+            "sum(training_seconds) FROM cerebro.visit WHERE run_id = %s",
             (run_id,),
         )
         states, largest, visits, training = cursor.fetchone()  # type: ignore[misc]
         cursor.execute(
-            "SELECT sum(pg_table_size(t::regclass)) FROM cerebro.run r,"
-            " unnest(ARRAY[r.spec ->> 'source_table', r.spec ->> 'validation_table']) t WHERE run_id = %s",
+            "SELECT sum(pg_table_size(t::regclass)) FROM cerebro.run r, unnest(ARRAY[r.spec ->> "
+            "'source_table', r.spec ->> 'validation_table']) t WHERE run_id = %s",
             (run_id,),
         )
         (packed,) = cursor.fetchone()  # type: ignore[misc]
@@ -69,7 +76,8 @@ def _forms(session: Connection, run_id: int) -> dict[str, int]:
     """How many visits were trained in which form."""
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT form, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1 ORDER BY 2 DESC", (run_id,)
+            "SELECT form, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1 ORDER BY 2 DESC",
+            (run_id,),
         )
         return {str(form): int(count) for form, count in cursor.fetchall()}
 

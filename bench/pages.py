@@ -1,7 +1,9 @@
-"""What the dashboard costs, and how soon it shows what is committed: a run of 200 configurations that has trained half
-of its 50 epochs, in a log of twenty other runs, to which visits with their metrics are added ten times a second.
+"""What the dashboard costs, and how soon it shows what is committed: a run of 200 configurations
+that has trained half of its 50 epochs, in a log of twenty other runs, to which visits with their
+metrics are added ten times a second.
 
-The rows are written into the log, nothing is trained. On a server whose superuser is named, with chromium:
+The rows are written into the log, nothing is trained. On a server whose superuser is named, with
+chromium:
 
     PYTHONPATH=plpy:tests/support .venv/bin/python -m bench.pages postgresql://postgres@/database
 """
@@ -21,23 +23,31 @@ CONFIGS, EPOCHS, SEGMENTS = 200, 50, 2
 TICK = 100  # of /proc/*/stat, a second
 RUN = """
 INSERT INTO cerebro.run_log (name, status, spec, epochs, segments, pid)
-VALUES ('pages', %(status)s, '{"rank_metric": "accuracy", "rank_dataset": "validation", "rank_descending": true}',
-        %(epochs)s, ARRAY(SELECT generate_series(0, %(segments)s - 1)), pg_backend_pid()) RETURNING run_id"""
+VALUES ('pages', %(status)s,
+    '{"rank_metric": "accuracy", "rank_dataset": "validation", "rank_descending": true}',
+        %(epochs)s, ARRAY(SELECT generate_series(0, %(segments)s - 1)),
+            pg_backend_pid()) RETURNING run_id"""
 CONFIG = """
 INSERT INTO cerebro.config_log
     (run_id, mst_key, params, status, model_id, compile_params, fit_params, architecture, template)
-SELECT %(run)s, k, jsonb_build_object('lr', 0.0001 * 10 ^ (k %% 7 / 2.0), 'width', 64 * (1 + k %% 4)),
-       CASE %(status)s WHEN 'running' THEN 'running' ELSE 'completed' END, 1, '', '', '{}', 'realmlp'
+SELECT %(run)s, k, jsonb_build_object('lr', 0.0001 * 10 ^ (k %% 7 / 2.0), 'width',
+    64 * (1 + k %% 4)),
+       CASE %(status)s WHEN 'running' THEN 'running' ELSE 'completed' END, 1, '', '', '{}',
+           'realmlp'
 FROM generate_series(1, %(configs)s) k"""
 VISIT = """
-INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, started_at, ended_at, rows)
-SELECT %(run)s, e, k, s, (e - 1) * %(segments)s + s + 1, 1, 'completed', t, t + interval '80 ms', 100
-FROM generate_series(%(first)s, %(last)s) e, unnest(%(keys)s) k, generate_series(0, %(segments)s - 1) s,
+INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status,
+    started_at, ended_at, rows)
+SELECT %(run)s, e, k, s, (e - 1) * %(segments)s + s + 1, 1, 'completed', t, t + interval '80 ms',
+    100
+FROM generate_series(%(first)s, %(last)s) e, unnest(%(keys)s) k, generate_series(0,
+    %(segments)s - 1) s,
      LATERAL (SELECT clock_timestamp() - interval '1 s' AS t) v"""
 METRIC = """
 INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
 SELECT %(run)s, k, e, d, m, 1 - exp(-e * (0.02 + k %% 13 * 0.01)) * 0.7
-FROM generate_series(%(first)s, %(last)s) e, unnest(%(keys)s) k, unnest('{training,validation}'::text[]) d,
+FROM generate_series(%(first)s, %(last)s) e, unnest(%(keys)s) k,
+    unnest('{training,validation}'::text[]) d,
      unnest('{loss,accuracy}'::text[]) m"""
 
 
@@ -70,8 +80,13 @@ class Log:
 def cpu_seconds(session: Any) -> float:
     """What the dashboard's sessions have taken of the processor."""
     with session.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'cerebro-db-dashboard'")
-        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for (pid,) in cursor.fetchall()]
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'cerebro-db-dashboard'"
+        )
+        stats = [
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            for (pid,) in cursor.fetchall()
+        ]
     return sum(int(stat[11]) + int(stat[12]) for stat in stats) / TICK
 
 
@@ -112,8 +127,14 @@ def main(url: str) -> None:
         time.sleep(2)
         seen = page.driver.execute_script("return seen")
     delays = sorted(seen[key] - at for key, at in committed.items())
-    print(f"rendered in {statistics.median(first):.2f} s (median of 5, the longest {max(first):.2f} s)")
-    print(f"shown {statistics.median(delays):.2f} s after the commit (median, the longest {delays[-1]:.2f} s)")
+    print(
+        f"rendered in {statistics.median(first):.2f} s (median of 5, the longest {max(first):.2f} "
+        "s)"
+    )
+    print(
+        f"shown {statistics.median(delays):.2f} s after the commit (median, the longest "
+        f"{delays[-1]:.2f} s)"
+    )
     print(f"the dashboard's sessions took {100 * share:.1f} % of a core")
 
 

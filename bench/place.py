@@ -1,4 +1,6 @@
-"""The PostgreSQL that the measurements run on: an embedded server of their own, with the workloads' tables."""
+"""The PostgreSQL that the measurements run on: an embedded server of their own, with the workloads'
+tables.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,8 @@ def started(say: Callable[[str], None]) -> Iterator[Place]:
 
 
 def log_durations(place: Place, least: int) -> None:
-    """Let the server log when each statement of so many ms ended and how long it took: the source of the breakdowns.
+    """Let the server log when each statement of so many ms ended and how long it took: the source
+    of the breakdowns.
 
     It logs none where `least` is -1.
     """
@@ -95,12 +98,14 @@ def log_durations(place: Place, least: int) -> None:
 
 def _keep_nurseries(place: Place) -> None:
     """Let nurseries stay, however long others are measured between two calls of ours."""
-    place.value("INSERT INTO cerebro.setting VALUES ('trainer_nursery_seconds', '86400')", superuser=True)
+    place.value(
+        "INSERT INTO cerebro.setting VALUES ('trainer_nursery_seconds', '86400')", superuser=True
+    )
 
 
 def load(place: Place, workload: Workload, scale: str, weights: Sequence[bytes | None]) -> Job:
-    """Make the tables of a workload; the job that contenders are told. `weights` are of its architectures, None where
-    each run draws some."""
+    """Make the tables of a workload; the job that contenders are told. `weights` are of its
+    architectures, None where each run draws some."""
     name = workload.key.lower()
     job = Job(
         url=place.url,
@@ -129,20 +134,26 @@ def load(place: Place, workload: Workload, scale: str, weights: Sequence[bytes |
     return job
 
 
-def _load_models(session: Connection, job: Job, workload: Workload, weights: Sequence[bytes | None]) -> None:
+def _load_models(
+    session: Connection, job: Job, workload: Workload, weights: Sequence[bytes | None]
+) -> None:
     with session.cursor() as cursor:
         for architecture, flat in zip(workload.architectures, weights, strict=True):
-            cursor.execute("SELECT load_keras_model(%s, %s::json, %s)", (job.models, architecture, flat))
+            cursor.execute(
+                "SELECT load_keras_model(%s, %s::json, %s)", (job.models, architecture, flat)
+            )
 
 
 def _load_configs(session: Connection, job: Job) -> None:
-    rows = [(number, c.model, c.compile_params, c.fit_params) for number, c in enumerate(job.configs, 1)]
+    rows = [
+        (number, c.model, c.compile_params, c.fit_params) for number, c in enumerate(job.configs, 1)
+    ]
     with session.cursor() as cursor:
         cursor.execute(
-            f"CREATE TABLE {job.selection} (mst_key integer PRIMARY KEY, model_id integer,"
-            " compile_params varchar, fit_params varchar);"
-            f"CREATE TABLE {job.selection}_summary (model_arch_table varchar, object_table varchar);"
-            f"INSERT INTO {job.selection}_summary VALUES (%s, NULL)",
+            f"CREATE TABLE {job.selection} (mst_key integer PRIMARY KEY, model_id integer, "
+            f"compile_params varchar, fit_params varchar);CREATE TABLE {job.selection}_summary "
+            f"(model_arch_table varchar, object_table varchar);INSERT INTO {job.selection}_summary "
+            "VALUES (%s, NULL)",
             (job.models,),
         )
         cursor.executemany(f"INSERT INTO {job.selection} VALUES (%s, %s, %s, %s)", rows)
@@ -159,7 +170,8 @@ def pack(session: Connection, job: Job) -> float:
             (job.train, job.packed, job.segments, job.seed),
         )
         cursor.execute(
-            "SELECT validation_preprocessor_dl(%s, %s, 'y', 'x', %s)", (job.valid, job.packed_valid, job.packed)
+            "SELECT validation_preprocessor_dl(%s, %s, 'y', 'x', %s)",
+            (job.valid, job.packed_valid, job.packed),
         )
         return time.perf_counter() - began
 

@@ -1,9 +1,11 @@
-"""Learning curves of whole grids: each configuration is trained to its end once, and then any search can be judged.
+"""Learning curves of whole grids: each configuration is trained to its end once, and then any
+search can be judged.
 
-What a rule, a sampler or a pruner would have seen of a configuration is a piece of its curve. So searches are compared
-over the same values to the bit, as often as one likes, and nothing is trained again. There are two kinds of grids: what
-`cerebro.train` draws of its templates, all of which do well and whose learning rates rise and fall; and plain networks
-over wide ranges, with learning rates that stay, of which many are of no use.
+What a rule, a sampler or a pruner would have seen of a configuration is a piece of its curve. So
+searches are compared over the same values to the bit, as often as one likes, and nothing is trained
+again. There are two kinds of grids: what `cerebro.train` draws of its templates, all of which do
+well and whose learning rates rise and fall; and plain networks over wide ranges, with learning
+rates that stay, of which many are of no use.
 """
 
 from __future__ import annotations
@@ -31,17 +33,22 @@ TRAIN = """
     SELECT DISTINCT run_id FROM cerebro.train(
         %s, %s, %s, configs => %s, epochs => %s, seed => %s, search => %s, ensemble => 1,
         budget => '3 hours', background => true)"""
-LET_ALL_GO_ON = "SELECT cerebro.set_epochs(run_id, %s, mst_key) FROM cerebro.config WHERE run_id = %s"
+LET_ALL_GO_ON = (
+    "SELECT cerebro.set_epochs(run_id, %s, mst_key) FROM cerebro.config WHERE run_id = %s"
+)
 WAIT = "SELECT cerebro.wait(%s)"
 FIT = """
-    SELECT madlib_fit_multiple_model('pool_packed', 'pool_model', 'pool_configs', %s, validation_table => 'pool_held',
+    SELECT madlib_fit_multiple_model('pool_packed', 'pool_model', 'pool_configs', %s,
+        validation_table => 'pool_held',
         metrics_compute_frequency => 1, training_metrics => false, seed => %s)"""
 PACK = """
-    SELECT training_preprocessor_dl('pool_rows', 'pool_packed', 'y', 'x', dependent_type => %s, n_segments => 2,
+    SELECT training_preprocessor_dl('pool_rows', 'pool_packed', 'y', 'x', dependent_type => %s,
+        n_segments => 2,
         seed => %s);
     SELECT validation_preprocessor_dl('pool_test', 'pool_held', 'y', 'x', 'pool_packed')"""
 CLEAR = """
-    DROP TABLE IF EXISTS pool_packed, pool_packed_summary, pool_held, pool_held_summary, pool_model, pool_model_info,
+    DROP TABLE IF EXISTS pool_packed, pool_packed_summary, pool_held, pool_held_summary, pool_model,
+        pool_model_info,
         pool_model_summary, pool_configs, pool_configs_summary, pool_models"""
 CONFIGURE = """
     CREATE TABLE pool_configs (
@@ -49,12 +56,20 @@ CONFIGURE = """
     CREATE TABLE pool_configs_summary AS
     SELECT 'pool_models'::varchar AS model_arch_table, NULL::varchar AS object_table"""
 MEASURED = """
-    SELECT m.mst_key, CASE WHEN (r.spec ->> 'rank_descending')::boolean THEN -m.value ELSE m.value END
+    SELECT m.mst_key, CASE WHEN (r.spec ->> 'rank_descending')::boolean THEN -m.value ELSE m.value
+        END
     FROM cerebro.metric m JOIN cerebro.run r USING (run_id)
-    WHERE m.run_id = %s AND m.dataset = r.spec ->> 'rank_dataset' AND m.name = r.spec ->> 'rank_metric'
+    WHERE m.run_id = %s AND m.dataset = r.spec ->> 'rank_dataset'
+        AND m.name = r.spec ->> 'rank_metric'
     ORDER BY m.mst_key, m.epoch"""
-SEGMENTS = "SELECT jsonb_array_length(spec -> 'segments'), spec ->> 'rank_metric' FROM cerebro.run WHERE run_id = %s"
-TRIED = "SELECT mst_key, template, params, epochs, status FROM cerebro.config WHERE run_id = %s ORDER BY mst_key"
+SEGMENTS = (
+    "SELECT jsonb_array_length(spec -> 'segments'), spec ->> 'rank_metric' FROM cerebro.run WHERE "
+    "run_id = %s"
+)
+TRIED = (
+    "SELECT mst_key, template, params, epochs, status FROM cerebro.config WHERE run_id = %s ORDER "
+    "BY mst_key"
+)
 
 TEMPLATE_RANGES: Mapping[tuple[str, str], Draw] = {
     (each.name, field.name): field.draw for each in TEMPLATES for field in each.fields
@@ -70,8 +85,9 @@ RANGES: Mapping[str, Draw] = {
 
 
 class Curve(NamedTuple):
-    """A configuration and its values after each epoch until it got no better, over rows that are held back; smaller is
-    better, and what is no number is the worst. Its family is its template, or its optimizer."""
+    """A configuration and its values after each epoch until it got no better, over rows that are
+    held back; smaller is better, and what is no number is the worst. Its family is its template, or
+    its optimizer."""
 
     family: str
     params: Mapping[str, Any]
@@ -79,7 +95,9 @@ class Curve(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """All configurations of a grid over a table, each with its curve; an epoch makes so many visits."""
+    """All configurations of a grid over a table, each with its curve; an epoch makes so many
+    visits.
+    """
 
     table: str
     seed: int
@@ -103,11 +121,14 @@ class Pool(NamedTuple):
 
 
 def templates(session: Connection, table: str, seed: int) -> Pool:
-    """What `cerebro.train` draws by a seed, with nothing else chosen but how much, each until it gets no better; and
-    each to its end as `asha` trains it, whose learning rates have fallen at the end of each rung, too."""
+    """What `cerebro.train` draws by a seed, with nothing else chosen but how much, each until it
+    gets no better; and each to its end as `asha` trains it, whose learning rates have fallen at the
+    end of each rung, too."""
     frame, target = rows(table)
     write(session, table, frame)
-    grid, searched = (_trained(session, (table, target), seed, search) for search in ("grid", "asha"))
+    grid, searched = (
+        _trained(session, (table, target), seed, search) for search in ("grid", "asha")
+    )
     return grid._replace(searched=searched.curves)
 
 
@@ -127,7 +148,9 @@ def _trained(session: Connection, goal: tuple[str, str], seed: int, search: str)
 
 
 def networks(session: Connection, table: str, seed: int) -> Pool:
-    """Dense networks by three optimizers, with learning rates from 0.00001 to 1, each for all epochs."""
+    """Dense networks by three optimizers, with learning rates from 0.00001 to 1, each for all
+    epochs.
+    """
     frame, target = rows(table)
     classes = table == GENERATED or TABLES[table].task == CLASSIFICATION
     kinds = _written(session, frame, (target, classes), seed)
@@ -144,7 +167,10 @@ def networks(session: Connection, table: str, seed: int) -> Pool:
     return pool._replace(curves=curves, searched=curves)
 
 
-KINDS: Mapping[str, Callable[[Connection, str, int], Pool]] = {"templates": templates, "networks": networks}
+KINDS: Mapping[str, Callable[[Connection, str, int], Pool]] = {
+    "templates": templates,
+    "networks": networks,
+}
 
 
 def rows(table: str) -> tuple[pandas.DataFrame, str]:
@@ -163,13 +189,21 @@ class _Kinds(NamedTuple):
     classes: int
 
 
-def _written(session: Connection, frame: pandas.DataFrame, goal: tuple[str, bool], seed: int) -> _Kinds:
-    """Tables of rows to train on and of rows that are held back, as numbers; a goal is a column, of classes or not."""
+def _written(
+    session: Connection, frame: pandas.DataFrame, goal: tuple[str, bool], seed: int
+) -> _Kinds:
+    """Tables of rows to train on and of rows that are held back, as numbers; a goal is a column, of
+    classes or not.
+    """
     target, classes = goal
     held = np.random.RandomState(seed).rand(len(frame)) < HELD_OUT
     x = encoded(frame.drop(columns=[target]), ~held).astype(np.float32)
     known = frame[target][~held]
-    y = pandas.factorize(frame[target], sort=True)[0] if classes else (frame[target] - known.mean()) / known.std()
+    y = (
+        pandas.factorize(frame[target], sort=True)[0]
+        if classes
+        else (frame[target] - known.mean()) / known.std()
+    )
     with session.cursor() as cursor:
         cursor.execute(CLEAR)
     for name, part in (("pool_rows", ~held), ("pool_test", held)):
@@ -177,7 +211,9 @@ def _written(session: Connection, frame: pandas.DataFrame, goal: tuple[str, bool
     return _Kinds(x.shape[1], known.nunique() if classes else 0)
 
 
-def _configured(session: Connection, kinds: _Kinds, seed: int) -> list[tuple[str, Mapping[str, Any]]]:
+def _configured(
+    session: Connection, kinds: _Kinds, seed: int
+) -> list[tuple[str, Mapping[str, Any]]]:
     """Make a model selection table; the configurations in it."""
     draw = random.Random(seed)
     loss = "categorical_crossentropy" if kinds.classes else "mse"
@@ -187,32 +223,39 @@ def _configured(session: Connection, kinds: _Kinds, seed: int) -> list[tuple[str
             layers = [dense(units, f"hidden_{number}") for number, units in enumerate(hidden)]
             last = dense(kinds.classes or 1, "output", "softmax" if kinds.classes else "linear")
             cursor.execute(
-                "SELECT load_keras_model('pool_models', %s::json)", (sequential([kinds.inputs], *layers, last),)
+                "SELECT load_keras_model('pool_models', %s::json)",
+                (sequential([kinds.inputs], *layers, last),),
             )
         cursor.execute(CONFIGURE)
         for key in range(1, CONFIGS + 1):
             family = draw.choice(sorted(OPTIMIZERS))
             params: dict[str, Any] = {name: each.draw(draw) for name, each in RANGES.items()}
             optimizer = f"{family}(learning_rate={params['lr']!r}{OPTIMIZERS[family]})"
-            told = f"optimizer='{optimizer}',loss='{loss}',metrics=['{'accuracy' if kinds.classes else 'mae'}']"
+            metric = "accuracy" if kinds.classes else "mae"
+            told = f"optimizer='{optimizer}',loss='{loss}',metrics=['{metric}']"
             values = (key, params["model"], told, f"batch_size={params['batch_size']}")
             cursor.execute("INSERT INTO pool_configs VALUES (%s, %s, %s, %s)", values)
             drawn.append((family, params))
     return drawn
 
 
-def _pool(session: Connection, table: str, seed: int, run: int, ranges: Mapping[tuple[str, str], Draw]) -> Pool:
+def _pool(
+    session: Connection, table: str, seed: int, run: int, ranges: Mapping[tuple[str, str], Draw]
+) -> Pool:
     with session.cursor() as cursor:
         cursor.execute(SEGMENTS, (run,))
         segments, metric = cursor.fetchone() or (0, "")
         cursor.execute(MEASURED, (run,))
         values: dict[int, list[float]] = {}
         for key, value in cursor.fetchall():
-            values.setdefault(key, []).append(value if value is not None and math.isfinite(value) else math.inf)
+            values.setdefault(key, []).append(
+                value if value is not None and math.isfinite(value) else math.inf
+            )
         cursor.execute(TRIED, (run,))
         tried = cursor.fetchall()
     curves = tuple(
-        Curve(family or "", params, _curve(values.get(key, []), *end)) for key, family, params, *end in tried
+        Curve(family or "", params, _curve(values.get(key, []), *end))
+        for key, family, params, *end in tried
     )
     return Pool(table, seed, metric, segments, curves, ranges, curves)
 

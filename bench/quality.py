@@ -1,8 +1,9 @@
-"""How good the models of a bare call are: `cerebro.train('table', 'target')` beside scikit-learn, on real tables.
+"""How good the models of a bare call are: `cerebro.train('table', 'target')` beside scikit-learn,
+on real tables.
 
-All have the same rows to learn from, the same rows to be scored on, and the same time; one after another, so that each
-has the whole machine. scikit-learn fits its best pipeline once more to all rows, after that time. Where AutoGluon is
-installed, it is beside them.
+All have the same rows to learn from, the same rows to be scored on, and the same time; one after
+another, so that each has the whole machine. scikit-learn fits its best pipeline once more to all
+rows, after that time. Where AutoGluon is installed, it is beside them.
 """
 
 from __future__ import annotations
@@ -77,19 +78,29 @@ def measured(at: Place, asked: Asked, say: Say) -> list[Outcome]:
 
 
 def report(outcomes: Sequence[Outcome], asked: Asked) -> str:
-    """A row for each table, and how many are won; then one for each table of images, series or texts alone."""
+    """A row for each table, and how many are won; then one for each table of images, series or
+    texts alone.
+    """
     what = (
         f"{asked.seconds:g} s for each and {asked.seeds} seed{'s' * (asked.seeds > 1)}: means"
         f"{' and standard deviations' * (asked.seeds > 1)}."
     )
     mixed = [each for each in outcomes if RIVALS.keys() <= set(each.rivals)]
     others = [each for each in outcomes if each not in mixed]
-    return "\n\n".join([what, *(_of_mixed(mixed) if mixed else []), *(_of_others(others) if others else [])])
+    return "\n\n".join(
+        [what, *(_of_mixed(mixed) if mixed else []), *(_of_others(others) if others else [])]
+    )
 
 
 def _of_mixed(outcomes: Sequence[Outcome]) -> list[str]:
     rivals = outcomes[0].rivals
-    headings = ["table", "rows", "measure", *(OURS, *rivals), *(f"not below {rival}" for rival in rivals)]
+    headings = [
+        "table",
+        "rows",
+        "measure",
+        *(OURS, *rivals),
+        *(f"not below {rival}" for rival in rivals),
+    ]
     rows = [[*_named(each), *_shown(each), *_verdicts(each)] for each in outcomes]
     return [tables.table(headings, rows), *(_counted(outcomes, rival) for rival in rivals)]
 
@@ -154,7 +165,9 @@ def _scores(
 ) -> dict[str, float]:
     (train, test), (seconds, seed) = frames, asked
     texts = table.task == CLASSIFICATION
-    learned, truth = (each[table.target].astype(str if texts else float).to_numpy() for each in frames)
+    learned, truth = (
+        each[table.target].astype(str if texts else float).to_numpy() for each in frames
+    )
     try:
         predicted = _predictions(session, table, frames, seconds, seed)
     except psycopg2.Error as error:
@@ -166,23 +179,38 @@ def _scores(
         pipeline = tuned(make, inputs[0], learned, table.task, seconds, seed)
         found[rival] = score(table.task, truth, pipeline.predict(inputs[1]))
     if automl.installed() and table.rivals is RIVALS:
-        predicted = automl.predictions(train.assign(**{table.target: learned}), table.target, table.task, seconds, test)
+        predicted = automl.predictions(
+            train.assign(**{table.target: learned}), table.target, table.task, seconds, test
+        )
         found[automl.AUTOGLUON] = score(table.task, truth, predicted)
     return found
 
 
-def _predictions(session: Connection, table: RealTable, frames: Frames, seconds: float, seed: int) -> np.ndarray:
-    """What the model of a bare call predicts of the rows that it has not seen; nothing is chosen but time and seed."""
+def _predictions(
+    session: Connection, table: RealTable, frames: Frames, seconds: float, seed: int
+) -> np.ndarray:
+    """What the model of a bare call predicts of the rows that it has not seen; nothing is chosen
+    but time and seed.
+    """
     train, test = frames
     real_tables.write(session, "learned", train)
     real_tables.write(session, "held", test.assign(**{ROW: range(len(test))}))
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM cerebro.train('learned', %s, 'quality', budget => make_interval(secs => %s),"
-            " task => %s, seed => %s, types => %s)",
-            (table.target, seconds, table.task, seed, json.dumps(table.types) if table.types else None),
+            "SELECT count(*) FROM cerebro.train('learned', %s, 'quality', budget => "
+            "make_interval(secs => %s), task => %s, seed => %s, types => %s)",
+            (
+                table.target,
+                seconds,
+                table.task,
+                seed,
+                json.dumps(table.types) if table.types else None,
+            ),
         )
-        cursor.execute(f"SELECT prediction FROM cerebro.predict('quality', 'held', '{ROW}') ORDER BY id::integer")
+        cursor.execute(
+            f"SELECT prediction FROM cerebro.predict('quality', 'held', '{ROW}') ORDER BY "
+            "id::integer"
+        )
         texts = [str(row[0]) for row in cursor.fetchall()]
         cursor.execute("SELECT cerebro.drop_model('quality')")
     return np.array(texts if table.task == CLASSIFICATION else [float(text) for text in texts])

@@ -47,5 +47,7 @@ def best(contenders: Mapping[str, Mapping[int, float]]) -> str | None:
     >>> best({"slow": {0: 3.0}, "fast": {0: 1.0, 1: 2.0}})
     'fast'
     """
-    measured = {name: statistics.median(values.values()) for name, values in contenders.items() if values}
+    measured = {
+        name: statistics.median(values.values()) for name, values in contenders.items() if values
+    }
     return min(measured, key=lambda name: measured[name]) if measured else None

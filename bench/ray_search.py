@@ -41,7 +41,9 @@ class Steps(Trial):
 def main() -> None:
     """Do the job that the command line names."""
     job, place = arguments()
-    scheduler = ASHAScheduler(metric="loss", mode="min", max_t=job.epochs, grace_period=1, reduction_factor=ETA)
+    scheduler = ASHAScheduler(
+        metric="loss", mode="min", max_t=job.epochs, grace_period=1, reduction_factor=ETA
+    )
     write_result(tuned(Steps, job, list(range(len(job.configs))), scheduler), place)
 
 

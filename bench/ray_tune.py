@@ -1,5 +1,6 @@
-"""A peer: Ray Tune. The rows are read once and put once into its object store; two trials run at a time, each on
-a core of its own, in processes that are used again for later trials (`reuse_actors`)."""
+"""A peer: Ray Tune. The rows are read once and put once into its object store; two trials run at a
+time, each on a core of its own, in processes that are used again for later trials (`reuse_actors`).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Trial(tune.Trainable):  # type: ignore[misc]
         self.number = config["number"]
 
     def _take_core(self, folder: Path) -> int:
-        """A core that no other process of this run has, as long as this process lives: Ray counts cores only."""
+        """A core that no other process of this run has, as long as this process lives: Ray counts
+        cores only.
+        """
         while True:
             for core in sorted(os.sched_getaffinity(0)):
                 self.lock = (folder / f"core-{core}").open("w")
@@ -59,17 +62,26 @@ def main() -> None:
     write_result(tuned(Trial, job, order), place)
 
 
-def tuned(kind: type[Trial], job: Job, order: list[int], scheduler: TrialScheduler | None = None) -> Result:
+def tuned(
+    kind: type[Trial], job: Job, order: list[int], scheduler: TrialScheduler | None = None
+) -> Result:
     """What a trial of each configuration comes to, in this order."""
     rows, architectures, received = read(job)
     train, valid = (one_hot(examples, job.classes) for examples in rows)
-    ray.init(num_cpus=job.processes, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.init(
+        num_cpus=job.processes,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+    )
     shared = (architectures, train, valid)
     trainable = tune.with_resources(tune.with_parameters(kind, job=job, shared=shared), CORES)
     found = tune.Tuner(
         trainable,
         param_space={"number": tune.grid_search(order)},
-        tune_config=tune.TuneConfig(max_concurrent_trials=job.processes, reuse_actors=True, scheduler=scheduler),
+        tune_config=tune.TuneConfig(
+            max_concurrent_trials=job.processes, reuse_actors=True, scheduler=scheduler
+        ),
         run_config=tune.RunConfig(
             storage_path=os.path.join(job.folder, kind.__name__),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),

@@ -1,4 +1,6 @@
-"""Real tables that ship in Python packages, as they are there: with NULLs, categories, dates, and names of any kind."""
+"""Real tables that ship in Python packages, as they are there: with NULLs, categories, dates, and
+names of any kind.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,22 @@ import pandas
 from psycopg2.extensions import connection as Connection
 
 from bench.rivals import CLASSIFICATION, REGRESSION, RIVALS, Make
-from bench.wide_tables import boosted_steps, digits, docstrings, sunspots, support_vectors, weighed_words
+from bench.wide_tables import (
+    boosted_steps,
+    digits,
+    docstrings,
+    sunspots,
+    support_vectors,
+    weighed_words,
+)
 
 MOST_INTEGER = 2**31
 
 
 @dataclass(frozen=True)
 class RealTable:
-    """A table of a package, and what is predicted of it; `dates` are columns that the package has as texts.
+    """A table of a package, and what is predicted of it; `dates` are columns that the package has
+    as texts.
 
     It is learned from beside `rivals`, and with `types` that nothing but the caller can say.
     """
@@ -33,7 +43,9 @@ class RealTable:
     rivals: Mapping[str, Make] = field(default_factory=lambda: RIVALS)
 
     def frame(self) -> pandas.DataFrame:
-        """Its rows that have a target, with lower-case names; what is no number is a text or a date."""
+        """Its rows that have a target, with lower-case names; what is no number is a text or a
+        date.
+        """
         found = _PACKAGES[self.package](self.item)
         found.columns = [str(name).lower() for name in found.columns]
         found = found[found[self.target].notna()].reset_index(drop=True)
@@ -91,7 +103,8 @@ TABLES: Mapping[str, RealTable] = {
         "sources", "packages", "package", CLASSIFICATION, rivals={"words and pairs": weighed_words}
     ),
 }  # fmt: skip
-"""From 178 to 58,788 rows; in `economics` are dates, in seven NULLs, in ten categories, in `movies` free texts.
+"""From 178 to 58,788 rows; in `economics` are dates, in seven NULLs, in ten categories, in `movies`
+free texts.
 
 The last ones are images, series and texts alone.
 """
@@ -100,14 +113,18 @@ The last ones are images, series and texts alone.
 def write(session: Connection, name: str, frame: pandas.DataFrame) -> None:
     """Make a table of a frame's rows; numbers without fractions are integers."""
     columns = {column: _type(frame[column]) for column in frame.columns}
-    frame = frame.assign(**{name: frame[name].map(_literal) for name in frame.columns if _is_array(frame[name])})
+    frame = frame.assign(
+        **{name: frame[name].map(_literal) for name in frame.columns if _is_array(frame[name])}
+    )
     text = io.StringIO()
     whole = [column for column, kind in columns.items() if kind == "integer"]
     frame.astype(dict.fromkeys(whole, "Int64")).to_csv(text, index=False, header=False)
     text.seek(0)
     named = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
     with session.cursor() as cursor:
-        cursor.execute(f"DROP TABLE IF EXISTS {quoted(name)}; CREATE TABLE {quoted(name)} ({named})")
+        cursor.execute(
+            f"DROP TABLE IF EXISTS {quoted(name)}; CREATE TABLE {quoted(name)} ({named})"
+        )
         cursor.copy_expert(f"COPY {quoted(name)} FROM STDIN (FORMAT csv)", text)
 
 

@@ -1,4 +1,6 @@
-"""scikit-learn over a table, as somebody would who knows it: a pipeline, tuned at random, fitted once more."""
+"""scikit-learn over a table, as somebody would who knows it: a pipeline, tuned at random, fitted
+once more.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,21 @@ def score(task: str, truth: Values, predicted: Values) -> float:
     return -float(root_mean_squared_error(truth, predicted))
 
 
-def tuned(make: Make, rows: pandas.DataFrame, targets: Values, task: str, seconds: float, seed: int) -> Any:
-    """The best pipeline of those drawn within so many seconds, fitted to all rows; at least one is drawn."""
+def tuned(
+    make: Make, rows: pandas.DataFrame, targets: Values, task: str, seconds: float, seed: int
+) -> Any:
+    """The best pipeline of those drawn within so many seconds, fitted to all rows; at least one is
+    drawn.
+    """
     random, began = np.random.RandomState(seed), time.monotonic()
-    stratify = targets if task == CLASSIFICATION and np.unique(targets, return_counts=True)[1].min() > 1 else None
-    parts = train_test_split(rows, targets, test_size=HELD_OUT, random_state=seed, stratify=stratify)
+    stratify = (
+        targets
+        if task == CLASSIFICATION and np.unique(targets, return_counts=True)[1].min() > 1
+        else None
+    )
+    parts = train_test_split(
+        rows, targets, test_size=HELD_OUT, random_state=seed, stratify=stratify
+    )
     learned, held, learned_targets, held_targets = parts
     best: tuple[float, Any] | None = None
     while best is None or time.monotonic() - began < seconds:
@@ -54,7 +66,9 @@ def tuned(make: Make, rows: pandas.DataFrame, targets: Values, task: str, second
 
 
 def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
-    """Numbers with means for what is missing, standardised; categories as columns of zeros and ones."""
+    """Numbers with means for what is missing, standardised; categories as columns of zeros and
+    ones.
+    """
     settings = {
         "hidden_layer_sizes": LAYERS[random.randint(len(LAYERS))],
         "alpha": 10 ** random.uniform(-6, 0),
@@ -69,7 +83,9 @@ def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any
 
 
 def encoded(rows: pandas.DataFrame, learned: Values) -> Values:
-    """Rows as the numbers that such a network is given; what is learned of them is of those that are `learned`."""
+    """Rows as the numbers that such a network is given; what is learned of them is of those that
+    are `learned`.
+    """
     inputs = numeric(rows)
     found = _as_numbers(inputs).fit(inputs[learned]).transform(inputs)
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
@@ -77,10 +93,17 @@ def encoded(rows: pandas.DataFrame, learned: Values) -> Values:
 
 def boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
     """Numbers as they are; categories as numbers."""
-    codes = {"handle_unknown": "use_encoded_value", "unknown_value": -1, "encoded_missing_value": -1}
-    kind = HistGradientBoostingClassifier if task == CLASSIFICATION else HistGradientBoostingRegressor
+    codes = {
+        "handle_unknown": "use_encoded_value",
+        "unknown_value": -1,
+        "encoded_missing_value": -1,
+    }
+    kind = (
+        HistGradientBoostingClassifier if task == CLASSIFICATION else HistGradientBoostingRegressor
+    )
     return make_pipeline(
-        _prepared(rows, "passthrough", OrdinalEncoder(**codes, max_categories=MOST_ORDINAL)), kind(**boosted(random))
+        _prepared(rows, "passthrough", OrdinalEncoder(**codes, max_categories=MOST_ORDINAL)),
+        kind(**boosted(random)),
     )
 
 
@@ -102,15 +125,21 @@ RIVALS: Mapping[str, Make] = {"MLP": mlp, "boosting": boosting}
 def numeric(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Rows whose dates are seconds, as scikit-learn takes them."""
     dates = [name for name in rows if pandas.api.types.is_datetime64_any_dtype(rows[name])]
-    return rows.assign(**{str(name): rows[name].astype("datetime64[s]").astype("int64") for name in dates})
+    return rows.assign(
+        **{str(name): rows[name].astype("datetime64[s]").astype("int64") for name in dates}
+    )
 
 
 def _as_numbers(rows: pandas.DataFrame) -> Any:
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_ONE_HOT)
-    return _prepared(rows, numbers, make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), encoder))
+    return _prepared(
+        rows, numbers, make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), encoder)
+    )
 
 
 def _prepared(rows: pandas.DataFrame, numbers: Any, categories: Any) -> Any:
     texts = [name for name in rows if not pandas.api.types.is_numeric_dtype(rows[name])]
-    return make_column_transformer((numbers, [name for name in rows if name not in texts]), (categories, texts))
+    return make_column_transformer(
+        (numbers, [name for name in rows if name not in texts]), (categories, texts)
+    )

@@ -1,4 +1,6 @@
-"""A whole search beside Optuna and Ray Tune: the same configurations and rows, successive halving by each, in turns."""
+"""A whole search beside Optuna and Ray Tune: the same configurations and rows, successive halving
+by each, in turns.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,22 @@ from bench.ratios import Span, ratios
 from bench.turns import ready, tuned
 from bench.workloads import WORKLOADS, Workload
 
-SEARCH: Mapping[str, Any] = {"search": "asha", "search_params": '{"eta": 3}', "metrics_compute_frequency": 1}
-"""What ours is told; the peers have the same first rung, of one epoch, and the same share that goes on."""
+SEARCH: Mapping[str, Any] = {
+    "search": "asha",
+    "search_params": '{"eta": 3}',
+    "metrics_compute_frequency": 1,
+}
+"""What ours is told; the peers have the same first rung, of one epoch, and the same share that goes
+on.
+"""
 PEERS = tuple(
-    Contender(name=f"{name}, {framework}", module=f"bench.{module}", framework=framework, processes=2)
-    for name, module in (("Optuna, SuccessiveHalvingPruner", "optuna_search"), ("Ray Tune, ASHA", "ray_search"))
+    Contender(
+        name=f"{name}, {framework}", module=f"bench.{module}", framework=framework, processes=2
+    )
+    for name, module in (
+        ("Optuna, SuccessiveHalvingPruner", "optuna_search"),
+        ("Ray Tune, ASHA", "ray_search"),
+    )
     for framework in FRAMEWORKS
 )
 TIMES = 9
@@ -29,11 +42,15 @@ Attempts = Mapping[str, Mapping[int, Attempt]]
 
 def workload() -> Workload:
     """Small networks over 20 numbers, with more epochs."""
-    return replace(WORKLOADS["B"], key="Bsearch", epochs=TIMES * WORKLOADS["B"].epochs, small_epochs=TIMES)
+    return replace(
+        WORKLOADS["B"], key="Bsearch", epochs=TIMES * WORKLOADS["B"].epochs, small_epochs=TIMES
+    )
 
 
 def measured(at: Place, scale: str, repeats: int, say: Say) -> Attempts:
-    """Let all take turns; before the first, ours and its peers find out what is fastest, which does not count."""
+    """Let all take turns; before the first, ours and its peers find out what is fastest, which does
+    not count.
+    """
     job = ready(at, workload(), scale)
     settings = tuned(at, job, PEERS, say)
     for contender in OURS:
@@ -49,11 +66,16 @@ def measured(at: Place, scale: str, repeats: int, say: Say) -> Attempts:
 
 
 def report(found: Attempts, scale: str) -> str:
-    """A row for each contender, and our time against that of each; the best loss of any configuration beside it."""
+    """A row for each contender, and our time against that of each; the best loss of any
+    configuration beside it.
+    """
     ours = min((each.name for each in OURS), key=lambda name: _middle(found[name]))
     rows = [_row(name, attempts, found[ours]) for name, attempts in found.items()]
     work = workload()
-    what = f"{len(work.configs)} configurations, {work.epochs_at(scale)} epochs, {work.rows_at(scale):,} rows."
+    what = (
+        f"{len(work.configs)} configurations, {work.epochs_at(scale)} epochs, "
+        f"{work.rows_at(scale):,} rows."
+    )
     headings = ["", "wall s", f"time of {ours} / its", "best validation loss"]
     return "\n\n".join([what, tables.table(headings, rows)])
 
@@ -63,8 +85,17 @@ def _row(name: str, attempts: Mapping[int, Attempt], ours: Mapping[int, Attempt]
     if not walls:
         return [name, f"failed: {tables.plain(next(iter(attempts.values())).reason)}", "", ""]
     against = ratios(_walls(ours), walls)
-    best = [min(loss for loss, _ in each.result.scores.values()) for each in attempts.values() if each.result]
-    return [name, Span.of(list(walls.values())).text(), against.text() if against else "", Span.of(best).text(4)]
+    best = [
+        min(loss for loss, _ in each.result.scores.values())
+        for each in attempts.values()
+        if each.result
+    ]
+    return [
+        name,
+        Span.of(list(walls.values())).text(),
+        against.text() if against else "",
+        Span.of(best).text(4),
+    ]
 
 
 def _walls(attempts: Mapping[int, Attempt]) -> dict[int, float]:

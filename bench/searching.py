@@ -1,7 +1,9 @@
-"""What a search saves: `asha` beside the whole grid, random search and Optuna, judged over the same learning curves.
+"""What a search saves: `asha` beside the whole grid, random search and Optuna, judged over the same
+learning curves.
 
-All have the same configurations, drawn by a seed and in an order of its own; random search and Optuna may make as many
-visits as `asha` did, and `pasha` makes as many as it wants. Nothing of it is a time.
+All have the same configurations, drawn by a seed and in an order of its own; random search and
+Optuna may make as many visits as `asha` did, and `pasha` makes as many as it wants. Nothing of it
+is a time.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from cerebro_plpy.hopping.rules import Rule
 
 SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
 ORDERS = 5
-"""In which each search meets the configurations of a pool; for each seed the mean of them counts."""
+"""In which each search meets the configurations of a pool; for each seed the mean of them counts.
+"""
 NEAR, PART = 0.005, 1 / 3
 """How near to the grid's best value, and in what part of the grid's visits."""
 OURS, PASHA, RANDOM = "asha", "pasha", "random"
@@ -34,11 +37,15 @@ Peer = Callable[[Pool, int, int], Tally]
 
 
 def _optuna(pruner: Callable[[], optuna.pruners.BasePruner]) -> Peer:
-    return lambda pool, visits, number: by_optuna(pool, visits, optuna.samplers.TPESampler(seed=number), pruner())
+    return lambda pool, visits, number: by_optuna(
+        pool, visits, optuna.samplers.TPESampler(seed=number), pruner()
+    )
 
 
 PEERS: Mapping[str, Peer] = {
-    RANDOM: lambda pool, visits, number: one_by_one(pool, order(pool, pool.curves, ORDERS + number), visits),
+    RANDOM: lambda pool, visits, number: one_by_one(
+        pool, order(pool, pool.curves, ORDERS + number), visits
+    ),
     "TPE, MedianPruner": _optuna(optuna.pruners.MedianPruner),
     "TPE, SuccessiveHalvingPruner": _optuna(optuna.pruners.SuccessiveHalvingPruner),
 }
@@ -46,8 +53,8 @@ PEERS: Mapping[str, Peer] = {
 
 @dataclass
 class Judged:
-    """What the searches came to over the pools of a table: numbers of all orders, and for each seed the mean of what
-    each lacks to the best value of the grid, as a part of it."""
+    """What the searches came to over the pools of a table: numbers of all orders, and for each seed
+    the mean of what each lacks to the best value of the grid, as a part of it."""
 
     table: str
     metric: str
@@ -60,8 +67,12 @@ class Judged:
     """Of the grid's visits, all that `pasha` made."""
 
     def difference(self, peer: str) -> tuple[float, float]:
-        """By how much more a peer lacks, on average, and what of that is noise: two standard errors over seeds."""
-        found = [theirs - ours for theirs, ours in zip(self.gaps[peer], self.gaps[OURS], strict=True)]
+        """By how much more a peer lacks, on average, and what of that is noise: two standard errors
+        over seeds.
+        """
+        found = [
+            theirs - ours for theirs, ours in zip(self.gaps[peer], self.gaps[OURS], strict=True)
+        ]
         error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else math.inf
         return statistics.mean(found), ERRORS * error
 
@@ -80,7 +91,9 @@ def measured(at: Place, seeds: int, say: Say) -> dict[str, list[Judged]]:
             for seed in range(1, seeds + 1):
                 with at.session() as session:
                     pools.append(trained(session, table, seed))
-                say(f"searches: {kind}, {table}, seed {seed}: {pools[-1].visits} visits of the grid")
+                say(
+                    f"searches: {kind}, {table}, seed {seed}: {pools[-1].visits} visits of the grid"
+                )
             found.setdefault(kind, []).append(judged(pools))
     return found
 
@@ -94,11 +107,19 @@ def judged(pools: Sequence[Pool]) -> Judged:
         for name, gaps in ours.items():
             found.gaps.setdefault(name, []).append(statistics.mean(gaps))
         for name, peer in PEERS.items():
-            kinds = [pool] if pool.searched is pool.curves else [pool, pool._replace(curves=pool.searched)]
+            kinds = (
+                [pool]
+                if pool.searched is pool.curves
+                else [pool, pool._replace(curves=pool.searched)]
+            )
             for number, kind in enumerate(kinds):
-                gaps = [_gap(pool, peer(kind, within, order).best) for order, within in enumerate(visits)]
+                gaps = [
+                    _gap(pool, peer(kind, within, order).best)
+                    for order, within in enumerate(visits)
+                ]
                 theirs.setdefault(name, [[] for _ in kinds])[number].append(statistics.mean(gaps))
-    # A peer has the learning rates of a whole grid or those of a search, whatever suits it better on that table.
+    # A peer has the learning rates of a whole grid or those of a search, whatever suits it better
+    # on that table.
     found.gaps.update({name: min(kinds, key=statistics.mean) for name, kinds in theirs.items()})
     return found
 
@@ -107,7 +128,10 @@ def _of_rules(found: Judged, pool: Pool) -> tuple[Mapping[str, list[float]], lis
     """What our rules lack over a pool, and how many visits `asha` made, order by order."""
     near, lacking, visits = pool.best + NEAR * abs(pool.best), dict[str, list[float]](), list[int]()
     for number in range(ORDERS):
-        ours, other = (by_rule(pool, order(pool, pool.searched, number), _rule(pool, name)) for name in (OURS, PASHA))
+        ours, other = (
+            by_rule(pool, order(pool, pool.searched, number), _rule(pool, name))
+            for name in (OURS, PASHA)
+        )
         reached = ours.until(near)
         found.parts.append(math.inf if reached is None else reached / pool.visits)
         found.wholes.append(ours.visits / pool.visits)
@@ -132,8 +156,13 @@ def _rule(pool: Pool, name: str) -> Rule:
 
 def report(found: Mapping[str, Sequence[Judged]]) -> str:
     """A table for each kind of grid, and what it says in all."""
-    what = f"{ORDERS} orders for each seed: means; in brackets, whether `asha` is better than that peer."
-    return "\n\n".join([what, *(part for kind, judgements in found.items() for part in _of_kind(kind, judgements))])
+    what = (
+        f"{ORDERS} orders for each seed: means; in brackets, whether `asha` is better than that "
+        "peer."
+    )
+    return "\n\n".join(
+        [what, *(part for kind, judgements in found.items() for part in _of_kind(kind, judgements))]
+    )
 
 
 def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
@@ -152,7 +181,10 @@ def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
     parts = [f"Near the grid's best in a third of its visits: on {soon} of {len(found)} tables."]
     for peer in PEERS:
         verdicts = [each.verdict(peer) for each in found]
-        parts.append(f"Beside {peer}: better on {verdicts.count('better')}, worse on {verdicts.count('worse')}.")
+        parts.append(
+            f"Beside {peer}: better on {verdicts.count('better')}, worse on "
+            f"{verdicts.count('worse')}."
+        )
     return [tables.table(headings, map(_row, found)), " ".join(parts)]
 
 

@@ -1,9 +1,10 @@
-"""Many users at once on one small machine: whether all of them get on alike, whether others are answered meanwhile, and
-whether a crowd that submits at the same moment is refused anything.
+"""Many users at once on one small machine: whether all of them get on alike, whether others are
+answered meanwhile, and whether a crowd that submits at the same moment is refused anything.
 
-Each user is a role, and submits the same run. What that took from the call to its end, for each visit, is compared
-among them; and what the slowest twentieth and hundredth of pgbench's transactions took beside them, with what they take
-alone, and beside processes that only compute where the trainers would: less than that no run can come to here.
+Each user is a role, and submits the same run. What that took from the call to its end, for each
+visit, is compared among them; and what the slowest twentieth and hundredth of pgbench's
+transactions took beside them, with what they take alone, and beside processes that only compute
+where the trainers would: less than that no run can come to here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from bench.weights import drawn
 from bench.workloads import SMALL, Workload, grid, perceptron
 
 USERS, CROWD, CLIENTS, RATE = 8, 30, 2, 100
-"""So many users at once, so many that submit at the same moment, sessions of pgbench, and its transactions a second."""
+"""So many users at once, so many that submit at the same moment, sessions of pgbench, and its
+transactions a second.
+"""
 TRAINERS, SPARE = 8, 1
 """Trainers at a time in `cerebro.quota`, and cores left to others by `spare_cores`."""
 ALONE_SECONDS, FLOOR_SECONDS, EVERY_SECONDS = 15, 30, 0.5
@@ -60,31 +63,36 @@ while True:
 """What a process does that gives way as a trainer does, and never asks the server for anything."""
 PGBENCH = Path(shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench")
 SET_SPARE = """
-    INSERT INTO cerebro.setting VALUES ('spare_cores', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
+    INSERT INTO cerebro.setting VALUES ('spare_cores', %s)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 RUNS = """
     SELECT extract(epoch FROM r.ended_at - r.started_at)::float8 / count(*), r.status
     FROM cerebro.run r JOIN cerebro.visit v USING (run_id)
-    WHERE r.run_id = ANY (%s) AND v.status = 'completed' GROUP BY r.run_id, r.started_at, r.ended_at, r.status"""
+    WHERE r.run_id = ANY (%s) AND v.status = 'completed' GROUP BY r.run_id, r.started_at,
+        r.ended_at, r.status"""
 MOST = """
     WITH edge AS (
         SELECT v.run_id, v.started_at AS at, 1 AS change FROM cerebro.visit v
         UNION ALL SELECT v.run_id, v.ended_at, -1 FROM cerebro.visit v)
     SELECT max(n.together)
-    FROM (SELECT sum(e.change) OVER (ORDER BY e.at, e.change) AS together FROM edge e WHERE e.run_id = ANY (%s)) n"""
+    FROM (SELECT sum(e.change) OVER (ORDER BY e.at, e.change) AS together FROM edge e
+        WHERE e.run_id = ANY (%s)) n"""
 Say = Callable[[str], None]
 T = TypeVar("T")
 
 
 class Latencies(NamedTuple):
-    """Milliseconds that all but a twentieth, and all but a hundredth, of transactions took at most."""
+    """Milliseconds that all but a twentieth, and all but a hundredth, of transactions took at
+    most.
+    """
 
     p95: float
     p99: float
 
 
 class Shared(NamedTuple):
-    """What became of runs that users submitted together: their seconds by visit, how many were completed, the most
-    trainers at work at a time, and the seconds until all had ended."""
+    """What became of runs that users submitted together: their seconds by visit, how many were
+    completed, the most trainers at work at a time, and the seconds until all had ended."""
 
     seconds: Sequence[float]
     completed: int
@@ -107,18 +115,19 @@ def measured(at: Place, say: Say) -> str:
         floor, _ = _latencies(at, partial(time.sleep, FLOOR_SECONDS))
     say(f"  beside {TRAINERS} processes that compute: {floor.p95:.1f} ms, {floor.p99:.1f} ms")
     lines = [
-        "| users | `spare_cores` | completed | trainers at once | slowest user / fastest | seconds in all"
-        " | p95 of pgbench | p99 |",
+        "| users | `spare_cores` | completed | trainers at once | slowest user / fastest | "
+        "seconds in all | p95 of pgbench | p99 |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|",
         f"| 0 | | | | | | {alone.p95:.1f} ms | {alone.p99:.1f} ms |",
-        f"| 0, {TRAINERS} processes compute | {SPARE} | | | | | {floor.p95:.1f} ms | {floor.p99:.1f} ms |",
+        f"| 0, {TRAINERS} processes compute | {SPARE} | | | | | {floor.p95:.1f} ms | "
+        f"{floor.p99:.1f} ms |",
     ]
     at.value("INSERT INTO cerebro.quota (trainers) VALUES (%s)", TRAINERS, superuser=True)
     for count, spare in ((USERS, 0), (USERS, SPARE), (CROWD, SPARE)):
         beside, one = _latencies(at, partial(_shared, at, users[:count], spare))
         lines.append(
-            f"| {count} | {spare} | {one.completed} | {one.trainers} | {one.ratio:.2f} | {one.wall:.0f} |"
-            f" {beside.p95:.1f} ms | {beside.p99:.1f} ms |"
+            f"| {count} | {spare} | {one.completed} | {one.trainers} | {one.ratio:.2f} | "
+            f"{one.wall:.0f} | {beside.p95:.1f} ms | {beside.p99:.1f} ms |"
         )
         say(f"  {lines[-1]}")
     log_durations(at, 0)
@@ -132,7 +141,10 @@ def _prepared(at: Place) -> list[str]:
     with at.session() as session:
         pack(session, job)
     with at.session(superuser=True) as session, session.cursor() as cursor:
-        cursor.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT USAGE ON SCHEMA madlib TO PUBLIC")
+        cursor.execute(
+            "GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT USAGE ON SCHEMA madlib "
+            "TO PUBLIC"
+        )
         for user in users:
             cursor.execute(f"CREATE ROLE {user} LOGIN; CREATE SCHEMA AUTHORIZATION {user}")
             cursor.execute("SELECT cerebro.grant_usage(%s::regrole)", (user,))
@@ -141,7 +153,9 @@ def _prepared(at: Place) -> list[str]:
 
 
 def _shared(at: Place, users: Sequence[str], spare: int) -> Shared:
-    """Let all submit at the same moment, and wait until their runs have ended; others can connect all the time."""
+    """Let all submit at the same moment, and wait until their runs have ended; others can connect
+    all the time.
+    """
     at.value(SET_SPARE, str(spare), superuser=True)
     began, gate = time.perf_counter(), threading.Barrier(len(users))
 
@@ -174,7 +188,9 @@ def _shared(at: Place, users: Sequence[str], spare: int) -> Shared:
 def _alive(cursor: Cursor, runs: Sequence[int]) -> bool:
     """Whether some of them have not ended."""
     cursor.execute(
-        "SELECT true FROM cerebro.run WHERE run_id = ANY (%s) AND status IN ('running', 'queued') LIMIT 1", (runs,)
+        "SELECT true FROM cerebro.run WHERE run_id = ANY (%s) AND status IN ('running', 'queued') "
+        "LIMIT 1",
+        (runs,),
     )
     return cursor.fetchone() is not None
 
@@ -184,7 +200,9 @@ def _latencies(at: Place, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
     with tempfile.TemporaryDirectory() as folder, _pgbench(at, folder):
         found = meanwhile()
         taken = sorted(
-            int(line.split()[2]) for file in Path(folder).iterdir() for line in file.read_text().splitlines()[:-1]
+            int(line.split()[2])
+            for file in Path(folder).iterdir()
+            for line in file.read_text().splitlines()[:-1]
         )
     return Latencies(*(taken[int(share * len(taken))] / 1000 for share in (0.95, 0.99))), found
 
@@ -194,7 +212,9 @@ def _computing(processes: int, spare: int) -> Iterator[None]:
     """So many compute until the block ends, on the cores that trainers would have."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", COMPUTE, str(spare)]
-    started = [subprocess.Popen(command, env=environment, start_new_session=True) for _ in range(processes)]
+    started = [
+        subprocess.Popen(command, env=environment, start_new_session=True) for _ in range(processes)
+    ]
     try:
         yield
     finally:
@@ -206,9 +226,24 @@ def _computing(processes: int, spare: int) -> Iterator[None]:
 @contextmanager
 def _pgbench(at: Place, folder: str) -> Iterator[None]:
     """It writes a line for each transaction, until the block ends."""
-    command = [str(PGBENCH), "-n", "-c", str(CLIENTS), "-R", str(RATE), "-T", "86400", "-l", at.superuser_url]
+    command = [
+        str(PGBENCH),
+        "-n",
+        "-c",
+        str(CLIENTS),
+        "-R",
+        str(RATE),
+        "-T",
+        "86400",
+        "-l",
+        at.superuser_url,
+    ]
     with subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     ) as process:
         try:
             yield

@@ -1,4 +1,6 @@
-"""The strategy that a run chooses against all that there are: each workload is trained by each of them, in turns."""
+"""The strategy that a run chooses against all that there are: each workload is trained by each of
+them, in turns.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "task": {"strategy": "task"},
     "wide": {"workers": 1},
 }
-"""With the arguments by which each is asked for: one wide trainer has all cores where there is no other."""
+"""With the arguments by which each is asked for: one wide trainer has all cores where there is no
+other.
+"""
 MOST = 1.1
 """Of what the best way takes: what the chosen one may take."""
 LEARNING = 2
 """So often each way is tried before, so that the log knows what it takes."""
 SHORT_SECONDS, OFTENER = 10.0, 5
-"""Where all ways together take less, the median is that of so many times more turns: single runs tell nothing there."""
+"""Where all ways together take less, the median is that of so many times more turns: single runs
+tell nothing there.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,16 +84,18 @@ def _in_turn(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
 
 
 def run(job: Job) -> tuple[float, str]:
-    """Do a job in a session of its own: its seconds, and the strategy that it has followed at last."""
+    """Do a job in a session of its own: its seconds, and the strategy that it has followed at
+    last.
+    """
     session = job.connect()
     try:
         run_id = ours.fit(session, job)
         with session.cursor() as cursor:
             cursor.execute(
-                "SELECT extract(epoch FROM r.ended_at - r.started_at)::double precision,"
-                " coalesce((SELECT d.rule FROM cerebro.decision d WHERE d.run_id = r.run_id AND d.action = 'replan'"
-                " ORDER BY d.decision_no DESC LIMIT 1), r.plan -> 'chosen' ->> 'name')"
-                " FROM cerebro.run_log r WHERE r.run_id = %s",
+                "SELECT extract(epoch FROM r.ended_at - r.started_at)::double precision, "
+                "coalesce((SELECT d.rule FROM cerebro.decision d WHERE d.run_id = r.run_id AND "
+                "d.action = 'replan' ORDER BY d.decision_no DESC LIMIT 1), r.plan -> 'chosen' ->> "
+                "'name') FROM cerebro.run_log r WHERE r.run_id = %s",
                 (run_id,),
             )
             seconds, chosen = cursor.fetchone()  # type: ignore[misc]
@@ -98,7 +106,10 @@ def run(job: Job) -> tuple[float, str]:
 
 def report(found: Mapping[str, Tried], titles: Mapping[str, str]) -> str:
     """A table of the medians."""
-    lines = [f"| workload | chosen | {' | '.join(WAYS)} | chosen against the best |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        f"| workload | chosen | {' | '.join(WAYS)} | chosen against the best |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for key, tried in found.items():
         chosen = ", ".join(sorted({*tried.chosen}))
         times = " | ".join(f"{seconds:.1f} s" for seconds in tried.medians.values())

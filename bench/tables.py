@@ -31,11 +31,24 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def contenders(done: Measured) -> str:
     """One row for each contender: what it took, and the time of the best of ours against its."""
     base = done.walls(best_of_ours(done) or "")
-    headings = ["", "wall s", "CPU s", "memory MB", "stored MB", "moved MB", "validation loss", "its time / ours"]
+    headings = [
+        "",
+        "wall s",
+        "CPU s",
+        "memory MB",
+        "stored MB",
+        "moved MB",
+        "validation loss",
+        "its time / ours",
+    ]
     rows = [_row(name, attempts, base) for name, attempts in done.attempts.items()]
     packed = list(done.packing.values())
-    wall, cpu, memory = (Span.of([getattr(usage, field) for usage in packed]) for field in ("wall", "cpu", "memory"))
-    rows.append(["packing, once for a table", wall.text(), cpu.text(), _mb(memory.middle), "", "", "", ""])
+    wall, cpu, memory = (
+        Span.of([getattr(usage, field) for usage in packed]) for field in ("wall", "cpu", "memory")
+    )
+    rows.append(
+        ["packing, once for a table", wall.text(), cpu.text(), _mb(memory.middle), "", "", "", ""]
+    )
     if done.bare:
         seconds = Span.of(list(done.bare.values())).text()
         rows.append(["bare loops over arrays in memory", seconds, "", "", "", "", "", ""])
@@ -104,7 +117,13 @@ def breakdown(done: Measured) -> str:
             cpus.append([name, *(f"{seconds:.2f}" for seconds in _cpu(tried))])
     if not walls:
         return "No attempt of ours succeeded."
-    headings = ["CPU seconds", *(f"trainers: {part}" for part in (*APART, "all")), BACKENDS, SERVER, CLIENT]
+    headings = [
+        "CPU seconds",
+        *(f"trainers: {part}" for part in (*APART, "all")),
+        BACKENDS,
+        SERVER,
+        CLIENT,
+    ]
     return "\n\n".join([table(["seconds", *PHASES], walls), table(headings, cpus)])
 
 
@@ -120,9 +139,19 @@ def forms(done: Measured) -> str:
     """In which forms our visits were trained, in the first attempt of each of ours."""
     parts = []
     for name, attempts in done.attempts.items():
-        tried = next((a.result for a in attempts.values() if a.result is not None and "forms" in a.result.more), None)
+        tried = next(
+            (
+                a.result
+                for a in attempts.values()
+                if a.result is not None and "forms" in a.result.more
+            ),
+            None,
+        )
         if tried is not None:
-            parts.append(f"{name}: " + ", ".join(f"{form} {count}" for form, count in tried.more["forms"].items()))
+            parts.append(
+                f"{name}: "
+                + ", ".join(f"{form} {count}" for form, count in tried.more["forms"].items())
+            )
     return "; ".join(parts) or "none"
 
 

@@ -1,6 +1,8 @@
-"""Which trainers calls of ours get: forks of a nursery that is there, or those that an earlier session has left.
+"""Which trainers calls of ours get: forks of a nursery that is there, or those that an earlier
+session has left.
 
-Both stay for a while after a call. Without this, what is measured would hang on the time since the call before.
+Both stay for a while after a call. Without this, what is measured would hang on the time since the
+call before.
 """
 
 from __future__ import annotations
@@ -44,16 +46,25 @@ def by_kept(at: Place, call: Callable[[], float]) -> float:
     found = call()
     others = _left(at) - before
     if others or not before:
-        raise RuntimeError(f"{len(others)} trainers were new; expected that all had been left by an earlier session")
+        raise RuntimeError(
+            f"{len(others)} trainers were new; expected that all had been left by an earlier "
+            "session"
+        )
     return found
 
 
 def running(at: Place) -> list[Seen]:
     """The trainers of a server."""
-    return [seen for seen in measure.descendants(measure.everything(), [at.pid]) if seen.role == measure.TRAINERS]
+    return [
+        seen
+        for seen in measure.descendants(measure.everything(), [at.pid])
+        if seen.role == measure.TRAINERS
+    ]
 
 
 def _left(at: Place) -> set[tuple[int, int]]:
-    """The trainers that wait for another session, when all sessions have gone: their numbers and starts."""
+    """The trainers that wait for another session, when all sessions have gone: their numbers and
+    starts.
+    """
     time.sleep(LEAVING_SECONDS)
     return {(seen.pid, seen.started) for seen in running(at)}

@@ -1,7 +1,8 @@
-"""Finds the best compile settings of plain Keras for a workload, by timing some steps of each candidate.
+"""Finds the best compile settings of plain Keras for a workload, by timing some steps of each
+candidate.
 
-What counts is the time that a whole configuration would take: that of the first steps, which compile, and that
-of all others at the speed then seen. Finding out is not charged to the contender.
+What counts is the time that a whole configuration would take: that of the first steps, which
+compile, and that of all others at the speed then seen. Finding out is not charged to the contender.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from bench.keras_config import Architectures, build, one_hot, prepare, read
 
 STEPS = 48
 EXECUTIONS = {"tensorflow": (1, 24), "jax": (1, 24), "torch": (1,)}
-# Keras compiles on JAX always; its setting for "not" runs without compiling anything. With PyTorch it would need
-# a compiler of C++, which a server rarely has.
+# Keras compiles on JAX always; its setting for "not" runs without compiling anything. With PyTorch
+# it would need a compiler of C++, which a server rarely has.
 COMPILED = {"tensorflow": (False, True), "jax": (True,), "torch": (False,)}
 ENOUGH_SECONDS = 10.0
 """A candidate whose first steps take longer is not run again."""
@@ -45,7 +46,11 @@ def main() -> None:
 
 
 def predicted(
-    keras: Any, job: Job, architectures: Architectures, train: tuple[Any, Any], settings: dict[str, Any]
+    keras: Any,
+    job: Job,
+    architectures: Architectures,
+    train: tuple[Any, Any],
+    settings: dict[str, Any],
 ) -> float:
     """Seconds that the configuration with the smallest batch would take with these settings."""
     config = min(job.configs, key=lambda config: config.batch_size)

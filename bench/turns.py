@@ -23,7 +23,9 @@ CLEARLY = 1.5
 """A peer that took so many times as long as the best is out of the race."""
 HOPELESS = 4.0
 LEAST_LIMIT = 60.0
-"""A peer is stopped after so many times the best one's time, and after so many seconds at the earliest."""
+"""A peer is stopped after so many times the best one's time, and after so many seconds at the
+earliest.
+"""
 
 
 @dataclass(kw_only=True)
@@ -40,7 +42,9 @@ class Measured:
 
     def walls(self, name: str) -> dict[int, float]:
         """Seconds of the attempts of a contender that succeeded, by repetition."""
-        return {n: a.usage.wall for n, a in self.attempts.get(name, {}).items() if a.result is not None}
+        return {
+            n: a.usage.wall for n, a in self.attempts.get(name, {}).items() if a.result is not None
+        }
 
 
 def ready(at: Place, workload: Workload, scale: str) -> Job:
@@ -56,7 +60,10 @@ def tuned(at: Place, job: Job, contenders: Sequence[Contender], say: Say) -> Set
     frameworks = sorted({c.framework for c in contenders if not c.ours})
     found: Settings = {}
     with ThreadPoolExecutor(2) as pool:
-        asked = {f: pool.submit(process, at, "bench.tuning", replace(job, framework=f)) for f in frameworks}
+        asked = {
+            f: pool.submit(process, at, "bench.tuning", replace(job, framework=f))
+            for f in frameworks
+        }
         for framework, answer in asked.items():
             _, result, reason = answer.result()
             found[framework] = result.more["settings"] if result else {}
@@ -65,25 +72,38 @@ def tuned(at: Place, job: Job, contenders: Sequence[Contender], say: Say) -> Set
 
 
 def measured(
-    at: Place, workload: Workload, scale: str, contenders: Sequence[Contender], repeats: int, say: Say
+    at: Place,
+    workload: Workload,
+    scale: str,
+    contenders: Sequence[Contender],
+    repeats: int,
+    say: Say,
 ) -> Measured:
     """Let the contenders take turns, so that a change of the machine's mood meets all of them.
 
-    A peer far behind the best one is stopped, and one that lost clearly in the first turn takes no other. Ours gets no
-    trainer that an earlier attempt has left.
+    A peer far behind the best one is stopped, and one that lost clearly in the first turn takes no
+    other. Ours gets no trainer that an earlier attempt has left.
     """
     with trainers.forked(at):
         return _measured(at, workload, scale, contenders, repeats, say)
 
 
 def _measured(
-    at: Place, workload: Workload, scale: str, contenders: Sequence[Contender], repeats: int, say: Say
+    at: Place,
+    workload: Workload,
+    scale: str,
+    contenders: Sequence[Contender],
+    repeats: int,
+    say: Say,
 ) -> Measured:
     say(f"{workload.key}: {workload.title}")
     job = ready(at, workload, scale)
-    done = Measured(workload=workload, job=job, scale=scale, settings=tuned(at, job, contenders, say))
+    done = Measured(
+        workload=workload, job=job, scale=scale, settings=tuned(at, job, contenders, say)
+    )
     for contender in (c for c in contenders if c.ours):
-        # As the peers are tuned beforehand, so ours may find out beforehand which form of a program is fastest.
+        # As the peers are tuned beforehand, so ours may find out beforehand which form of a program
+        # is fastest.
         first = attempt(at, job, contender, {})
         say(f"  {contender.name}, first run, not counted: {_told(first)}")
     for number in range(repeats):
@@ -110,7 +130,9 @@ def _take_turn(at: Place, done: Measured, contender: Contender, number: int, say
 
 
 def is_out(first: Attempt, fastest: float | None) -> bool:
-    """Whether a peer takes no more turns after this first one, when the best peer took so many seconds."""
+    """Whether a peer takes no more turns after this first one, when the best peer took so many
+    seconds.
+    """
     return first.result is None or (fastest is not None and first.usage.wall > CLEARLY * fastest)
 
 
@@ -120,7 +142,9 @@ def _packing(at: Place, job: Job) -> Usage:
     return watch.usage()
 
 
-def _bare(at: Place, job: Job, done: Measured, number: int, frameworks: Sequence[str], say: Say) -> None:
+def _bare(
+    at: Place, job: Job, done: Measured, number: int, frameworks: Sequence[str], say: Say
+) -> None:
     """The bare loops of the fastest framework of ours."""
     for framework in frameworks:
         loops, reason = bare_loops(at, job, framework)
@@ -136,6 +160,10 @@ def _told(tried: Attempt) -> str:
 
 
 def middle(attempts: Mapping[int, Attempt]) -> Attempt | None:
-    """The attempt with the middle wall time, of those that were broken down; None where none was."""
-    known = sorted((a for a in attempts.values() if a.phases is not None), key=lambda a: a.usage.wall)
+    """The attempt with the middle wall time, of those that were broken down; None where none
+    was.
+    """
+    known = sorted(
+        (a for a in attempts.values() if a.phases is not None), key=lambda a: a.usage.wall
+    )
     return known[len(known) // 2] if known else None

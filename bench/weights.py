@@ -1,7 +1,8 @@
-"""Initial weights of architectures, drawn once by seed, so that every contender starts from the same numbers.
+"""Initial weights of architectures, drawn once by seed, so that every contender starts from the
+same numbers.
 
-A process of its own, because it needs Keras: `python -m bench.weights FOLDER` reads `architectures.json` there
-and writes `weights-0`, `weights-1`, …
+A process of its own, because it needs Keras: `python -m bench.weights FOLDER` reads
+`architectures.json` there and writes `weights-0`, `weights-1`, …
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def main() -> None:
     keras = prepare("tensorflow")
     for number, architecture in enumerate(json.loads((folder / "architectures.json").read_text())):
         keras.utils.set_random_seed(WEIGHT_SEED + number)
-        (folder / f"weights-{number}").write_bytes(flattened(keras.models.model_from_json(architecture).get_weights()))
+        (folder / f"weights-{number}").write_bytes(
+            flattened(keras.models.model_from_json(architecture).get_weights())
+        )
 
 
 if __name__ == "__main__":

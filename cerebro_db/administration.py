@@ -1,4 +1,6 @@
-"""What is kept in order beside the work: who may use the extension, what it runs on, which runs stay, and its help."""
+"""What is kept in order beside the work: who may use the extension, what it runs on, which runs
+stay, and its help.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class Administration:
     def grant_usage(self, role: str, *, keep_trainers: bool | None = None) -> None:
         """Lets a role use the extension: cerebro.grant_usage. For administrators.
 
-        Where a role is many tenants, `keep_trainers` false keeps trainers of one session from the next.
+        Where a role is many tenants, `keep_trainers` false keeps trainers of one session from the
+        next.
         """
         self._calls.call_cerebro("grant_usage", role=role, keep_trainers=keep_trainers)
 
@@ -37,11 +40,15 @@ class Administration:
         return dict(self._calls.call_cerebro("worker_report"))
 
     def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
-        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
+        """Removes the states of own runs that ended so long ago; returns their bytes:
+        cerebro.vacuum_runs.
+        """
         return int(self._calls.call_cerebro("vacuum_runs", older_than=older_than))
 
     def drop_features(self, source_table: str | None = None) -> int:
-        """Removes what frozen layers gave for a packed table, or for all; returns its bytes: cerebro.drop_features."""
+        """Removes what frozen layers gave for a packed table, or for all; returns its bytes:
+        cerebro.drop_features.
+        """
         return int(self._calls.call_cerebro("drop_features", source_table=source_table))
 
     def drop_run(self, run_id: int) -> None:
@@ -49,7 +56,8 @@ class Administration:
         self._calls.call_cerebro("drop_run", run_id=run_id)
 
     def help(self, name: str | None = None, message: str | None = None) -> str:
-        """What the reference says of an SQL function, with the message 'usage' all of it: cerebro.help.
+        """What the reference says of an SQL function, with the message 'usage' all of it:
+        cerebro.help.
 
         Without a name it lists all of them.
         """

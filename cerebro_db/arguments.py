@@ -1,7 +1,8 @@
-"""What Python values become before they are arguments of an SQL function, and which arguments there are.
+"""What Python values become before they are arguments of an SQL function, and which arguments there
+are.
 
-An option has the name of its SQL argument, so that a misspelt one is found early, and the default of the
-SQL function where it is left out; docs/sql-reference.md says what each means.
+An option has the name of its SQL argument, so that a misspelt one is found early, and the default
+of the SQL function where it is left out; docs/sql-reference.md says what each means.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def architecture_json(model: KerasModel | Mapping[str, Any] | str) -> str:
 
 
 def flat_weights(weights: Iterable[NDArray[Any]]) -> bytes:
-    """The arrays of get_weights() in their order, each flattened in C order, as little-endian float32."""
+    """The arrays of get_weights() in their order, each flattened in C order, as little-endian
+    float32.
+    """
     import numpy as np
 
     return b"".join(np.asarray(array, dtype="<f4").tobytes() for array in weights)
@@ -65,11 +68,15 @@ def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
     >>> json_options({"seed": 1, "space": {"depth": 3}})
     {'seed': 1, 'space': '{"depth": 3}'}
     """
-    return {name: json.dumps(value) if isinstance(value, Mapping) else value for name, value in options.items()}
+    return {
+        name: json.dumps(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+    }
 
 
 def rectangle(values: ClassValues) -> ClassValues:
-    """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter ones.
+    """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter
+    ones.
 
     >>> rectangle([["a", "b", "c"], ["no", "yes"]])
     [['a', 'b', 'c'], ['no', 'yes', None]]
@@ -145,8 +152,8 @@ class TrainingOptions(TypedDict, total=False):
 
 
 class FitOptions(TrainingOptions, total=False):
-    """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run `replay_run`; `strategy` is
-    'auto', 'mop', 'task', 'average' or 'late_average'."""
+    """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run
+    `replay_run`; `strategy` is 'auto', 'mop', 'task', 'average' or 'late_average'."""
 
     use_caching: bool
     schedule: str
@@ -184,7 +191,9 @@ class FitOneOptions(TrainingOptions, total=False):
 
 
 class AutomlOptions(TypedDict, total=False):
-    """Of madlib_automl; `automl_method` is 'hyperband' or 'hyperopt', `automl_params` for example 'R=9, eta=3'."""
+    """Of madlib_automl; `automl_method` is 'hyperband' or 'hyperopt', `automl_params` for example
+    'R=9, eta=3'.
+    """
 
     automl_method: str
     automl_params: str
@@ -199,7 +208,9 @@ class AutomlOptions(TypedDict, total=False):
 
 
 class TrainOptions(TypedDict, total=False):
-    """Of cerebro.train and cerebro.plan; `types` and `space` are dicts, `models` names templates."""
+    """Of cerebro.train and cerebro.plan; `types` and `space` are dicts, `models` names
+    templates.
+    """
 
     model: str
     budget: timedelta
@@ -238,8 +249,8 @@ class ScheduleOptions(TypedDict, total=False):
 class PredictOptions(TypedDict, total=False):
     """Of madlib_predict.
 
-    `pred_type` is 'prob' (all classes), 'response' (the most probable one), an int n (the n most probable)
-    or a float t, 0 <= t < 1 (those more probable than t).
+    `pred_type` is 'prob' (all classes), 'response' (the most probable one), an int n (the n most
+    probable) or a float t, 0 <= t < 1 (those more probable than t).
     """
 
     pred_type: str | int | float

@@ -13,7 +13,8 @@ from cerebro_db.driver import Caller, Notice, plain, translated
 
 
 class Calls:
-    """Calls of SQL functions by name. They run one at a time in one database session, and each commits.
+    """Calls of SQL functions by name. They run one at a time in one database session, and each
+    commits.
 
     `on_notice` gets each message of the server when it is sent.
     """
@@ -52,8 +53,12 @@ class Calls:
             )
         return str(name)
 
-    def call(self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object) -> Any:
-        """What a function in the extension's schema returns; an argument that is None has its default."""
+    def call(
+        self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
+    ) -> Any:
+        """What a function in the extension's schema returns; an argument that is None has its
+        default.
+        """
         return self._called((self.schema, function), on_tick, arguments)
 
     def call_cerebro(self, function: str, /, **arguments: object) -> Any:
@@ -66,7 +71,9 @@ class Calls:
         """The rows of a function in schema cerebro that returns a table."""
         return self._rows(("cerebro", function), on_tick, arguments)
 
-    def _called(self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]) -> Any:
+    def _called(
+        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
+    ) -> Any:
         ((result,),) = self._rows(function, on_tick, arguments)
         return result
 

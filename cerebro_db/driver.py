@@ -1,8 +1,9 @@
 """The only module that knows psycopg2: addresses, calls that may take hours, bulk loading.
 
-A call such as a fit can run for hours. A blocking psycopg2 session would hold back the server's messages,
-and Ctrl-C, until it ends; so calls go through an asynchronous session of their own, which also lets a
-trainer that one call left waiting serve the next. Reading goes through the SQLAlchemy engine.
+A call such as a fit can run for hours. A blocking psycopg2 session would hold back the server's
+messages, and Ctrl-C, until it ends; so calls go through an asynchronous session of their own, which
+also lets a trainer that one call left waiting serve the next. Reading goes through the SQLAlchemy
+engine.
 """
 
 from __future__ import annotations
@@ -31,16 +32,22 @@ LOG = logging.getLogger("cerebro_db")
 
 
 def log(message: str) -> None:
-    """A message of the server in the log of Python: a warning as such, everything else as information."""
+    """A message of the server in the log of Python: a warning as such, everything else as
+    information.
+    """
     LOG.log(logging.WARNING if message.startswith("WARNING") else logging.INFO, "%s", message)
 
 
 def engine_for(target: str | sa.URL | sa.Engine) -> sa.Engine:
-    """The engine itself, which must use psycopg2, or a new one for a postgresql:// or SQLAlchemy URL."""
+    """The engine itself, which must use psycopg2, or a new one for a postgresql:// or SQLAlchemy
+    URL.
+    """
     if not isinstance(target, sa.Engine):
         return sa.create_engine(sqlalchemy_url(target))
     if (name := f"{target.dialect.name}+{target.dialect.driver}") != DRIVER:
-        raise errors.InvalidParameter(f"cannot use an engine of {name}", hint=f"Create it for {DRIVER}://.")
+        raise errors.InvalidParameter(
+            f"cannot use an engine of {name}", hint=f"Create it for {DRIVER}://."
+        )
     return target
 
 
@@ -54,17 +61,20 @@ def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
         url = sa.make_url(target)
     except sa.exc.ArgumentError as error:
         raise errors.InvalidParameter(
-            f"not a database URL: {target!r}", hint="Write it as postgresql://user@host:port/database."
+            f"not a database URL: {target!r}",
+            hint="Write it as postgresql://user@host:port/database.",
         ) from error
     if url.drivername not in ("postgresql", "postgres", DRIVER):
         raise errors.InvalidParameter(
-            f"cannot use the database URL scheme {url.drivername!r}", hint="Use postgresql:// instead."
+            f"cannot use the database URL scheme {url.drivername!r}",
+            hint="Use postgresql:// instead.",
         )
     return url.set(drivername=DRIVER, host=unquote(url.host) if url.host else url.host)
 
 
 def plain(value: object) -> object:
-    """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame, as Python's.
+    """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame,
+    as Python's.
 
     >>> plain([np.int64(3), 4]), plain(np.float32(0.5)), plain("prob")
     ([3, 4], 0.5, 'prob')
@@ -76,28 +86,36 @@ def plain(value: object) -> object:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raises what the driver reports as an error of cerebro_db.errors, with the driver's as its cause."""
+    """Raises what the driver reports as an error of cerebro_db.errors, with the driver's as its
+    cause.
+    """
     try:
         yield
     except sa.exc.DBAPIError as error:
         raise _translation(error.orig or error) from error
     except sa.exc.TimeoutError as error:
         raise errors.ConnectionFailure(
-            f"the engine had no connection to spare: {error}", hint="Give it a larger pool, or close connections."
+            f"the engine had no connection to spare: {error}",
+            hint="Give it a larger pool, or close connections.",
         ) from error
     except psycopg2.Error as error:
         raise _translation(error) from error
 
 
 def _translation(error: BaseException) -> errors.CerebroError:
-    """Without a SQLSTATE the server was not asked: it was not there, or the driver cannot send a value."""
+    """Without a SQLSTATE the server was not asked: it was not there, or the driver cannot send a
+    value.
+    """
     if isinstance(error, psycopg2.ProgrammingError) and error.pgcode is None:
         return errors.InvalidParameter(str(error).strip())
     return errors.from_driver(error)
 
 
 def copy_rows(
-    connection: sa.Connection, table: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    connection: sa.Connection,
+    table: Sequence[str],
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
 ) -> None:
     """COPY `rows` into the table named by its parts; a list becomes a one-dimensional array."""
     lines = io.StringIO()
@@ -118,8 +136,9 @@ def _field(value: object) -> object:
 class Caller:
     """One database session for calls of SQL functions, one call at a time.
 
-    It connects when first used, with the connection parameters of the engine; settings that the engine's
-    event handlers make are not seen, those in the URL's `options` are. Every call is a transaction.
+    It connects when first used, with the connection parameters of the engine; settings that the
+    engine's event handlers make are not seen, those in the URL's `options` are. Every call is a
+    transaction.
     """
 
     def __init__(self, engine: sa.Engine, on_notice: Notice = log) -> None:
@@ -128,21 +147,27 @@ class Caller:
         self._session: extensions.connection | None = None
 
     def call(
-        self, function: Sequence[str], arguments: Mapping[str, object], on_tick: Callable[[], None] = lambda: None
+        self,
+        function: Sequence[str],
+        arguments: Mapping[str, object],
+        on_tick: Callable[[], None] = lambda: None,
     ) -> list[tuple[Any, ...]]:
         """The rows of SELECT * FROM function(name => value, …).
 
-        Messages of the server reach `on_notice` when they are sent. `on_tick` is called in between, at least
-        twice a second. Ctrl-C, or an error in one of these, cancels the statement, waits for its end and
-        goes on to the caller.
+        Messages of the server reach `on_notice` when they are sent. `on_tick` is called in between,
+        at least twice a second. Ctrl-C, or an error in one of these, cancels the statement, waits
+        for its end and goes on to the caller.
         """
         with translated():
             session = self._connected()
             if session.isexecuting():
                 raise errors.ObjectNotReady(
-                    "a call goes on in this session already", hint="Wait for it, or use a session of its own."
+                    "a call goes on in this session already",
+                    hint="Wait for it, or use a session of its own.",
                 )
-            messages: deque[str] = deque()  # of a list the driver would drop the oldest beyond fifty
+            messages: deque[str] = (
+                deque()
+            )  # of a list the driver would drop the oldest beyond fifty
             session.notices = cast(list[str], messages)
 
             def attend() -> None:
@@ -183,14 +208,23 @@ class Caller:
         return self._session
 
 
-def _send(cursor: extensions.cursor, function: Sequence[str], arguments: Mapping[str, object]) -> None:
+def _send(
+    cursor: extensions.cursor, function: Sequence[str], arguments: Mapping[str, object]
+) -> None:
     """Begins SELECT * FROM function(name => value, …)."""
-    named = (sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in arguments)
-    statement = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(*function), sql.SQL(", ").join(named))
+    named = (
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
+        for name in arguments
+    )
+    statement = sql.SQL("SELECT * FROM {}({})").format(
+        sql.Identifier(*function), sql.SQL(", ").join(named)
+    )
     try:
         cursor.execute(statement, arguments)
     except ValueError as error:  # such as a text with a zero byte
-        raise errors.InvalidParameter(f"the driver cannot send an argument of {function[-1]}: {error}") from error
+        raise errors.InvalidParameter(
+            f"the driver cannot send an argument of {function[-1]}: {error}"
+        ) from error
 
 
 def _wait_or_cancel(session: extensions.connection, attend: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """What can go wrong, one class per SQLSTATE: the backend's classes under the same names.
 
-What the client itself refuses has the class, and so the SQLSTATE, that the server would give it. The client
-never imports the backend's package; a test compares the two lists.
+What the client itself refuses has the class, and so the SQLSTATE, that the server would give it.
+The client never imports the backend's package; a test compares the two lists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ class CerebroError(Exception):
     sqlstate = "XX000"
 
     def __init__(
-        self, message: str, *, hint: str | None = None, detail: str | None = None, sqlstate: str | None = None
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        detail: str | None = None,
+        sqlstate: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -25,7 +30,11 @@ class CerebroError(Exception):
         self.sqlstate = sqlstate or type(self).sqlstate
 
     def __str__(self) -> str:
-        parts = (self.message, self.detail and f"DETAIL: {self.detail}", self.hint and f"HINT: {self.hint}")
+        parts = (
+            self.message,
+            self.detail and f"DETAIL: {self.detail}",
+            self.hint and f"HINT: {self.hint}",
+        )
         return "\n".join(part for part in parts if part)
 
 
@@ -186,7 +195,9 @@ class DiskFull(CerebroError):
 
 
 class TooManyConnections(CerebroError):
-    """The server, the role, the database or the administrator's setting allows no further session now."""
+    """The server, the role, the database or the administrator's setting allows no further session
+    now.
+    """
 
     sqlstate = "53300"
 
@@ -230,7 +241,9 @@ class MissingLibrary(ObjectNotReady, ImportError):
 
 
 class UnknownOption(InvalidParameter, TypeError):
-    """A method has no option of that name; so it is a TypeError, as of any wrong argument in Python."""
+    """A method has no option of that name; so it is a TypeError, as of any wrong argument in
+    Python.
+    """
 
 
 # PL/Python puts the class of the exception before the message of an error that Python code raised.
@@ -247,7 +260,9 @@ def plain_message(message: str) -> str:
 
 
 def from_driver(error: BaseException) -> CerebroError:
-    """The error of this module for one of psycopg2; without a SQLSTATE the connection was not there."""
+    """The error of this module for one of psycopg2; without a SQLSTATE the connection was not
+    there.
+    """
     sqlstate: str | None = getattr(error, "pgcode", None)
     if sqlstate is None:
         return ConnectionFailure(str(error).strip() or type(error).__name__)
@@ -268,4 +283,6 @@ def by_sqlstate(sqlstate: str) -> type[CerebroError]:
     >>> by_sqlstate("42P01").__name__
     'UndefinedTable'
     """
-    return next((cls for cls in CerebroError.__subclasses__() if cls.sqlstate == sqlstate), CerebroError)
+    return next(
+        (cls for cls in CerebroError.__subclasses__() if cls.sqlstate == sqlstate), CerebroError
+    )

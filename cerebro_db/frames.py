@@ -1,6 +1,8 @@
-"""Rows of a DataFrame as a table: a model can be trained on what a notebook holds, and the database keeps what it was.
+"""Rows of a DataFrame as a table: a model can be trained on what a notebook holds, and the database
+keeps what it was.
 
-The type of a column is that of its values, not of its array: frames of pandas and of polars become the same table.
+The type of a column is that of its values, not of its array: frames of pandas and of polars become
+the same table.
 """
 
 from __future__ import annotations
@@ -46,8 +48,9 @@ TYPES: Mapping[type, sa.types.TypeEngine[Any]] = {
 def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
     """Makes a table, named as in SQL, of the rows and columns of a DataFrame, in one transaction.
 
-    A table of that name is replaced where it was written from a frame itself; DuplicateTable of any other.
-    InvalidParameter where values of a column are of different types, or of one that the database has not.
+    A table of that name is replaced where it was written from a frame itself; DuplicateTable of any
+    other. InvalidParameter where values of a column are of different types, or of one that the
+    database has not.
     """
     columns = {name: _values(frame, name) for name in frame.columns}
     for name in columns:
@@ -58,12 +61,15 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
             )
     if not columns or len(columns) != len(frame.columns):
         raise errors.InvalidParameter(
-            f"the DataFrame has the columns {list(frame.columns)!r:.200}; expected at least one, each of its own name"
+            f"the DataFrame has the columns {list(frame.columns)!r:.200}; expected at least one, "
+            "each of its own name"
         )
     fields = [sa.Column(name, _type(name, its)) for name, its in columns.items()]
     with translated(), engine.begin() as connection:
         named = connection.execute(sa.select(sa.func.parse_ident(table))).scalar_one()
-        made = sa.Table(named[-1], sa.MetaData(), *fields, schema=".".join(named[:-1]) or None, comment=COMMENT)
+        made = sa.Table(
+            named[-1], sa.MetaData(), *fields, schema=".".join(named[:-1]) or None, comment=COMMENT
+        )
         if _is_of_frame(connection, table):
             made.drop(connection)
         made.create(connection)
@@ -95,7 +101,9 @@ def _type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
         inner = [item for value in values if value is not None for item in value]
         if not any(isinstance(item, list) for item in inner):
             return postgresql.ARRAY(_type(name, inner))
-        return postgresql.ARRAY(_type(name, [item for row in inner for item in row or []]), dimensions=2)
+        return postgresql.ARRAY(
+            _type(name, [item for row in inner for item in row or []]), dimensions=2
+        )
     if kinds == {int, float}:
         return TYPES[float]
     fitting = [known for known in TYPES if kinds and all(issubclass(kind, known) for kind in kinds)]
@@ -103,12 +111,15 @@ def _type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
         return TYPES[str]
     if not fitting:
         raise errors.InvalidParameter(
-            f"column {name!r} of the DataFrame has values of type {', '.join(sorted(kind.__name__ for kind in kinds))};"
-            " expected one of numbers, texts, dates or times, bytes, or lists of numbers",
+            f"column {name!r} of the DataFrame has values of type "
+            f"{', '.join(sorted(kind.__name__ for kind in kinds))}; expected one of numbers, "
+            "texts, dates or times, bytes, or lists of numbers",
             hint=f"For example frame[{name!r}] = frame[{name!r}].astype(str)",
         )
     if fitting[0] is datetime:
-        return postgresql.TIMESTAMP(timezone=any(value is not None and value.tzinfo for value in values))
+        return postgresql.TIMESTAMP(
+            timezone=any(value is not None and value.tzinfo for value in values)
+        )
     return TYPES[fitting[0]]
 
 
@@ -116,7 +127,9 @@ def _is_of_frame(connection: sa.Connection, table: str) -> bool:
     """Whether there is such a table; DuplicateTable where it was not made of a frame."""
     relation = records.CLASS.c
     described = sa.func.obj_description(relation.oid, "pg_class")
-    found = connection.execute(sa.select(described).where(relation.oid == sa.func.to_regclass(table))).first()
+    found = connection.execute(
+        sa.select(described).where(relation.oid == sa.func.to_regclass(table))
+    ).first()
     if found is not None and found[0] != COMMENT:
         raise errors.DuplicateTable(
             f"table {table} exists, and was not written from a DataFrame",
@@ -125,10 +138,14 @@ def _is_of_frame(connection: sa.Connection, table: str) -> bool:
     return found is not None
 
 
-def _insert(connection: sa.Connection, table: sa.Table, columns: Mapping[str, Sequence[Any]]) -> None:
+def _insert(
+    connection: sa.Connection, table: sa.Table, columns: Mapping[str, Sequence[Any]]
+) -> None:
     rows: Iterator[tuple[Any, ...]] = zip(*columns.values(), strict=True)
     while some := [dict(zip(columns, row, strict=True)) for row in islice(rows, ROWS)]:
         try:
             connection.execute(table.insert(), some)
         except ValueError as error:  # such as a text with a zero byte
-            raise errors.InvalidParameter(f"the driver cannot send a value of the DataFrame: {error}") from error
+            raise errors.InvalidParameter(
+                f"the driver cannot send a value of the DataFrame: {error}"
+            ) from error

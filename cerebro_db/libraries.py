@@ -1,4 +1,6 @@
-"""Libraries of the package's extras: imported when they are needed, and named if they are missing."""
+"""Libraries of the package's extras: imported when they are needed, and named if they are
+missing.
+"""
 
 from __future__ import annotations
 

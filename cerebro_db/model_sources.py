@@ -1,4 +1,5 @@
-"""Models that come as files: of Keras, of an export, or weights of PyTorch for an architecture that is known.
+"""Models that come as files: of Keras, of an export, or weights of PyTorch for an architecture that
+is known.
 
 Files are read as data here; what an architecture may consist of, the server checks.
 """
@@ -15,7 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cerebro_db.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
+from cerebro_db.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    UndefinedObject,
+)
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
 from cerebro_db.export.networks import built
 from cerebro_db.libraries import library
@@ -37,7 +43,15 @@ PYTORCH = (".pt", ".pt2", ".pth")
 """How files end that torch.save and torch.export write."""
 PICKLES = ("/data.pkl", "/archive_format")
 """What is in them, under the name of the file."""
-LAYERS = ("Dense", "Embedding", "Conv1D", "Conv2D", "Conv3D", "BatchNormalization", "LayerNormalization")
+LAYERS = (
+    "Dense",
+    "Embedding",
+    "Conv1D",
+    "Conv2D",
+    "Conv3D",
+    "BatchNormalization",
+    "LayerNormalization",
+)
 
 
 class Source(NamedTuple):
@@ -50,13 +64,16 @@ class Source(NamedTuple):
 def read_source(path: Path) -> Source:
     """The model of a .keras file, or of a folder that was exported as safetensors."""
     if not path.exists():
-        raise UndefinedObject(f"{path} does not exist", hint="Name a .keras file, or a folder of an export.")
+        raise UndefinedObject(
+            f"{path} does not exist", hint="Name a .keras file, or a folder of an export."
+        )
     if path.is_dir():
         return _folder(path)
     _refuse_pickles(path)
     if path.suffix != KERAS:
         raise InvalidParameter(
-            f"{path.name} is no model; expected a {KERAS} file, or a folder with {ARCHITECTURE} and {WEIGHTS}",
+            f"{path.name} is no model; expected a {KERAS} file, or a folder with {ARCHITECTURE} "
+            f"and {WEIGHTS}",
             hint="model.save('name.keras') of Keras 3 writes one.",
         )
     keras = library("keras", "export,tensorflow")
@@ -64,14 +81,16 @@ def read_source(path: Path) -> Source:
         model = keras.saving.load_model(path, compile=False, safe_mode=True)
     except (TypeError, ValueError, KeyError, OSError) as error:
         raise FeatureNotSupported(
-            f"Keras {keras.__version__} does not load {path.name} in its safe mode: {str(error).splitlines()[0]:.300}",
+            f"Keras {keras.__version__} does not load {path.name} in its safe mode: "
+            f"{str(error).splitlines()[0]:.300}",
             hint="A model may have Keras' own layers, and no Lambda.",
         ) from error
     return Source(model.to_json(), model.get_weights())
 
 
 def read_weights(architecture: str, path: Path) -> list[Array]:
-    """The weights of a safetensors file for an architecture: those of an export, or a state_dict of PyTorch.
+    """The weights of a safetensors file for an architecture: those of an export, or a state_dict of
+    PyTorch.
 
     DatatypeMismatch names what does not fit.
     """
@@ -88,16 +107,20 @@ def _refuse_pickles(path: Path) -> None:
         names = file.namelist()
     if path.suffix in PYTORCH or any(name.endswith(PICKLES) for name in names):
         raise FeatureNotSupported(
-            f"{path.name} is a file of torch.save or torch.export: it holds pickles, and who loads them runs code",
-            hint="safetensors.torch.save_file(net.state_dict(), 'net.safetensors') writes weights alone; give them as"
-            " weights=Path('net.safetensors'), beside the same architecture in Keras.",
+            f"{path.name} is a file of torch.save or torch.export: it holds pickles, and who loads "
+            "them runs code",
+            hint="safetensors.torch.save_file(net.state_dict(), 'net.safetensors') writes weights "
+            "alone; give them as weights=Path('net.safetensors'), beside the same architecture in "
+            "Keras.",
         )
 
 
 def _folder(folder: Path) -> Source:
     missing = [name for name in (ARCHITECTURE, WEIGHTS) if not (folder / name).is_file()]
     if missing:
-        raise UndefinedObject(f"folder {folder} has no {missing[0]}", hint="cerebro-db export safetensors writes it.")
+        raise UndefinedObject(
+            f"folder {folder} has no {missing[0]}", hint="cerebro-db export safetensors writes it."
+        )
     tensors, order = _tensors(folder / WEIGHTS)
     if order is None:
         raise InvalidParameter(
@@ -116,24 +139,30 @@ def _tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
             tensors = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
             told = (file.metadata() or {}).get(ORDER)
     except (OSError, safetensors.SafetensorError) as error:
-        raise InvalidParameter(f"{path} is no file of safetensors: {error}", hint="Name one that is.") from error
+        raise InvalidParameter(
+            f"{path} is no file of safetensors: {error}", hint="Name one that is."
+        ) from error
     order = None if told is None else list(map(str, json.loads(told)))
     if order is not None and set(order) != set(tensors):
         raise DatatypeMismatch(
-            f"the order of {path.name} does not name all its tensors", hint="Export the model again."
+            f"the order of {path.name} does not name all its tensors",
+            hint="Export the model again.",
         )
     return tensors, order
 
 
 def _of_modules(model: Any, file: str, tensors: Mapping[str, Array]) -> list[Array]:
-    """The weights of Keras out of those of modules: named like its layers, or by numbers in the same order."""
+    """The weights of Keras out of those of modules: named like its layers, or by numbers in the
+    same order.
+    """
     _check_order(model)
     layers = [layer for layer in model.layers if layer.weights]
     modules = _modules(tensors)
     names = sorted(modules, key=int) if all(name.isdigit() for name in modules) else None
     if names is not None and len(names) != len(layers):
         raise DatatypeMismatch(
-            f"{file} has {len(names)} modules with weights, the architecture {len(layers)} layers with weights",
+            f"{file} has {len(names)} modules with weights, the architecture {len(layers)} layers "
+            "with weights",
             hint="Both must have the same layers in the same order.",
         )
     found: dict[int, Array] = {}
@@ -142,11 +171,14 @@ def _of_modules(model: Any, file: str, tensors: Mapping[str, Array]) -> list[Arr
         if name not in modules:
             raise DatatypeMismatch(
                 f"{file} has no module {name!r}; it has {', '.join(sorted(modules))}",
-                hint="Name the layers of the architecture like the modules, or save an nn.Sequential.",
+                hint="Name the layers of the architecture like the modules, or save an "
+                "nn.Sequential.",
             )
         found |= _of_layer(layer, f"{file}, module {name!r}", modules.pop(name))
     if names is None and modules:
-        raise DatatypeMismatch(f"{file} has modules that no layer is named like: {', '.join(sorted(modules))}")
+        raise DatatypeMismatch(
+            f"{file} has modules that no layer is named like: {', '.join(sorted(modules))}"
+        )
     return [found[id(weight)] for weight in model.weights]
 
 
@@ -160,12 +192,16 @@ def _modules(tensors: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
 
 
 def _check_order(model: Any) -> None:
-    """PyTorch has channels before places and Keras behind them, so an image in one row has another order."""
+    """PyTorch has channels before places and Keras behind them, so an image in one row has another
+    order.
+    """
     for layer in model.layers:
         if type(layer).__name__ in ("Flatten", "Reshape") and len(layer.input.shape) > 2:
             raise FeatureNotSupported(
-                f"layer {layer.name!r} puts channels and places into one row, whose order differs in PyTorch",
-                hint="Pool over all places (GlobalAveragePooling2D) instead, or load the weights as Keras has them.",
+                f"layer {layer.name!r} puts channels and places into one row, whose order differs "
+                "in PyTorch",
+                hint="Pool over all places (GlobalAveragePooling2D) instead, or load the weights "
+                "as Keras has them.",
             )
 
 
@@ -180,15 +216,23 @@ def _of_layer(layer: Any, where: str, module: dict[str, Array]) -> dict[int, Arr
     for weight in layer.weights:
         name = PLACES.get(weight.name, weight.name)
         if name not in module:
-            raise DatatypeMismatch(f"{where} has no {name!r}, which {kind} {layer.name!r} has as {weight.name!r}")
+            raise DatatypeMismatch(
+                f"{where} has no {name!r}, which {kind} {layer.name!r} has as {weight.name!r}"
+            )
         tensor = module.pop(name)
-        turned = np.moveaxis(tensor, (1, 0), (-2, -1)) if weight.name == "kernel" and tensor.ndim > 1 else tensor
+        turned = (
+            np.moveaxis(tensor, (1, 0), (-2, -1))
+            if weight.name == "kernel" and tensor.ndim > 1
+            else tensor
+        )
         if turned.shape != tuple(weight.shape):
             raise DatatypeMismatch(
-                f"{where}: {name!r} has shape {tensor.shape}, as {weight.name!r} of {kind} {layer.name!r}"
-                f" {turned.shape}; expected {tuple(weight.shape)}"
+                f"{where}: {name!r} has shape {tensor.shape}, as {weight.name!r} of {kind} "
+                f"{layer.name!r} {turned.shape}; expected {tuple(weight.shape)}"
             )
         found[id(weight)] = np.ascontiguousarray(turned)
     if module:
-        raise DatatypeMismatch(f"{where} has {', '.join(sorted(module))}, which {kind} {layer.name!r} has not")
+        raise DatatypeMismatch(
+            f"{where} has {', '.join(sorted(module))}, which {kind} {layer.name!r} has not"
+        )
     return found

@@ -1,4 +1,6 @@
-"""Models by name: what is asked of them, once or before they are trained. One method per SQL function."""
+"""Models by name: what is asked of them, once or before they are trained. One method per SQL
+function.
+"""
 
 from __future__ import annotations
 
@@ -33,42 +35,72 @@ class NamedModels:
     _calls: Calls
 
     @options_of(TrainOptions)
-    def plan(self, source: str, target: str, **options: Unpack[TrainOptions]) -> Records[dict[str, Any]]:
+    def plan(
+        self, source: str, target: str, **options: Unpack[TrainOptions]
+    ) -> Records[dict[str, Any]]:
         """What `train` would do with the same arguments, by section: cerebro.plan."""
-        found = self._calls.rows_of_cerebro("plan", source=source, target=target, **json_options(options))
+        found = self._calls.rows_of_cerebro(
+            "plan", source=source, target=target, **json_options(options)
+        )
         return _named(found, PLAN)
 
     def predictions(
         self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
     ) -> Records[dict[str, Any]]:
-        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here.
+        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in
+        memory here.
 
         An own model is meant, or that of `owner`, who has granted it.
         """
-        found = self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col, owner=owner)
+        found = self._calls.rows_of_cerebro(
+            "predict", model=model, source=source, id_col=id_col, owner=owner
+        )
         return _named(found, PREDICTED)
 
-    def evaluation(self, model: str, source: str, group_by: Sequence[str] | None = None) -> Records[dict[str, Any]]:
-        """How good a model by name is over the rows of a table, and of each group of them: cerebro.evaluate."""
+    def evaluation(
+        self, model: str, source: str, group_by: Sequence[str] | None = None
+    ) -> Records[dict[str, Any]]:
+        """How good a model by name is over the rows of a table, and of each group of them:
+        cerebro.evaluate.
+        """
         groups = None if group_by is None else list(group_by)
-        return _named(self._calls.rows_of_cerebro("evaluate", model=model, source=source, group_by=groups), EVALUATED)
+        return _named(
+            self._calls.rows_of_cerebro("evaluate", model=model, source=source, group_by=groups),
+            EVALUATED,
+        )
 
     def importance(self, model: str, source: str) -> Records[dict[str, Any]]:
-        """How much worse a model by name gets where a column of the rows is shuffled: cerebro.importance."""
-        return _named(self._calls.rows_of_cerebro("importance", model=model, source=source), IMPORTANCE)
+        """How much worse a model by name gets where a column of the rows is shuffled:
+        cerebro.importance.
+        """
+        return _named(
+            self._calls.rows_of_cerebro("importance", model=model, source=source), IMPORTANCE
+        )
 
-    def attribution(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
-        """What each column of each row of a table adds to its prediction by a model by name: cerebro.attribution."""
-        found = self._calls.rows_of_cerebro("attribution", model=model, source=source, id_col=id_col)
+    def attribution(
+        self, model: str, source: str, id_col: str | None = None
+    ) -> Records[dict[str, Any]]:
+        """What each column of each row of a table adds to its prediction by a model by name:
+        cerebro.attribution.
+        """
+        found = self._calls.rows_of_cerebro(
+            "attribution", model=model, source=source, id_col=id_col
+        )
         return _named(found, ATTRIBUTION)
 
-    def predict_row(self, model: str, record: Mapping[str, Any], *, owner: str | None = None) -> dict[str, Any]:
-        """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""
+    def predict_row(
+        self, model: str, record: Mapping[str, Any], *, owner: str | None = None
+    ) -> dict[str, Any]:
+        """What a model by name says of one row, by the names of its columns:
+        cerebro.predict_row.
+        """
         values = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
         return dict(self._calls.call_cerebro("predict_row", **values))
 
     def drift(self, model: str, source: str) -> Records[dict[str, Any]]:
-        """How far the columns of a table lie from what a model by name was trained on: cerebro.drift."""
+        """How far the columns of a table lie from what a model by name was trained on:
+        cerebro.drift.
+        """
         return _named(self._calls.rows_of_cerebro("drift", model=model, source=source), DRIFT)
 
     def verify(self, model: str, version: int | str | None = None) -> Records[dict[str, Any]]:
@@ -77,7 +109,9 @@ class NamedModels:
         return _named(self._calls.rows_of_cerebro("verify", model=model, version=wanted), FINDING)
 
     def refresh(self, model: str, since: str | None = None) -> Records[dict[str, Any]]:
-        """Trains a model by name on the rows of now; its new version, none where no rows are new: cerebro.refresh."""
+        """Trains a model by name on the rows of now; its new version, none where no rows are new:
+        cerebro.refresh.
+        """
         return _named(self._calls.rows_of_cerebro("refresh", model=model, since=since), REFRESHED)
 
     def deploy(self, model: str, version: int | str = "best") -> int:
@@ -85,15 +119,21 @@ class NamedModels:
         return int(self._calls.call_cerebro("deploy", model=model, version=str(version)))
 
     def register(self, model: str, table: str, mst_key: int | None = None) -> int:
-        """Gives a model of a model table a name; the number of the version that it is: cerebro.register."""
-        return int(self._calls.call_cerebro("register", model=model, table_name=table, mst_key=mst_key))
+        """Gives a model of a model table a name; the number of the version that it is:
+        cerebro.register.
+        """
+        return int(
+            self._calls.call_cerebro("register", model=model, table_name=table, mst_key=mst_key)
+        )
 
     def drop_model(self, model: str) -> None:
         """Removes a model by name with all its versions: cerebro.drop_model."""
         self._calls.call_cerebro("drop_model", model=model)
 
     def grant_predict(self, model_table: str, role: str) -> None:
-        """Lets a role predict with a model by name, or those of a table, and not read it: cerebro.grant_predict."""
+        """Lets a role predict with a model by name, or those of a table, and not read it:
+        cerebro.grant_predict.
+        """
         self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
 
     def revoke_predict(self, model_table: str, role: str) -> None:

@@ -1,6 +1,8 @@
-"""Options of a method that are written down as a TypedDict: listed by help(), and told from what is misspelt.
+"""Options of a method that are written down as a TypedDict: listed by help(), and told from what is
+misspelt.
 
-Python itself would show `**options`, take any name, and leave it to the server to say that there is no such function.
+Python itself would show `**options`, take any name, and leave it to the server to say that there is
+no such function.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def options_of(kind: type[Any]) -> Callable[[F], F]:
-    """Decorates a method whose `**options` are those of `kind`; one that is left out has the default of the SQL
-    function."""
+    """Decorates a method whose `**options` are those of `kind`; one that is left out has the
+    default of the SQL function."""
 
     def decorated(method: F) -> F:
         @wraps(method)
@@ -38,7 +40,9 @@ def options_of(kind: type[Any]) -> Callable[[F], F]:
 def _listed(method: Callable[..., Any], kind: type[Any]) -> inspect.Signature:
     """The signature with a parameter for each option."""
     found = inspect.signature(method)
-    own = [one for one in found.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    own = [
+        one for one in found.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     further = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
         for name, hint in get_type_hints(kind).items()

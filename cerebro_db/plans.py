@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Plans:
-    """Methods that tell how a run would go, and how it has gone. With the format 'json' the text is one document."""
+    """Methods that tell how a run would go, and how it has gone. With the format 'json' the text is
+    one document.
+    """
 
     _calls: Calls
 

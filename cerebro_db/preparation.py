@@ -1,4 +1,6 @@
-"""What comes before training: architectures, packed data, configurations. One method per SQL function."""
+"""What comes before training: architectures, packed data, configurations. One method per SQL
+function.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ class Preparation:
     _calls: Calls
 
     def write_frame(self, frame: Frame, table: str) -> None:
-        """Writes the rows of a DataFrame, of pandas or polars, to a table that anyone may read as any other.
+        """Writes the rows of a DataFrame, of pandas or polars, to a table that anyone may read as
+        any other.
 
-        A table of that name is replaced where it was written from a DataFrame, too; DuplicateTable of any other.
+        A table of that name is replaced where it was written from a DataFrame, too; DuplicateTable
+        of any other.
         """
         write_frame(self.engine, frame, table)
 
@@ -73,13 +77,18 @@ class Preparation:
         description: str | None = None,
         weights: Iterable[NDArray[Any]] | Path | None = None,
     ) -> None:
-        """Stores an architecture (a Keras model, its JSON text, or that as a dict) as a row of `table`.
+        """Stores an architecture (a Keras model, its JSON text, or that as a dict) as a row of
+        `table`.
 
-        `weights`, as of model.get_weights(), are where training starts, as flat float32 in that order; or the Path of a
-        safetensors file, of an export or with a state_dict of PyTorch. The Path of a .keras file, or of a folder of an
-        export, has both.
+        `weights`, as of model.get_weights(), are where training starts, as flat float32 in that
+        order; or the Path of a safetensors file, of an export or with a state_dict of PyTorch. The
+        Path of a .keras file, or of a folder of an export, has both.
         """
-        source = Source(architecture_json(model), None) if not isinstance(model, Path) else read_source(model)
+        source = (
+            Source(architecture_json(model), None)
+            if not isinstance(model, Path)
+            else read_source(model)
+        )
         given = read_weights(source.architecture, weights) if isinstance(weights, Path) else weights
         chosen = source.weights if given is None else given
         self._calls.call(
@@ -103,9 +112,11 @@ class Preparation:
         activation: str = "softmax",
         seed: int = 1,
     ) -> Records[dict[str, Any]]:
-        """Makes an architecture for each layer of a network with weights, with the same head: cerebro.explore_layers.
+        """Makes an architecture for each layer of a network with weights, with the same head:
+        cerebro.explore_layers.
 
-        All in front of the head is frozen: trained as one run, they say which layer gives the best features.
+        All in front of the head is frozen: trained as one run, they say which layer gives the best
+        features.
         """
         rows = self._calls.rows_of_cerebro(
             "explore_layers",
@@ -124,13 +135,19 @@ class Preparation:
         """Deletes an architecture, and with the last one its table: delete_keras_model."""
         self._calls.call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
 
-    def load_function(self, object_table: str, source: str, name: str, *, description: str | None = None) -> None:
+    def load_function(
+        self, object_table: str, source: str, name: str, *, description: str | None = None
+    ) -> None:
         """Registers a loss or metric by its source: load_custom_function. For superusers.
 
         inspect.getsource() gives the source of a function; imports that it needs have to be added.
         """
         self._calls.call(
-            "load_custom_function", object_table=object_table, object=source, name=name, description=description
+            "load_custom_function",
+            object_table=object_table,
+            object=source,
+            name=name,
+            description=description,
         )
 
     def load_top_k_accuracy(self, object_table: str, k: int) -> None:
@@ -138,17 +155,35 @@ class Preparation:
         self._calls.call("load_top_k_accuracy_function", object_table=object_table, k=k)
 
     def delete_function(self, object_table: str, function: int | str) -> None:
-        """Deletes a custom function by its id or its name: delete_custom_function. For superusers."""
+        """Deletes a custom function by its id or its name: delete_custom_function. For
+        superusers.
+        """
         key = {"name": function} if isinstance(function, str) else {"id": function}
         self._calls.call("delete_custom_function", object_table=object_table, **key)
 
     @options_of(WindowOptions)
     def window_series(
-        self, source: str, output: str, id: str, ts: str, columns: str, width: int, **options: Unpack[WindowOptions]
+        self,
+        source: str,
+        output: str,
+        id: str,
+        ts: str,
+        columns: str,
+        width: int,
+        **options: Unpack[WindowOptions],
     ) -> None:
-        """Cuts series, one for each id in the order of ts, into windows of equal length: cerebro.window_series."""
+        """Cuts series, one for each id in the order of ts, into windows of equal length:
+        cerebro.window_series.
+        """
         self._calls.call_cerebro(
-            "window_series", source=source, output=output, id=id, ts=ts, columns=columns, width=width, **options
+            "window_series",
+            source=source,
+            output=output,
+            id=id,
+            ts=ts,
+            columns=columns,
+            width=width,
+            **options,
         )
 
     @options_of(PackOptions)
@@ -201,7 +236,9 @@ class Preparation:
         fit_params_grid: Mapping[str, Any] | str,
         **options: Unpack[ConfigOptions],
     ) -> None:
-        """Writes training configurations: generate_model_configs. A grid is a dict whose values are lists."""
+        """Writes training configurations: generate_model_configs. A grid is a dict whose values are
+        lists.
+        """
         self._calls.call(
             "generate_model_configs",
             model_arch_table=model_arch_table,
@@ -222,7 +259,9 @@ class Preparation:
         fit_params_list: Sequence[Mapping[str, Any] | str],
         **options: Unpack[CombineOptions],
     ) -> None:
-        """Writes every combination of models, compile and fit parameters: load_model_selection_table."""
+        """Writes every combination of models, compile and fit parameters:
+        load_model_selection_table.
+        """
         self._calls.call(
             "load_model_selection_table",
             model_arch_table=model_arch_table,
@@ -234,6 +273,10 @@ class Preparation:
         )
 
     @options_of(ScheduleOptions)
-    def hyperband_schedule(self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]) -> None:
-        """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each: hyperband_schedule."""
+    def hyperband_schedule(
+        self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]
+    ) -> None:
+        """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each:
+        hyperband_schedule.
+        """
         self._calls.call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)

@@ -1,5 +1,5 @@
-"""What a question about runs or tables is answered with: a list of records, which is shown as a table, and can become a
-DataFrame.
+"""What a question about runs or tables is answered with: a list of records, which is shown as a
+table, and can become a DataFrame.
 
 Neither pandas nor polars is required: each is asked for only when its frame is wanted.
 """
@@ -34,7 +34,8 @@ WIDTH = 120
 
 
 class Records(list[R]):
-    """Records in the order of the answer: dataclasses of cerebro_db.records, or a dict for a row of any table.
+    """Records in the order of the answer: dataclasses of cerebro_db.records, or a dict for a row of
+    any table.
 
     >>> Records([{"id": 1, "prob": 0.5}], ["id", "prob"]).columns
     ('id', 'prob')
@@ -49,7 +50,9 @@ class Records(list[R]):
         headings, rows = self._shown()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for number, heading in enumerate(headings):
-            table.add_column(Text(heading), justify="right" if _numeric(row[number] for row in rows) else "left")
+            table.add_column(
+                Text(heading), justify="right" if _numeric(row[number] for row in rows) else "left"
+            )
         for row in rows:
             table.add_row(*map(Text, row))
         width = shutil.get_terminal_size((WIDTH, 0)).columns
@@ -62,7 +65,10 @@ class Records(list[R]):
         """The table in a notebook."""
         headings, rows = self._shown()
         head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in self.html_cells(rows))
+        body = "".join(
+            f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
+            for row in self.html_cells(rows)
+        )
         rest = "".join(f"<p>{text}</p>" for text in self._rest())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
@@ -72,17 +78,23 @@ class Records(list[R]):
 
     def cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
         """The headings of the table, and what is in it of the first so many records."""
-        return self.columns, [[text(values(one)[name]) for name in self.columns] for one in islice(self, count)]
+        return self.columns, [
+            [text(values(one)[name]) for name in self.columns] for one in islice(self, count)
+        ]
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         headings, rows = self.cells(ROWS)
-        return [visible(heading) for heading in headings], [[visible(cell) for cell in row] for row in rows]
+        return [visible(heading) for heading in headings], [
+            [visible(cell) for cell in row] for row in rows
+        ]
 
     def _rest(self) -> list[str]:
         return [f"… and {len(self) - ROWS} more"] if len(self) > ROWS else []
 
     def frame(self) -> pandas.DataFrame:
-        """The records as rows of a DataFrame of pandas; without records it has the columns all the same."""
+        """The records as rows of a DataFrame of pandas; without records it has the columns all the
+        same.
+        """
         found: pandas.DataFrame = library("pandas", "frames").DataFrame(
             [values(record) for record in self], columns=list(self.columns)
         )
@@ -127,7 +139,9 @@ def visible(content: str) -> str:
 
 
 def _numeric(cells: Iterable[str]) -> bool:
-    return all(not cell or cell.replace(".", "").replace("e-", "").lstrip("-").isdigit() for cell in cells)
+    return all(
+        not cell or cell.replace(".", "").replace("e-", "").lstrip("-").isdigit() for cell in cells
+    )
 
 
 def values(record: object) -> Mapping[str, Any]:

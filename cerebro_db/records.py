@@ -1,7 +1,7 @@
 """What the client knows of the schema `cerebro`: one frozen record per relation it reads.
 
-The record is the only description: the SQLAlchemy table is made from its fields, so that a query can
-neither ask for a column that the record lacks nor leave one out. Times are timezone-aware.
+The record is the only description: the SQLAlchemy table is made from its fields, so that a query
+can neither ask for a column that the record lacks nor leave one out. Times are timezone-aware.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One call of a fit function; `spec` holds its arguments, `pid` is the backend that runs or ran it.
+    """One call of a fit function; `spec` holds its arguments, `pid` is the backend that runs or ran
+    it.
 
     `software` has versions by names."""
 
@@ -35,8 +36,8 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is. `eta` is the time still needed, None while nothing is known about it; `queue_position` is that
-    of a run that is queued."""
+    """How far a run is. `eta` is the time still needed, None while nothing is known about it;
+    `queue_position` is that of a run that is queued."""
 
     run_id: int
     name: str | None
@@ -57,8 +58,9 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A run that is under way: in how many `places` it has a trainer at work, of the `fewest` and the `most` that it
-    wants, and its `position` where it is queued. Of others' runs no `owner` is known, but which are of one `role`."""
+    """A run that is under way: in how many `places` it has a trainer at work, of the `fewest` and
+    the `most` that it wants, and its `position` where it is queued. Of others' runs no `owner` is
+    known, but which are of one `role`."""
 
     run_id: int
     owner: str | None
@@ -79,10 +81,11 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One config's place in the leaderboard of its run; `value` is its newest `metric` on `dataset`.
+    """One config's place in the leaderboard of its run; `value` is its newest `metric` on
+    `dataset`.
 
-    `template` is that of cerebro.train; `validation` and `training` are the metric over either data set. Of each group
-    of rows, if there are any, configs are ranked apart.
+    `template` is that of cerebro.train; `validation` and `training` are the metric over either data
+    set. Of each group of rows, if there are any, configs are ranked apart.
     """
 
     run_id: int
@@ -118,7 +121,8 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """What one segment did from `started_at` to `ended_at`; `kind` is 'train', 'average' or 'evaluate'.
+    """What one segment did from `started_at` to `ended_at`; `kind` is 'train', 'average' or
+    'evaluate'.
 
     `worker_pid` is the server process of the worker; None of an evaluation.
     """
@@ -156,10 +160,12 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one config of a run has cost so far; `mst_key` is None for what belongs to the run and to no config.
+    """What one config of a run has cost so far; `mst_key` is None for what belongs to the run and
+    to no config.
 
-    Seconds and bytes are None where nobody has measured them, of runs of earlier versions; `unmeasured` counts visits
-    and evaluations of which no sum knows. `money` and `kwh` are None unless an administrator has set prices and watts.
+    Seconds and bytes are None where nobody has measured them, of runs of earlier versions;
+    `unmeasured` counts visits and evaluations of which no sum knows. `money` and `kwh` are None
+    unless an administrator has set prices and watts.
     """
 
     run_id: int
@@ -180,7 +186,9 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter of one config: a field of its template, or a setting of its compile or fit parameters."""
+    """One parameter of one config: a field of its template, or a setting of its compile or fit
+    parameters.
+    """
 
     run_id: int
     mst_key: int
@@ -202,7 +210,17 @@ TIMELINE = relation("timeline", Span)
 VISIT = relation("visit", Visit)
 PARAMETER = relation("parameter", Parameter)
 COST = relation("cost", Cost)
-EXTENSION = sa.table("pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog")
-ACTIVITY = sa.table("pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog")
+EXTENSION = sa.table(
+    "pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog"
+)
+ACTIVITY = sa.table(
+    "pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog"
+)
 NAMESPACE = sa.table("pg_namespace", sa.column("oid"), sa.column("nspname"), schema="pg_catalog")
-CLASS = sa.table("pg_class", sa.column("oid"), sa.column("relname"), sa.column("relnamespace"), schema="pg_catalog")
+CLASS = sa.table(
+    "pg_class",
+    sa.column("oid"),
+    sa.column("relname"),
+    sa.column("relnamespace"),
+    schema="pg_catalog",
+)

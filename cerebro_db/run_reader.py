@@ -18,7 +18,8 @@ R = TypeVar("R")
 
 
 class RunReader:
-    """The runs that the engine's user may see, and tables. A run id that names none of them gives no records.
+    """The runs that the engine's user may see, and tables. A run id that names none of them gives
+    no records.
 
     Records come in a list, whose method frame() makes a pandas DataFrame of it.
     """
@@ -58,7 +59,9 @@ class RunReader:
     def queue(self) -> Records[Place]:
         """All runs that are under way, those of others too, those that are queued at the end."""
         queue = records.QUEUE
-        return self._read(Place, sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at))
+        return self._read(
+            Place, sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at)
+        )
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
         """The configs of a run, best first."""
@@ -73,7 +76,9 @@ class RunReader:
 
     def timeline(self, run_id: int) -> Records[Span]:
         """What each segment did when, in order of time."""
-        return self._read(Span, _of(records.TIMELINE, run_id).order_by(records.TIMELINE.c.started_at))
+        return self._read(
+            Span, _of(records.TIMELINE, run_id).order_by(records.TIMELINE.c.started_at)
+        )
 
     def parameters(self, run_id: int) -> Records[Parameter]:
         """What the configs of a run differ by, one value a record."""
@@ -81,17 +86,22 @@ class RunReader:
         return self._read(Parameter, _of(table, run_id).order_by(table.c.mst_key, table.c.name))
 
     def cost(self, run_id: int | None = None) -> Records[Cost]:
-        """What a run has cost, by config, the run itself first; of all runs without one, newest first."""
+        """What a run has cost, by config, the run itself first; of all runs without one, newest
+        first.
+        """
         table = records.COST
         wanted = sa.select(table) if run_id is None else _of(table, run_id)
-        return self._read(Cost, wanted.order_by(table.c.run_id.desc(), table.c.mst_key.nulls_first()))
+        return self._read(
+            Cost, wanted.order_by(table.c.run_id.desc(), table.c.mst_key.nulls_first())
+        )
 
     def visits(self, run_id: int) -> Records[Visit]:
         """Every visit, also those going on and those that failed, in order of time."""
         return self._read(Visit, _of(records.VISIT, run_id).order_by(records.VISIT.c.started_at))
 
     def rows(self, table: str, /, **equal: object) -> Records[dict[str, Any]]:
-        """The rows of a table or view, such as an output of evaluate or predict, in no particular order.
+        """The rows of a table or view, such as an output of evaluate or predict, in no particular
+        order.
 
         All of them, or those whose columns have the values that are given by the columns' names.
         """
@@ -105,11 +115,14 @@ class RunReader:
             found = connection.execute(named).first()
             if found is None:
                 raise errors.UndefinedTable(
-                    f"table {table} does not exist", hint="Name it as in SQL, with its schema if need be."
+                    f"table {table} does not exist",
+                    hint="Name it as in SQL, with its schema if need be.",
                 )
             wanted = [sa.column(name) == value for name, value in equal.items()]
             everything = (
-                sa.select(sa.text("*")).select_from(sa.table(found.relname, schema=found.nspname)).where(*wanted)
+                sa.select(sa.text("*"))
+                .select_from(sa.table(found.relname, schema=found.nspname))
+                .where(*wanted)
             )
             # Else the columns would be those that a table of this name had when it was read first.
             result = connection.execution_options(compiled_cache=None).execute(everything)
@@ -130,11 +143,15 @@ def no_run(run_id: int) -> errors.UndefinedObject:
 
 
 def _of(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
-    return sa.select(table).where(table.c.run_id == index(run_id))  # one of numpy's, from a DataFrame, will do
+    return sa.select(table).where(
+        table.c.run_id == index(run_id)
+    )  # one of numpy's, from a DataFrame, will do
 
 
 def by_config(points: Iterable[Point]) -> dict[int, list[Point]]:
-    """The points of a learning curve by the `mst_key` of their config, each in the order that they have there."""
+    """The points of a learning curve by the `mst_key` of their config, each in the order that they
+    have there.
+    """
     found: dict[int, list[Point]] = {}
     for point in points:
         found.setdefault(point.mst_key, []).append(point)

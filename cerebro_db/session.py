@@ -1,7 +1,7 @@
 """Python methods over the SQL functions and views of cerebro_db: nothing here that SQL cannot do.
 
-Names of tables and columns are given as in SQL ('flowers', 'lab.flowers', '"My Table"'); the server resolves
-them by the search_path of the session.
+Names of tables and columns are given as in SQL ('flowers', 'lab.flowers', '"My Table"'); the server
+resolves them by the search_path of the session.
 """
 
 from __future__ import annotations
@@ -52,16 +52,18 @@ if TYPE_CHECKING:
 def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Session:
     """A session with the database of a postgresql:// URL, an SQLAlchemy URL or an engine.
 
-    Nothing is connected before the first call. An engine that was handed in stays open after the session.
-    `on_notice` gets each message of the server when it is sent, such as those that a fit sends per epoch;
-    by default they go to the logger `cerebro_db`.
+    Nothing is connected before the first call. An engine that was handed in stays open after the
+    session. `on_notice` gets each message of the server when it is sent, such as those that a fit
+    sends per epoch; by default they go to the logger `cerebro_db`.
     """
-    return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
+    return Session(
+        engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice
+    )
 
 
 class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans):
-    """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
-    time in one database session, and each commits; what is read comes through the engine.
+    """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run
+    one at a time in one database session, and each commits; what is read comes through the engine.
 
     Every method raises a class of cerebro_db.errors, chosen by SQLSTATE, when the server refuses.
     """
@@ -75,7 +77,10 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -99,11 +104,15 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         return Board(super().leaderboard(run_id))
 
     def learning_curve(self, run_id: int) -> Curves:
-        """Every metric of every config after every epoch at which it was computed. A notebook shows it as a picture."""
+        """Every metric of every config after every epoch at which it was computed. A notebook shows
+        it as a picture.
+        """
         return Curves(super().learning_curve(run_id))
 
     def current_run(self) -> int | None:
-        """The newest run that this session started; while a fit goes on in another thread, that one."""
+        """The newest run that this session started; while a fit goes on in another thread, that
+        one.
+        """
         return None if self._calls.pid is None else self.newest_run_of(self._calls.pid)
 
     @options_of(FitOptions)
@@ -117,10 +126,11 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         progress: bool | None = None,
         **options: Unpack[FitOptions],
     ) -> int:
-        """Trains every configuration: madlib_fit_multiple_model. Returns the run's id when it has ended.
+        """Trains every configuration: madlib_fit_multiple_model. Returns the run's id when it has
+        ended.
 
-        `progress` shows a live bar, or some lines where the standard output is not a terminal; by default
-        the bar is shown on terminals only. Ctrl-C cancels the run.
+        `progress` shows a live bar, or some lines where the standard output is not a terminal; by
+        default the bar is shown on terminals only. Ctrl-C cancels the run.
         """
         return self._fitted(
             "madlib_fit_multiple_model",
@@ -146,7 +156,9 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         progress: bool | None = None,
         **options: Unpack[FitOneOptions],
     ) -> int:
-        """Trains one model, averaged over segments after each iteration: madlib_fit. Otherwise as `fit`."""
+        """Trains one model, averaged over segments after each iteration: madlib_fit. Otherwise as
+        `fit`.
+        """
         return self._fitted(
             "madlib_fit",
             progress,
@@ -192,9 +204,11 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         progress: bool | None = None,
         **options: Unpack[AutomlOptions],
     ) -> None:
-        """Searches for the configuration with the lowest loss, in one run, and keeps its model: madlib_automl.
+        """Searches for the configuration with the lowest loss, in one run, and keeps its model:
+        madlib_automl.
 
-        Grids are as of `configs`; `progress` shows the run that goes on, as `fit` does. Ctrl-C cancels the search.
+        Grids are as of `configs`; `progress` shows the run that goes on, as `fit` does. Ctrl-C
+        cancels the search.
         """
         self._watched(
             "madlib_automl",
@@ -218,7 +232,8 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         num_iterations: int,
         **options: Unpack[FitOptions],
     ) -> int:
-        """Begins what `fit` does, in the background, and returns the run's id as soon as it is logged: cerebro.submit.
+        """Begins what `fit` does, in the background, and returns the run's id as soon as it is
+        logged: cerebro.submit.
 
         The run needs neither this session nor its connection.
         """
@@ -237,29 +252,45 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
 
         Such as 'madlib_automl', with its arguments by their names in SQL.
         """
-        return int(self._calls.call_cerebro("submit", call=function, arguments=json.dumps(arguments)))
+        return int(
+            self._calls.call_cerebro("submit", call=function, arguments=json.dumps(arguments))
+        )
 
     def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
-        """Waits until nobody works for a run any more; its status, or 'running' after the timeout: cerebro.wait."""
+        """Waits until nobody works for a run any more; its status, or 'running' after the timeout:
+        cerebro.wait.
+        """
         return str(self._calls.call_cerebro("wait", run_id=run_id, timeout=timeout))
 
     def cancel_run(self, run_id: int) -> bool:
-        """Cancels a run, in the background or not; False where nobody works for it: cerebro.cancel."""
+        """Cancels a run, in the background or not; False where nobody works for it:
+        cerebro.cancel.
+        """
         return bool(self._calls.call_cerebro("cancel", run_id=run_id))
 
     def resume(self, run_id: int, *, background: bool = False) -> None:
-        """Goes on with a run that was interrupted, cancelled or failed, and makes its output tables: cerebro.resume."""
+        """Goes on with a run that was interrupted, cancelled or failed, and makes its output
+        tables: cerebro.resume.
+        """
         self._calls.call_cerebro("resume", run_id=run_id, background=background)
 
     def write_outputs(self, run_id: int, name: str) -> None:
-        """Makes output tables of a run, under any name, of what it has come to so far: cerebro.write_outputs."""
+        """Makes output tables of a run, under any name, of what it has come to so far:
+        cerebro.write_outputs.
+        """
         self._calls.call_cerebro("write_outputs", run_id=run_id, name=name)
 
     @options_of(EvaluateOptions)
     def evaluate(
-        self, model_table: str, test_table: str, output_table: str, **options: Unpack[EvaluateOptions]
+        self,
+        model_table: str,
+        test_table: str,
+        output_table: str,
+        **options: Unpack[EvaluateOptions],
     ) -> None:
-        """Writes loss and metric of a model on a packed table to `output_table`: madlib_evaluate."""
+        """Writes loss and metric of a model on a packed table to `output_table`:
+        madlib_evaluate.
+        """
         self._calls.call(
             "madlib_evaluate",
             model_table=model_table,
@@ -278,7 +309,9 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         output_table: str,
         **options: Unpack[PredictOptions],
     ) -> None:
-        """Writes predictions for the rows of an unpacked table to `output_table`: madlib_predict."""
+        """Writes predictions for the rows of an unpacked table to `output_table`:
+        madlib_predict.
+        """
         self._calls.call(
             "madlib_predict",
             model_table=model_table,
@@ -300,7 +333,9 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         output_table: str,
         **options: Unpack[ByomOptions],
     ) -> None:
-        """Writes predictions with a model that was loaded with its weights, not trained here: madlib_predict_byom."""
+        """Writes predictions with a model that was loaded with its weights, not trained here:
+        madlib_predict_byom.
+        """
         if options.get("class_values"):
             options["class_values"] = rectangle(options["class_values"])
         self._calls.call(
@@ -324,14 +359,18 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         progress: bool | None = None,
         **options: Unpack[TrainOptions],
     ) -> Board:
-        """Trains a model by name that predicts a column of a raw table from its others: cerebro.train.
+        """Trains a model by name that predicts a column of a raw table from its others:
+        cerebro.train.
 
-        Rows of a DataFrame are written to `table` before, as `write_frame` does; else it is called `<target>_rows`.
+        Rows of a DataFrame are written to `table` before, as `write_frame` does; else it is called
+        `<target>_rows`.
 
-        Returns the configurations that were tried, best first; with `background=True` those of a run that has just
-        begun. `progress` shows the run as `fit` does. Ctrl-C cancels it.
+        Returns the configurations that were tried, best first; with `background=True` those of a
+        run that has just begun. `progress` shows the run as `fit` does. Ctrl-C cancels it.
         """
         before, name = self.current_run(), self.source_of(source, target, table)
         with shown(lambda: self._begun_after(before), progress) as look:
-            found = self._calls.rows_of_cerebro("train", look, source=name, target=target, **json_options(options))
+            found = self._calls.rows_of_cerebro(
+                "train", look, source=name, target=target, **json_options(options)
+            )
         return self.leaderboard(found[0][0])

@@ -1,7 +1,8 @@
 """One private server for the whole test run, one database per test.
 
-The server is an embedded server in a folder of its own, so no test can touch a server that somebody uses.
-Starting it is safe to repeat, so each process of pytest-xdist does; the process that began the run stops it.
+The server is an embedded server in a folder of its own, so no test can touch a server that somebody
+uses. Starting it is safe to repeat, so each process of pytest-xdist does; the process that began
+the run stops it.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ FEW = 15
 pytest.register_assert_rewrite("course")  # whose assertions then show values
 log_size = pytest.StashKey[int]()
 numbers = itertools.count(1)
-# Property tests must not fail because a machine is slow: no deadline per example, nor for drawing them. Nor must a
-# change fail by an example that another run would not have drawn: examples follow from a test's text.
+# Property tests must not fail because a machine is slow: no deadline per example, nor for drawing
+# them. Nor must a change fail by an example that another run would not have drawn: examples follow
+# from a test's text.
 settings.register_profile("new", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", settings.get_profile("new"), derandomize=True)
 settings.register_profile("few", settings.get_profile("all"), max_examples=FEW)
@@ -51,11 +53,14 @@ settings.load_profile("all")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--write-objects", action="store_true", help="write what tests compare with (make objects)")
+    parser.addoption(
+        "--write-objects", action="store_true", help="write what tests compare with (make objects)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell starts its background jobs with SIGINT ignored, and all that they start; some tests send it.
+    # A shell starts its background jobs with SIGINT ignored, and all that they start; some tests
+    # send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         folder = Path(tempfile.mkdtemp(prefix="cerebro-db-tests-", dir="/tmp"))
@@ -65,7 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Have the garbage collector pass by the tests while each of three processes collects all of them, and later."""
+    """Have the garbage collector pass by the tests while each of three processes collects all of
+    them, and later.
+    """
     gc.disable()
     try:
         return (yield)
@@ -85,7 +92,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def cerebro_db(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the installed command line, as a person would."""
     command = [sys.executable, "-I", "-m", "cerebro_db", *arguments]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 @pytest.fixture(scope="session")
@@ -96,17 +105,25 @@ def server() -> Server:
     query = make_url(started.stdout.splitlines()[-1]).query
     found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])))
     with provision.superuser(found.socket, found.port) as connection:
-        # A test's data need not survive a power failure. A client waits for a statement whatever signal it gets: only
-        # the server ends one that hangs, before the time of the test is over.
-        for setting, value in (("fsync", "off"), ("full_page_writes", "off"), ("statement_timeout", "'500s'")):
+        # A test's data need not survive a power failure. A client waits for a statement whatever
+        # signal it gets: only the server ends one that hangs, before the time of the test is over.
+        for setting, value in (
+            ("fsync", "off"),
+            ("full_page_writes", "off"),
+            ("statement_timeout", "'500s'"),
+        ):
             connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = {value}")
         connection.exec_driver_sql("SELECT pg_reload_conf()")
     return found
 
 
-@pytest.fixture(scope="session", params=["postgresql", "greenplum"] if greenplum.given() else ["postgresql"])
+@pytest.fixture(
+    scope="session", params=["postgresql", "greenplum"] if greenplum.given() else ["postgresql"]
+)
 def platform(request: pytest.FixtureRequest) -> str:
-    """Each platform that is given; the tests are the same, but for those that are marked with a reason."""
+    """Each platform that is given; the tests are the same, but for those that are marked with a
+    reason.
+    """
     return str(request.param)
 
 
@@ -122,7 +139,11 @@ def address(platform: str, request: pytest.FixtureRequest) -> Address:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        params = (
+            item.callspec.params
+            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+            else {}
+        )
         mark = item.get_closest_marker("postgresql")
         if mark and mark.args[0] and params.get("platform") == "greenplum":
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
@@ -131,7 +152,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Hang(BaseException):
-    """A property test has taken too long: no failure for Hypothesis, which would try an example that hangs again."""
+    """A property test has taken too long: no failure for Hypothesis, which would try an example
+    that hangs again.
+    """
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -154,14 +177,19 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]
-    """What runs one after the other in one process: a file, and all contract tests with the trainer of a framework.
+    """What runs one after the other in one process: a file, and all contract tests with the trainer
+    of a framework.
 
     So that trainer is started once, not for each file.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, name = nodeid.partition("::")
-        framework = re.search(r"[\[-](tensorflow|jax|torch)[\]-]", name) if file.startswith("tests/contract/") else None
+        framework = (
+            re.search(r"[\[-](tensorflow|jax|torch)[\]-]", name)
+            if file.startswith("tests/contract/")
+            else None
+        )
         return framework[1] if framework else file
 
 
@@ -190,7 +218,8 @@ def shared_database(platform: str, request: pytest.FixtureRequest) -> Iterator[D
 
 @pytest.fixture(scope="module")
 def bench(shared_database: Database, request: pytest.FixtureRequest) -> Iterator[Workbench]:
-    """A session of the ordinary role with data to train on, shared by the tests of a module, which may say FIT_WORKERS.
+    """A session of the ordinary role with data to train on, shared by the tests of a module, which
+    may say FIT_WORKERS.
 
     The first run of each trainer costs the most: where one is as good as two, FIT_WORKERS is 1.
     """
@@ -246,7 +275,9 @@ def _session(url: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A new folder that any system user can reach, for a server of the test's own; that server is stopped."""
+    """A new folder that any system user can reach, for a server of the test's own; that server is
+    stopped.
+    """
     with _new_folder() as made:
         yield made
 
@@ -280,6 +311,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report: pytest.TestReport = yield  # type: ignore[assignment]
     log = Path(os.environ[FOLDER]) / "server" / "postgresql.log"
     if report.failed and log.exists():
-        lines = log.read_bytes()[item.stash.get(log_size, 0) :].decode(errors="replace").splitlines()
+        lines = (
+            log.read_bytes()[item.stash.get(log_size, 0) :].decode(errors="replace").splitlines()
+        )
         report.sections.append(("the server's log", "\n".join(lines[-LOG_LINES:])))
     return report  # type: ignore[return-value]

@@ -1,5 +1,6 @@
-"""A peer: model averaging. Two workers have a part of the rows each. In an epoch each trains every configuration on
-its part by Keras, from the same weights; then these are averaged. What an optimizer knows stays with its worker."""
+"""A peer: model averaging. Two workers have a part of the rows each. In an epoch each trains every
+configuration on its part by Keras, from the same weights; then these are averaged. What an
+optimizer knows stays with its worker."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def main() -> None:
     loopback.opened()
     with Listener(ADDRESS) as listener:
         context = multiprocessing.get_context("fork")
-        workers = [context.Process(target=_serve, args=(job, number)) for number in range(job.processes)]
+        workers = [
+            context.Process(target=_serve, args=(job, number)) for number in range(job.processes)
+        ]
         for worker in workers:
             worker.start()
         links = [listener.accept() for _ in workers]
@@ -40,7 +43,9 @@ def _trained(job: Job, links: list[Connection[Any, Any]]) -> dict[int, list[Poin
     session = job.connect()
     flat = [np.frombuffer(weights, "<f4") for _, weights in read_architectures(session, job.models)]
     session.close()
-    means: dict[int, Any] = {number: flat[config.model - 1] for number, config in enumerate(job.configs)}
+    means: dict[int, Any] = {
+        number: flat[config.model - 1] for number, config in enumerate(job.configs)
+    }
     curves: dict[int, list[Point]] = {number + 1: [] for number in means}
     for _ in range(job.epochs):
         for number, mean in means.items():
@@ -62,7 +67,9 @@ def _asked(links: list[Connection[Any, Any]], request: tuple[int, Any, bool]) ->
 
 
 def _serve(job: Job, number: int) -> None:
-    """Train or evaluate one configuration from given weights, as often as it is asked for; its model stays."""
+    """Train or evaluate one configuration from given weights, as often as it is asked for; its
+    model stays.
+    """
     link = Client(ADDRESS)
     read = parts.Read(job, number, job.processes)
     keras = prepare(job.framework, [core(number)])

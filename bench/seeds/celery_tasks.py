@@ -1,5 +1,5 @@
-"""A peer: Celery, whose broker is a folder. Its workers are processes of this module; each takes the next task when it
-has done one."""
+"""A peer: Celery, whose broker is a folder. Its workers are processes of this module; each takes
+the next task when it has done one."""
 
 from __future__ import annotations
 
@@ -22,14 +22,22 @@ def main() -> None:
     job, place = arguments()
     app, told = application(job), sys.argv[1]
     if sys.argv[3:] == [WORKER]:
-        options = ("--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=ERROR")
+        options = (
+            "--pool=solo",
+            "--without-gossip",
+            "--without-mingle",
+            "--without-heartbeat",
+            "--loglevel=ERROR",
+        )
         app.worker_main([WORKER, *options])
         return
     loopback.opened()
     command = [sys.executable, "-m", "bench.seeds.celery_tasks", *sys.argv[1:], WORKER]
     workers = [subprocess.Popen(command) for _ in range(job.processes)]
     try:
-        asked = {number + 1: app.send_task("curve", (told, number)) for number in most_steps_first(job)}
+        asked = {
+            number + 1: app.send_task("curve", (told, number)) for number in most_steps_first(job)
+        }
         found = {number: task.get(interval=POLL_SECONDS) for number, task in asked.items()}
     finally:
         for worker in workers:

@@ -1,5 +1,5 @@
-"""Who takes part in the table, and its turns: all in the first; ours and the fastest tasks once more for each further
-seed, so that it is seen what noise is."""
+"""Who takes part in the table, and its turns: all in the first; ours and the fastest tasks once
+more for each further seed, so that it is seen what noise is."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ METRICS = {"metrics_compute_frequency": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """A way to do the selection: a module, the name of its environment (none for ours), and what it is told; and the
-    published hours for each epoch, and GB of rows at rest, of the way that it makes again."""
+    """A way to do the selection: a module, the name of its environment (none for ours), and what it
+    is told; and the published hours for each epoch, and GB of rows at rest, of the way that it
+    makes again."""
 
     name: str
     module: str
@@ -38,12 +39,29 @@ class Way:
     published: tuple[float, float] | None = None
 
 
-MOP = Way(name="model hopping, cerebro_db", module=OURS, settings={"strategy": "mop", **METRICS}, published=(1.77, 250))
-JAX = Way(name="model hopping, cerebro_db, JAX", module=OURS, settings={**MOP.settings, "backend": "jax"})
-AVERAGE = Way(name="averaging, cerebro_db", module=OURS, settings={"strategy": "average", **METRICS})
-PLAIN = Way(name="averaging, Keras", module="bench.seeds.averaging", environment="tensorflow", published=(1.97, 250))
+MOP = Way(
+    name="model hopping, cerebro_db",
+    module=OURS,
+    settings={"strategy": "mop", **METRICS},
+    published=(1.77, 250),
+)
+JAX = Way(
+    name="model hopping, cerebro_db, JAX", module=OURS, settings={**MOP.settings, "backend": "jax"}
+)
+AVERAGE = Way(
+    name="averaging, cerebro_db", module=OURS, settings={"strategy": "average", **METRICS}
+)
+PLAIN = Way(
+    name="averaging, Keras",
+    module="bench.seeds.averaging",
+    environment="tensorflow",
+    published=(1.97, 250),
+)
 SYNCHRONOUS = Way(
-    name="synchronous, TensorFlow", module="bench.seeds.synchronous", environment="tensorflow", published=(5.42, 250)
+    name="synchronous, TensorFlow",
+    module="bench.seeds.synchronous",
+    environment="tensorflow",
+    published=(5.42, 250),
 )
 SERVER = Way(
     name="parameter server, TensorFlow",
@@ -52,7 +70,12 @@ SERVER = Way(
     published=(19.0, 250),
 )
 TASKS = (
-    Way(name="tasks, Celery", module="bench.seeds.celery_tasks", environment="celery", published=(1.72, 2000)),
+    Way(
+        name="tasks, Celery",
+        module="bench.seeds.celery_tasks",
+        environment="celery",
+        published=(1.72, 2000),
+    ),
     Way(name="tasks, Dask", module="bench.seeds.dask_tasks", environment="dask"),
     Way(name="tasks, Ray", module="bench.seeds.ray_tasks", environment="ray"),
 )
@@ -92,7 +115,11 @@ class Contest:
 
     def good(self, way: Way) -> dict[int, Tried]:
         """The attempts that succeeded."""
-        return {turn: each for turn, each in self.tried.get(way.name, {}).items() if each.result is not None}
+        return {
+            turn: each
+            for turn, each in self.tried.get(way.name, {}).items()
+            if each.result is not None
+        }
 
     def walls(self, way: Way) -> dict[int, float]:
         """Their seconds."""
@@ -105,7 +132,9 @@ class Contest:
 
     def reason(self, way: Way) -> str:
         """Why there is no result of a way."""
-        return next((each.reason for each in self.tried.get(way.name, {}).values()), "nobody tried it")
+        return next(
+            (each.reason for each in self.tried.get(way.name, {}).values()), "nobody tried it"
+        )
 
     @property
     def visits(self) -> list[Visit]:
@@ -126,7 +155,9 @@ class Contest:
 
 
 def measured(at: Place, scale: str, repeats: int, limit: float, say: Say) -> Contest:
-    """All ways in turn, each peer for at most so many seconds. Ours gets no trainer that an earlier call has left."""
+    """All ways in turn, each peer for at most so many seconds. Ours gets no trainer that an earlier
+    call has left.
+    """
     say(f"{WORKLOAD.key}: {WORKLOAD.title}")
     job = replace(turns.ready(at, WORKLOAD, scale), processes=WORKERS)
     _, tuned, reason = process(at, "bench.tuning", job)
@@ -168,4 +199,7 @@ def _said(tried: Tried) -> str:
     if tried.result is None:
         return tried.reason
     accuracy = curves.epochs(tried.curves)[-1]
-    return f"{tried.usage.wall:.1f} s, mean accuracy {accuracy:.4f}, {tried.result.moved:,} bytes moved"
+    return (
+        f"{tried.usage.wall:.1f} s, mean accuracy {accuracy:.4f}, {tried.result.moved:,} bytes "
+        "moved"
+    )

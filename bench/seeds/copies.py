@@ -1,5 +1,6 @@
-"""Task parallelism: each worker has a full copy of the rows in a folder of its own, as if it were a machine of its own,
-and trains whole configurations by Keras, one after another, on a core of its own."""
+"""Task parallelism: each worker has a full copy of the rows in a folder of its own, as if it were a
+machine of its own, and trains whole configurations by Keras, one after another, on a core of its
+own."""
 
 from __future__ import annotations
 
@@ -34,9 +35,11 @@ _here: dict[str, Any] = {}
 
 
 def curve(told: str, number: int) -> list[Point]:
-    """What a configuration comes to in a worker process, which gets its copy when it is asked for the first time.
+    """What a configuration comes to in a worker process, which gets its copy when it is asked for
+    the first time.
 
-    `told` is the file that names the job. Processes take the numbers of workers by making a folder, which only one can.
+    `told` is the file that names the job. Processes take the numbers of workers by making a folder,
+    which only one can.
     """
     if not _here:
         job = read_job(Path(told))
@@ -52,4 +55,7 @@ def _number(job: Job) -> int:
         except FileExistsError:
             continue
         return number
-    raise RuntimeError(f"one more process than {job.processes} was asked for a curve; expected no more than workers")
+    raise RuntimeError(
+        f"one more process than {job.processes} was asked for a curve; expected no more than "
+        "workers"
+    )

@@ -1,5 +1,5 @@
-"""A peer: Dask, by its scheduler and worker processes on this machine. A worker gets the next task when it has done
-one."""
+"""A peer: Dask, by its scheduler and worker processes on this machine. A worker gets the next task
+when it has done one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def main() -> None:
     options = {"host": loopback.HOST, "dashboard_address": None, "threads_per_worker": 1}
     with LocalCluster(n_workers=job.processes, **options) as cluster, Client(cluster) as client:
         before = loopback.sent()
-        asked = {n + 1: client.submit(copies.curve, sys.argv[1], n, pure=False) for n in most_steps_first(job)}
+        asked = {
+            n + 1: client.submit(copies.curve, sys.argv[1], n, pure=False)
+            for n in most_steps_first(job)
+        }
         found = client.gather(asked)
         moved = loopback.sent() - before
     write_result(result(found, moved, **{AT_REST: files.size(job)}), place)

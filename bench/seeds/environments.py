@@ -19,8 +19,9 @@ FOLDER = CLONE / ".peers"
 REQUIREMENTS = CLONE / "bench" / "peers"
 MODULES = (CLONE, CLONE / "tests" / "support")
 ALONE = ("unshare", "--net", *(["--map-root-user"] if os.geteuid() else []))
-"""What a peer sends over the loopback interface is counted: none but it may use that one. Who is not root has the
-rights for that in a namespace of users only; root would lose there what it may read of others."""
+"""What a peer sends over the loopback interface is counted: none but it may use that one. Who is
+not root has the rights for that in a namespace of users only; root would lose there what it may
+read of others."""
 
 
 class NotInstalled(Exception):
@@ -29,7 +30,9 @@ class NotInstalled(Exception):
 
 @cache
 def interpreter(peer: str) -> Interpreter:
-    """How a module is run in the environment of a peer, which is made where it is not there as it should be."""
+    """How a module is run in the environment of a peer, which is made where it is not there as it
+    should be.
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, MODULES))}
     return Interpreter((*ALONE, str(_made(peer))), environment)
 
@@ -37,7 +40,9 @@ def interpreter(peer: str) -> Interpreter:
 def _made(peer: str) -> Path:
     """The interpreter of the environment of a peer."""
     folder = FOLDER / peer
-    wanted = "".join(file.read_text() for file in _files(REQUIREMENTS / f"{peer}.txt")) + sys.version
+    wanted = (
+        "".join(file.read_text() for file in _files(REQUIREMENTS / f"{peer}.txt")) + sys.version
+    )
     python, stamp = folder / "bin" / "python", folder / "made"
     if not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,6 @@
-"""Rows to train on as files in a folder for each worker, as a machine of its own would have them."""
+"""Rows to train on as files in a folder for each worker, as a machine of its own would have
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""cerebro_db in the table: a call as in all measurements, with metrics after each epoch, and what its log tells."""
+"""cerebro_db in the table: a call as in all measurements, with metrics after each epoch, and what
+its log tells.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from bench.job import arguments, write_result
 from bench.seeds.curves import AT_REST, Point, result
 
 CURVE = """
-    SELECT loss.mst_key, extract(epoch FROM greatest(loss.time, other.time))::float8, loss.value, other.value
-    FROM cerebro.learning_curve loss JOIN cerebro.learning_curve other USING (run_id, mst_key, epoch, dataset)
+    SELECT loss.mst_key, extract(epoch FROM greatest(loss.time, other.time))::float8, loss.value,
+        other.value
+    FROM cerebro.learning_curve loss JOIN cerebro.learning_curve other USING (run_id, mst_key,
+        epoch, dataset)
     WHERE run_id = %s AND dataset = 'validation' AND loss.name = 'loss' AND other.name = 'accuracy'
     ORDER BY mst_key, epoch"""
 MOVED = """
@@ -26,7 +30,8 @@ VISITS = """
     GROUP BY mst_key ORDER BY mst_key"""
 STATES = """
     SELECT coalesce(sum(pg_table_size(to_regclass(t.name))), 0)
-    FROM (SELECT DISTINCT state_table AS name FROM cerebro.visit WHERE run_id = %s AND dropped_at IS NULL) t"""
+    FROM (SELECT DISTINCT state_table AS name FROM cerebro.visit WHERE run_id = %s
+        AND dropped_at IS NULL) t"""
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""Bytes over the loopback interface of a network of one's own, as `unshare --net` makes it: nobody else's are there."""
+"""Bytes over the loopback interface of a network of one's own, as `unshare --net` makes it: nobody
+else's are there.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FIRST_PORT = 20_000
 
 
 def opened() -> None:
-    """Let this process' network have a loopback interface that works; needs the rights of its owner."""
+    """Let this process' network have a loopback interface that works; needs the rights of its
+    owner.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
 

@@ -1,8 +1,10 @@
-"""A peer: an asynchronous parameter server. A process of TensorFlow has the variables; each of two workers has a part
-of the rows, and for each batch reads the variables, and has its gradients applied to them as they are then.
+"""A peer: an asynchronous parameter server. A process of TensorFlow has the variables; each of two
+workers has a part of the rows, and for each batch reads the variables, and has its gradients
+applied to them as they are then.
 
-All batches of an epoch are one graph, which reads and writes across processes, as it suits this peer best. The
-configurations are trained one after another; an epoch ends when both workers have done their part of it.
+All batches of an epoch are one graph, which reads and writes across processes, as it suits this
+peer best. The configurations are trained one after another; an epoch ends when both workers have
+done their part of it.
 """
 
 from __future__ import annotations
@@ -52,10 +54,14 @@ def _serve(job: Job, hosts: dict[str, list[str]], task: tuple[str, int]) -> None
     prepare(job.framework, [core(number)] if name == WORKER else None)
     import tensorflow as tf
 
-    tf.distribute.Server(tf.train.ClusterSpec(hosts), job_name=name, task_index=number, protocol="grpc").join()
+    tf.distribute.Server(
+        tf.train.ClusterSpec(hosts), job_name=name, task_index=number, protocol="grpc"
+    ).join()
 
 
-def _trained(job: Job, hosts: dict[str, list[str]], read: list[parts.Read]) -> dict[int, list[Point]]:
+def _trained(
+    job: Job, hosts: dict[str, list[str]], read: list[parts.Read]
+) -> dict[int, list[Point]]:
     keras = prepare(job.framework)
     import tensorflow as tf
 
@@ -64,7 +70,10 @@ def _trained(job: Job, hosts: dict[str, list[str]], read: list[parts.Read]) -> d
     for number, part in enumerate(read):
         with tf.device(f"/job:{WORKER}/task:{number}"):
             rows.append(tuple(tf.identity(array) for array in part.train))
-    return {config + 1: _curve(tf, (keras, job, config), read[0], rows) for config in range(len(job.configs))}
+    return {
+        config + 1: _curve(tf, (keras, job, config), read[0], rows)
+        for config in range(len(job.configs))
+    }
 
 
 def _curve(tf: Any, what: tuple[Any, Job, int], read: parts.Read, rows: list[Any]) -> list[Point]:
@@ -81,7 +90,11 @@ def _curve(tf: Any, what: tuple[Any, Job, int], read: parts.Read, rows: list[Any
     def epoch(worker: int, number: int) -> None:
         with tf.device(f"/job:{WORKER}/task:{worker}"):
             x, y = rows[worker]
-            train(x, y, tf.identity(parts.batches(job, config, number * len(rows) + worker, x.shape[0])))
+            train(
+                x,
+                y,
+                tf.identity(parts.batches(job, config, number * len(rows) + worker, x.shape[0])),
+            )
 
     points = []
     with ThreadPoolExecutor(len(rows)) as pool:

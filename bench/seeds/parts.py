@@ -1,5 +1,6 @@
-"""What data parallelism has in common: each worker has a part of the rows, and a model is a function of variables of
-TensorFlow that the loops of these peers hold, since Keras' own `fit` does not train on several machines."""
+"""What data parallelism has in common: each worker has a part of the rows, and a model is a
+function of variables of TensorFlow that the loops of these peers hold, since Keras' own `fit` does
+not train on several machines."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ Arrays = tuple[Any, Any]
 
 
 class Read:
-    """A worker's part of the rows, every n-th one, in a file of its own; the validation rows; the architectures."""
+    """A worker's part of the rows, every n-th one, in a file of its own; the validation rows; the
+    architectures.
+    """
 
     def __init__(self, job: Job, number: int, of: int) -> None:
         session = job.connect()
@@ -34,14 +37,20 @@ class Read:
 
 
 def batches(job: Job, number: int, epoch: int, rows: int) -> Any:
-    """The rows of each batch of an epoch of a configuration, drawn by seed: (batches, rows of a batch) int32."""
+    """The rows of each batch of an epoch of a configuration, drawn by seed: (batches, rows of a
+    batch) int32.
+    """
     wide = job.configs[number].batch_size
-    order = np.random.default_rng((job.seed, number, epoch)).permutation(rows)[: rows // wide * wide]
+    order = np.random.default_rng((job.seed, number, epoch)).permutation(rows)[
+        : rows // wide * wide
+    ]
     return order.astype(np.int32).reshape(-1, wide)
 
 
 class Network:
-    """A configuration's model and optimizer. Its variables lie where the block is in which it is made."""
+    """A configuration's model and optimizer. Its variables lie where the block is in which it is
+    made.
+    """
 
     def __init__(self, keras: Any, architecture: tuple[str, bytes], config: Config) -> None:
         import tensorflow as tf
@@ -85,6 +94,8 @@ class Network:
         return Point(time.time(), float(loss), float(right.mean()))
 
     def _loss(self, x: Any, y: Any) -> tuple[Any, Any]:
-        predicted, _, penalties = self._model.stateless_call(self.variables, [], x, return_losses=True)
+        predicted, _, penalties = self._model.stateless_call(
+            self.variables, [], x, return_losses=True
+        )
         mean = self._tf.reduce_mean(self._keras.losses.categorical_crossentropy(y, predicted))
         return self._tf.add_n([mean, *penalties]), predicted

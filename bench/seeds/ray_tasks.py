@@ -1,4 +1,6 @@
-"""A peer: Ray, by a pool of actors, each of which takes the next configuration when it has done one."""
+"""A peer: Ray, by a pool of actors, each of which takes the next configuration when it has done
+one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ def main() -> None:
     """Do the job that the command line names."""
     job, place = arguments()
     loopback.opened()
-    ray.init(num_cpus=job.processes, include_dashboard=False, log_to_driver=False, _node_ip_address=loopback.HOST)
+    ray.init(
+        num_cpus=job.processes,
+        include_dashboard=False,
+        log_to_driver=False,
+        _node_ip_address=loopback.HOST,
+    )
     before = loopback.sent()
     actor = ray.remote(num_cpus=1)(copies.Worker)
     pool = ActorPool([actor.remote(job, number) for number in range(job.processes)])

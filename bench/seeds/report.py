@@ -24,19 +24,34 @@ def report(done: Contest, limit: float) -> str:
     rows = WORKLOAD.rows_at(scale)
     batches = statistics.fmean(rows / config.batch_size for config in job.configs)
     what = (
-        f"{len(job.configs)} configurations, {job.epochs} epochs of {batches:,.0f} batches on average, {rows:,} rows to"
-        f" train on, {WORKLOAD.validation_at(scale):,} to validate on, {job.segments} parts of the rows,"
-        f" {job.processes} workers; each peer was given {limit:.0f} s."
+        f"{len(job.configs)} configurations, {job.epochs} epochs of {batches:,.0f} batches on "
+        f"average, {rows:,} rows to train on, {WORKLOAD.validation_at(scale):,} to validate on, "
+        f"{job.segments} parts of the rows, {job.processes} workers; each peer was given "
+        f"{limit:.0f} s."
     )
     told = ", ".join(f"{name}={value}" for name, value in done.settings.items()) or "defaults"
-    parts = [what, costs(done), "Mean accuracy of all configurations on the validation rows after each epoch, and when"]
-    parts[-1] += " all had come so far, in seconds from the beginning (best configuration after the last epoch):"
+    parts = [
+        what,
+        costs(done),
+        "Mean accuracy of all configurations on the validation rows after each epoch, and when",
+    ]
+    parts[-1] += (
+        " all had come so far, in seconds from the beginning (best configuration after the last "
+        "epoch):"
+    )
     return "\n\n".join([*parts, learning(done), *_noise(done), f"Settings of Keras: {told}."])
 
 
 def costs(done: Contest) -> str:
     """A row for each way."""
-    headings = ["", "wall s", "CPU s", "model hopping's wall / its", "moved MB for each epoch", "rows at rest MB"]
+    headings = [
+        "",
+        "wall s",
+        "CPU s",
+        "model hopping's wall / its",
+        "moved MB for each epoch",
+        "rows at rest MB",
+    ]
     headings += ["states at rest MB", "published: h for each epoch", "published: rows at rest GB"]
     return tables.table(headings, [_cost(done, way) for way in WAYS])
 
@@ -73,7 +88,9 @@ def learning(done: Contest) -> str:
             one = good[min(good)]
             points = zip(curves.epochs(one.curves), curves.ends(one.curves), strict=True)
             best = curves.epochs(one.curves, max)[-1]
-            rows.append([way.name, *(f"{mean:.4f}, {end - one.began:.1f} s" for mean, end in points)])
+            rows.append(
+                [way.name, *(f"{mean:.4f}, {end - one.began:.1f} s" for mean, end in points)]
+            )
             rows[-1][-1] += f" ({best:.4f})"
     return tables.table(["", *(f"epoch {number + 1}" for number in range(done.job.epochs))], rows)
 
@@ -100,7 +117,9 @@ def _walls(way: Way) -> Callable[[Contest], Span | None]:
 
 
 def _catching_up(way: Way) -> Callable[[Contest], Span | None]:
-    """Seconds of model hopping until it is as accurate as another way is at last, against those of that one."""
+    """Seconds of model hopping until it is as accurate as another way is at last, against those of
+    that one.
+    """
 
     def seen(done: Contest) -> Span | None:
         found = []
@@ -115,16 +134,26 @@ def _catching_up(way: Way) -> Callable[[Contest], Span | None]:
 
 
 def _rows_at_rest(done: Contest) -> Span | None:
-    found = ({turn: each.told(AT_REST) for turn, each in done.good(way).items()} for way in (MOP, done.tasks))
+    found = (
+        {turn: each.told(AT_REST) for turn, each in done.good(way).items()}
+        for way in (MOP, done.tasks)
+    )
     return ratios(*found)
 
 
 def _moved_against(done: Contest) -> Span | None:
-    return ratios(*({t: _moved(done, each) for t, each in done.good(way).items()} for way in (MOP, SYNCHRONOUS)))
+    return ratios(
+        *(
+            {t: _moved(done, each) for t, each in done.good(way).items()}
+            for way in (MOP, SYNCHRONOUS)
+        )
+    )
 
 
 def _behind(done: Contest) -> Span | None:
-    """By how many standard errors of the differences the tasks are more accurate; nobody can say by one seed."""
+    """By how many standard errors of the differences the tasks are more accurate; nobody can say by
+    one seed.
+    """
     ours, its = (_accuracies(done, way) for way in (MOP, done.tasks))
     differences = [its[turn] - ours[turn] for turn in ours if turn in its]
     return Span.of([standard_errors(differences)]) if len(differences) > 1 else None
@@ -136,7 +165,10 @@ def standard_errors(differences: Sequence[float]) -> float:
     >>> round(standard_errors([1.0, 2.0, 3.0]), 2), standard_errors([0.0, 0.0])
     (3.46, 0.0)
     """
-    mean, error = statistics.fmean(differences), statistics.stdev(differences) / len(differences) ** 0.5
+    mean, error = (
+        statistics.fmean(differences),
+        statistics.stdev(differences) / len(differences) ** 0.5,
+    )
     return mean / error if error else mean and math.copysign(math.inf, mean)
 
 
@@ -158,7 +190,13 @@ _SEEN: Mapping[str, Callable[[Contest], Span | None]] = {
     MOVED: _moved_against,
     NOISE: _behind,
 }
-_OF = {SERVER_WALL: SERVER, SYNCHRONOUS_WALL: SYNCHRONOUS, MOVED: SYNCHRONOUS, AVERAGE_TIME: AVERAGE, PLAIN_TIME: PLAIN}
+_OF = {
+    SERVER_WALL: SERVER,
+    SYNCHRONOUS_WALL: SYNCHRONOUS,
+    MOVED: SYNCHRONOUS,
+    AVERAGE_TIME: AVERAGE,
+    PLAIN_TIME: PLAIN,
+}
 
 
 def _why(done: Contest, way: Way) -> str:
@@ -174,6 +212,10 @@ def seen(done: Contest) -> dict[str, Seen]:
     found = {}
     for what, measure in _SEEN.items():
         span, way = measure(done), _OF.get(what, done.tasks)
-        why = "too few seeds, or never as accurate" if done.good(way) and done.good(MOP) else _why(done, way)
+        why = (
+            "too few seeds, or never as accurate"
+            if done.good(way) and done.good(MOP)
+            else _why(done, way)
+        )
         found[what] = (span, "" if span else why)
     return found

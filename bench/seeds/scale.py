@@ -1,10 +1,11 @@
-"""The schedule at the size of a cluster, in simulation: nobody waits for a visit, but who goes next is chosen as in a
-run, by the rule `longest`, with what visits and hops took in the measured run.
+"""The schedule at the size of a cluster, in simulation: nobody waits for a visit, but who goes next
+is chosen as in a run, by the rule `longest`, with what visits and hops took in the measured run.
 
-`hopping.simulation` asks the schedule anew for each visit, which looks at all configurations; ten million visits of ten
-thousand configurations would take days. Here the same rule keeps what it knows in arrays, and looks only at what has
-changed: when a visit ends, no other configuration can begin than that one, and no other worker take one than that one.
-A test compares both. How long the schedule itself takes for a decision at that size is measured with it, not with this.
+`hopping.simulation` asks the schedule anew for each visit, which looks at all configurations; ten
+million visits of ten thousand configurations would take days. Here the same rule keeps what it
+knows in arrays, and looks only at what has changed: when a visit ends, no other configuration can
+begin than that one, and no other worker take one than that one. A test compares both. How long the
+schedule itself takes for a decision at that size is measured with it, not with this.
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ SIZES = {
 }
 """Segments, and configurations."""
 DECISIONS, SETS, SEED = 5, 50, 1
-"""So many decisions are measured, between configurations that have one of so many sets of segments before them."""
+"""So many decisions are measured, between configurations that have one of so many sets of segments
+before them.
+"""
 
 
 class Visit(NamedTuple):
-    """Mean seconds of a visit of a configuration, with the reading of its state, and of the storing that follows."""
+    """Mean seconds of a visit of a configuration, with the reading of its state, and of the storing
+    that follows.
+    """
 
     train: float
     store: float
@@ -43,8 +48,8 @@ class Visit(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulated:
-    """An epoch of so many configurations on so many segments, each with a worker: its seconds, the least that it could
-    take, and those of a decision of the schedule in the midst of it."""
+    """An epoch of so many configurations on so many segments, each with a worker: its seconds, the
+    least that it could take, and those of a decision of the schedule in the midst of it."""
 
     segments: int
     configs: int
@@ -54,13 +59,19 @@ class Simulated:
 
 
 def simulated(visits: Sequence[Visit], sizes: Sequence[tuple[int, int]]) -> list[Simulated]:
-    """Epochs of configurations whose visits are these in turn; as if nothing of the storing hid behind the next one.
-    None where no visits were measured."""
+    """Epochs of configurations whose visits are these in turn; as if nothing of the storing hid
+    behind the next one. None where no visits were measured."""
     found = []
     for segments, configs in sizes if visits else ():
         costs = [sum(visits[number % len(visits)]) for number in range(configs)]
         found.append(
-            Simulated(segments, configs, makespan(costs, segments), bound(costs, segments), decision(costs, segments))
+            Simulated(
+                segments,
+                configs,
+                makespan(costs, segments),
+                bound(costs, segments),
+                decision(costs, segments),
+            )
         )
     return found
 
@@ -88,7 +99,8 @@ class _Epoch:
         # Of as much to do the first key goes first, as in the schedule.
         self._remaining = np.full(len(costs), segments)
         self._rank = self._remaining * self._costs
-        # The same of those that are free, and 0 of the others; and room for the products with what is ahead.
+        # The same of those that are free, and 0 of the others; and room for the products with what
+        # is ahead.
         self._free, self._able = self._rank.copy(), np.empty(len(costs))
         self._idle = set(range(segments))
         self._events: list[tuple[float, int, int, int]] = []
@@ -110,8 +122,8 @@ class _Epoch:
         return now
 
     def _after(self, config: int, segment: int, now: float) -> None:
-        """One configuration and one worker are there again: the best of all may take the worker, and the configuration
-        may take any worker."""
+        """One configuration and one worker are there again: the best of all may take the worker,
+        and the configuration may take any worker."""
         other = self._best(segment)
         if other is not None and other != config and self._before(other, config):
             self._begin(other, segment, now)
@@ -128,21 +140,28 @@ class _Epoch:
         return best if self._able[best] > 0 else None
 
     def _try(self, config: int, now: float) -> None:
-        """Let a configuration take the next idle worker on the ring from its own place among those not yet done."""
+        """Let a configuration take the next idle worker on the ring from its own place among those
+        not yet done.
+        """
         able = [segment for segment in self._idle if self._ahead[segment, config]]
         if able:
             place = int(np.count_nonzero(self._remaining[:config]))
-            self._begin(config, min(able, key=lambda segment: (segment - place) % self._segments), now)
+            self._begin(
+                config, min(able, key=lambda segment: (segment - place) % self._segments), now
+            )
 
     def _begin(self, config: int, segment: int, now: float) -> None:
         self._idle.remove(segment)
         self._free[config] = self._ahead[segment, config] = 0.0
         self._begun += 1
-        heapq.heappush(self._events, (now + float(self._costs[config]), self._begun, config, segment))
+        heapq.heappush(
+            self._events, (now + float(self._costs[config]), self._begun, config, segment)
+        )
 
 
 def decision(costs: Sequence[float], segments: int) -> float:
-    """Seconds of a core for a decision of the schedule, in the midst of an epoch, when one worker is idle; the median.
+    """Seconds of a core for a decision of the schedule, in the midst of an epoch, when one worker
+    is idle; the median.
 
     All other workers have a configuration; the others have visited about half of the segments.
     """
@@ -166,7 +185,14 @@ def decision(costs: Sequence[float], segments: int) -> float:
 
 def report(found: Sequence[Simulated]) -> str:
     """A row for each size."""
-    headings = ["segments", "configurations", "visits", "makespan / bound", "a decision, ms", "visits end every, ms"]
+    headings = [
+        "segments",
+        "configurations",
+        "visits",
+        "makespan / bound",
+        "a decision, ms",
+        "visits end every, ms",
+    ]
     rows = [
         [
             f"{each.segments:,}",

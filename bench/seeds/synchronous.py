@@ -1,7 +1,9 @@
-"""A peer: synchronous data parallelism. Two workers of TensorFlow have a part of the rows each; at each step each
-trains on a batch, and the mean of their gradients, which goes round in one piece, is applied by all.
+"""A peer: synchronous data parallelism. Two workers of TensorFlow have a part of the rows each; at
+each step each trains on a batch, and the mean of their gradients, which goes round in one piece, is
+applied by all.
 
-All steps of an epoch are one graph, as it suits this peer best. The configurations are trained one after another.
+All steps of an epoch are one graph, as it suits this peer best. The configurations are trained one
+after another.
 """
 
 from __future__ import annotations
@@ -50,13 +52,18 @@ def trained(job: Job, number: int) -> dict[int, list[Point]]:
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     rows = tuple(tf.constant(array) for array in read.train)
-    return {config + 1: _curve(tf, strategy, (keras, job, config), read, rows) for config in range(len(job.configs))}
+    return {
+        config + 1: _curve(tf, strategy, (keras, job, config), read, rows)
+        for config in range(len(job.configs))
+    }
 
 
 def _be_patient(workers: int) -> None:
-    """Let a worker not be given up that has not been heard of for ten seconds: on a busy machine that happens.
+    """Let a worker not be given up that has not been heard of for ten seconds: on a busy machine
+    that happens.
 
-    TensorFlow has no public way to say so. What the strategy would configure by itself it leaves as it is here.
+    TensorFlow has no public way to say so. What the strategy would configure by itself it leaves as
+    it is here.
     """
     from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
     from tensorflow.python.eager import context
@@ -69,9 +76,13 @@ def _be_patient(workers: int) -> None:
     )
 
 
-def _curve(tf: Any, strategy: Any, what: tuple[Any, Job, int], read: parts.Read, rows: Any) -> list[Point]:
+def _curve(
+    tf: Any, strategy: Any, what: tuple[Any, Job, int], read: parts.Read, rows: Any
+) -> list[Point]:
     keras, job, config = what
-    network = parts.Network(keras, read.architectures[job.configs[config].model - 1], job.configs[config])
+    network = parts.Network(
+        keras, read.architectures[job.configs[config].model - 1], job.configs[config]
+    )
     shapes = [variable.shape for variable in network.variables]
     sizes = [shape.num_elements() for shape in shapes]
 
@@ -79,7 +90,9 @@ def _curve(tf: Any, strategy: Any, what: tuple[Any, Job, int], read: parts.Read,
         gradients = network.gradients(*(tf.gather(array, batch) for array in rows))
         flat = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], 0)
         mean = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, flat)
-        network.apply([tf.reshape(part, s) for part, s in zip(tf.split(mean, sizes), shapes, strict=True)])
+        network.apply(
+            [tf.reshape(part, s) for part, s in zip(tf.split(mean, sizes), shapes, strict=True)]
+        )
 
     @tf.function  # type: ignore[untyped-decorator]
     def epoch(order: Any) -> None:

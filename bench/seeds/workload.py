@@ -1,7 +1,9 @@
-"""The selection of the table: sixteen configurations over pictures that ship in a package, made more by augmentation.
+"""The selection of the table: sixteen configurations over pictures that ship in a package, made
+more by augmentation.
 
-Two architectures, two learning rates, two L2 penalties and two sizes of batches, as in the experiments that are
-published, with networks that two cores can train; so many pictures that an epoch has a thousand batches on average.
+Two architectures, two learning rates, two L2 penalties and two sizes of batches, as in the
+experiments that are published, with networks that two cores can train; so many pictures that an
+epoch has a thousand batches on average.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from bench.workloads import Workload, grid, penalty
 
 SPLIT_SEED, HELD_OUT = 3, 0.2
 TURNED, SCALED, MOVED, NOISE = np.pi / 9, 0.15, 1.0, 0.08
-"""Radians, parts of the size, and pixels, by which a picture is changed at most; and the deviation of a pixel, where
-values go from 0 to 1."""
+"""Radians, parts of the size, and pixels, by which a picture is changed at most; and the deviation
+of a pixel, where values go from 0 to 1."""
 
 
 def digits() -> Examples:
-    """The 1,797 pictures of scikit-learn, (n, 8, 8) float32 from 0 to 1, and which digit each shows."""
+    """The 1,797 pictures of scikit-learn, (n, 8, 8) float32 from 0 to 1, and which digit each
+    shows.
+    """
     from sklearn.datasets import load_digits
 
     found = load_digits()
@@ -46,19 +50,27 @@ def _part(rng: np.random.Generator, rows: int, *, held: bool) -> Examples:
 
 
 def augmented(rng: np.random.Generator, examples: Examples, rows: int) -> Examples:
-    """So many pictures (rows, 8, 8, 1), each one of these, turned, scaled, moved, and with noise."""
+    """So many pictures (rows, 8, 8, 1), each one of these, turned, scaled, moved, and with
+    noise.
+    """
     from scipy.ndimage import map_coordinates
 
     pictures, labels = examples
     chosen = rng.integers(0, len(pictures), size=rows)
     places = np.broadcast_to(chosen[:, None, None].astype(float), (rows, *pictures.shape[1:]))
-    moved = map_coordinates(pictures, np.stack([places, *_sources(rng, rows, pictures.shape[1])]), order=1)
+    moved = map_coordinates(
+        pictures, np.stack([places, *_sources(rng, rows, pictures.shape[1])]), order=1
+    )
     x = moved + rng.normal(scale=NOISE, size=moved.shape)
     return np.clip(x, 0, 1).astype(np.float32)[..., None], labels[chosen]
 
 
-def _sources(rng: np.random.Generator, rows: int, size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Where in a picture each pixel of the changed one comes from: its lines and columns, (rows, size, size)."""
+def _sources(
+    rng: np.random.Generator, rows: int, size: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Where in a picture each pixel of the changed one comes from: its lines and columns, (rows,
+    size, size).
+    """
     angle = rng.uniform(-TURNED, TURNED, size=(rows, 1, 1))
     scale = rng.uniform(1 - SCALED, 1 + SCALED, size=(rows, 1, 1))
     down, right = rng.uniform(-MOVED, MOVED, size=(2, rows, 1, 1))

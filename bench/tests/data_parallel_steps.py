@@ -1,4 +1,6 @@
-"""Steps of the peers of the table of the seeds beside those of Keras; it runs in a process of its own."""
+"""Steps of the peers of the table of the seeds beside those of Keras; it runs in a process of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ from bench.seeds import parts, workload
 
 
 def compare_with_keras(keras: Any, number: int) -> None:
-    """Three steps of a configuration of the table, by a peer's loop and by Keras, come to the same within rounding."""
+    """Three steps of a configuration of the table, by a peer's loop and by Keras, come to the same
+    within rounding.
+    """
     config = workload.WORKLOAD.configs[number]
     text = workload.WORKLOAD.architectures[config.model - 1]
     first = flattened(keras.models.model_from_json(text).get_weights())
-    model, network = build(keras, (text, first), config, {}), parts.Network(keras, (text, first), config)
+    model, network = (
+        build(keras, (text, first), config, {}),
+        parts.Network(keras, (text, first), config),
+    )
     x, y = one_hot(workload.to_train(np.random.default_rng(5), 64), 10)
     for _ in range(3):
         model.train_on_batch(x, y)

@@ -40,7 +40,9 @@ from cerebro_plpy.hopping.rules import Asha, Stepwise
 FOLDER = Path(__file__).parents[1]
 MODULES = [path for path in FOLDER.rglob("*.py") if path.parent != Path(__file__).parent]
 WITH_EXAMPLES = sorted(
-    ".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in MODULES if ">>> " in path.read_text()
+    ".".join(path.relative_to(FOLDER).with_suffix("").parts)
+    for path in MODULES
+    if ">>> " in path.read_text()
 )
 BEGAN = datetime(2026, 5, 4, 12, 0, 0)
 positive = st.floats(1e-3, 1e3)
@@ -65,42 +67,68 @@ def test_repetitions_without_a_partner_give_no_ratio() -> None:
     assert ratios({0: 1.0}, {1: 1.0}) is None
 
 
-@given(st.integers(1, 5), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(1, 5),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.integers(0, 2**32 - 1),
+)
 def test_rows_survive_the_binary_format(rows: int, shape: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(rows, *shape)).astype(np.float32), rng.integers(0, 9, size=rows).astype(np.int32)
+    x, y = (
+        rng.normal(size=(rows, *shape)).astype(np.float32),
+        rng.integers(0, 9, size=rows).astype(np.int32),
+    )
     again = decode(encode((x, y)))
     assert again[0].tobytes() == x.tobytes() and again[0].shape == x.shape
     assert again[1].tobytes() == y.tobytes()
 
 
 def test_rows_of_unequal_shapes_are_refused() -> None:
-    one, two = (encode((np.ones(shape, np.float32), np.zeros(1, np.int32))) for shape in ((1, 2, 3), (1, 3, 2)))
+    one, two = (
+        encode((np.ones(shape, np.float32), np.zeros(1, np.int32)))
+        for shape in ((1, 2, 3), (1, 3, 2))
+    )
     with pytest.raises(ValueError, match="shape"):
         decode(one[:-2] + two[len(SIGNATURE) :])
 
 
 @given(st.integers(1, 9), st.integers(1, 5))
-def test_every_configuration_visits_every_segment_once_an_epoch(configs: int, segments: int) -> None:
+def test_every_configuration_visits_every_segment_once_an_epoch(
+    configs: int, segments: int
+) -> None:
     epoch = hops(configs, segments)
     visits = [visit for hop in epoch for visit in hop]
-    assert sorted(visits) == [(config, segment) for config in range(configs) for segment in range(segments)]
+    assert sorted(visits) == [
+        (config, segment) for config in range(configs) for segment in range(segments)
+    ]
     for hop in epoch:
-        assert len({config for config, _ in hop}) == len({segment for _, segment in hop}) == len(hop)
+        assert (
+            len({config for config, _ in hop}) == len({segment for _, segment in hop}) == len(hop)
+        )
 
 
 def entry(pid: int, ended: float, seconds: float, statement: str) -> str:
     at = datetime.fromtimestamp(BEGAN.timestamp() + ended).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    return f"{at} UTC [{pid}] ann@flowers LOG:  duration: {1000 * seconds:.3f} ms  statement: {statement}\n"
+    return (
+        f"{at} UTC [{pid}] ann@flowers LOG:  duration: {1000 * seconds:.3f} ms  statement: "
+        f"{statement}\n"
+    )
 
 
 def visit(pid: int, at: float, seconds: float, config: int = 1) -> str:
-    """A visit that begins at a time: a second to read the state, so many to train, a second to write."""
-    job = f'SELECT cerebro.job_begin(\'{{"job": "train", "order": {{"mst_key": {config}}}}}\');\nSELECT 1'
+    """A visit that begins at a time: a second to read the state, so many to train, a second to
+    write.
+    """
+    job = (
+        f'SELECT cerebro.job_begin(\'{{"job": "train", "order": {{"mst_key": '
+        f"{config}}}}}');\nSELECT 1"
+    )
     return (
         entry(pid, at + 1, 1, "INSERT INTO cerebro.visit (run_id)\nVALUES (1)")
         + entry(pid, at + 1 + seconds, seconds, job)
-        + entry(pid, at + 2 + seconds, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
+        + entry(
+            pid, at + 2 + seconds, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)"
+        )
     )
 
 
@@ -123,7 +151,10 @@ def test_the_breakdown_of_a_log() -> None:
 
 
 def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
-    begin = 'SELECT cerebro.job_begin(\'{"job": "train", "order": {"mst_key": 1}}\'); SELECT cerebro.job_start()'
+    begin = (
+        'SELECT cerebro.job_begin(\'{"job": "train", "order": {"mst_key": 1}}\'); SELECT '
+        "cerebro.job_start()"
+    )
     log = (
         entry(7, 1, 1, "SELECT cerebro.trainer_start('{}')")
         + entry(7, 2, 1, begin)
@@ -148,7 +179,9 @@ def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: 
             at += length + 2 + pid
         longest = max(longest, at)
     began = BEGAN.timestamp()
-    assert sum(broken_down(steps(log), began, began + longest).values()) == pytest.approx(longest, abs=0.01)
+    assert sum(broken_down(steps(log), began, began + longest).values()) == pytest.approx(
+        longest, abs=0.01
+    )
 
 
 def outcome(ours: list[float], boosting: list[float], table: str = "wine") -> Outcome:
@@ -156,7 +189,10 @@ def outcome(ours: list[float], boosting: list[float], table: str = "wine") -> Ou
 
 
 def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
-    noisy, clear = outcome([0.8, 0.9], [0.84, 0.87]), outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91])
+    noisy, clear = (
+        outcome([0.8, 0.9], [0.84, 0.87]),
+        outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91]),
+    )
     assert (noisy.behind("boosting") > 0, noisy.worse("boosting")) == (True, False)
     assert clear.worse("boosting") and not clear.worse("MLP")
     assert not outcome([0.1], [0.9]).worse("boosting")
@@ -165,31 +201,53 @@ def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
 def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> None:
     found = [outcome([0.8, 0.9], [0.7, 0.8]), outcome([-2.0, -2.1], [-1.0, -1.1], "wages")]
     text = report(found, Asked(["wine", "wages"], 2, 60))
-    assert "| `wine` | 1,234 | accuracy | 0.85 ± 0.071 | 0.85 ± 0.071 | 0.75 ± 0.071 | yes | yes |" in text
-    assert "| `wages` | 1,234 | RMSE | 2.05 ± 0.071 | 2.05 ± 0.071 | 1.05 ± 0.071 | yes | no |" in text
+    assert (
+        "| `wine` | 1,234 | accuracy | 0.85 ± 0.071 | 0.85 ± 0.071 | 0.75 ± 0.071 | yes | yes |"
+        in text
+    )
+    assert (
+        "| `wages` | 1,234 | RMSE | 2.05 ± 0.071 | 2.05 ± 0.071 | 1.05 ± 0.071 | yes | no |" in text
+    )
     assert "Not below MLP on 2 of 2 tables." in text
     assert "Not below boosting on 1 of 2 tables; below by more than noise on wages." in text
 
 
 def test_who_is_installed_beside_the_pipelines_has_columns_too() -> None:
     one = outcome([0.8], [0.7])
-    text = report([Outcome(one.name, one.rows, {**one.scores, "AutoGluon": [0.9]})], Asked(["wine"], 1, 60))
-    assert "| boosting | AutoGluon | not below MLP | not below boosting | not below AutoGluon |" in text
+    text = report(
+        [Outcome(one.name, one.rows, {**one.scores, "AutoGluon": [0.9]})], Asked(["wine"], 1, 60)
+    )
+    assert (
+        "| boosting | AutoGluon | not below MLP | not below boosting | not below AutoGluon |"
+        in text
+    )
     assert "| `wine` | 1,234 | accuracy | 0.8 | 0.8 | 0.7 | 0.9 | yes | yes | no |" in text
     assert "Not below AutoGluon on 0 of 1 tables." in text
 
 
 def test_images_series_and_texts_have_a_table_of_their_own() -> None:
-    found = [outcome([0.8], [0.7]), Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]})]
-    mixed, others = report(found, Asked(["wine", "images"], 1, 60)).split("| table | rows | measure | ours | pipeline")
+    found = [
+        outcome([0.8], [0.7]),
+        Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]}),
+    ]
+    mixed, others = report(found, Asked(["wine", "images"], 1, 60)).split(
+        "| table | rows | measure | ours | pipeline"
+    )
     assert "`wine`" in mixed and "`images`" not in mixed and "on 1 of 1 tables" in mixed
-    assert "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in others and "wine" not in others
+    assert (
+        "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in others
+        and "wine" not in others
+    )
 
 
 FAMILIES = st.sampled_from(["Adam", "SGD"])
-VALUES = st.lists(st.floats(0.1, 9) | st.just(float("inf")), min_size=1, max_size=27).filter(lambda row: row[0] < 10)
+VALUES = st.lists(st.floats(0.1, 9) | st.just(float("inf")), min_size=1, max_size=27).filter(
+    lambda row: row[0] < 10
+)
 CURVES = st.lists(
-    st.builds(Curve, FAMILIES, st.builds(dict, lr=st.floats(0.1, 1)), VALUES.map(tuple)), min_size=2, max_size=6
+    st.builds(Curve, FAMILIES, st.builds(dict, lr=st.floats(0.1, 1)), VALUES.map(tuple)),
+    min_size=2,
+    max_size=6,
 )
 
 
@@ -200,8 +258,12 @@ def pool_of(curves: list[Curve]) -> Pool:
 
 @given(CURVES, st.integers(0, 9))
 @trials(20)
-def test_searches_over_curves_see_what_they_have_trained_and_no_more(curves: list[Curve], number: int) -> None:
-    """A grid makes all visits and finds the best; nobody makes more than are granted, or finds what is not there."""
+def test_searches_over_curves_see_what_they_have_trained_and_no_more(
+    curves: list[Curve], number: int
+) -> None:
+    """A grid makes all visits and finds the best; nobody makes more than are granted, or finds what
+    is not there.
+    """
     pool = pool_of(curves)
     grid = courses.by_rule(pool, courses.order(pool, pool.curves, number), Stepwise((27,)))
     assert (grid.visits, grid.best) == (pool.visits, pool.best)
@@ -223,13 +285,27 @@ def test_asha_and_pasha_are_judged_over_the_same_curves() -> None:
 
 
 def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -> None:
-    gaps = {"asha": [0.0, 0.1, 0.0], "clear": [0.5, 0.6, 0.5], "noisy": [0.2, 0.0, 0.0], "near": [0.0, 0.0, 0.0]}
+    gaps = {
+        "asha": [0.0, 0.1, 0.0],
+        "clear": [0.5, 0.6, 0.5],
+        "noisy": [0.2, 0.0, 0.0],
+        "near": [0.0, 0.0, 0.0],
+    }
     found = searching.Judged("wine", "accuracy", [0.1, 0.2, float("inf")], [0.2] * 3, gaps)
-    assert [found.verdict(peer) for peer in ("clear", "noisy", "near")] == ["better", "within noise", "within noise"]
+    assert [found.verdict(peer) for peer in ("clear", "noisy", "near")] == [
+        "better",
+        "within noise",
+        "within noise",
+    ]
     peers = dict.fromkeys(searching.PEERS, gaps["clear"])
     ours = {"asha": gaps["asha"], "pasha": gaps["near"]}
-    text = searching.report({"networks": [replace(found, gaps={**ours, **peers}, ceilings=[0.1, 0.2])]})
-    assert "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 0.00 %, 0.15 | 53.33 % (better) |" in text
+    text = searching.report(
+        {"networks": [replace(found, gaps={**ours, **peers}, ceilings=[0.1, 0.2])]}
+    )
+    assert (
+        "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 0.00 %, 0.15 | 53.33 % (better) |"
+        in text
+    )
     assert "on 1 of 1 tables" in text and "Beside random: better on 1, worse on 0." in text
 
 
@@ -240,21 +316,35 @@ def test_without_statements_of_workers_nothing_is_known() -> None:
 def test_a_statement_that_trains_several_visits_compiles_nothing_for_it() -> None:
     job = '{"job": "train", "order": {"mst_key": 1}}'
     tour = "SELECT cerebro.job_series('" + 3 * job + "')"
-    log = "".join(entry(7, at, 1, f"SELECT cerebro.job_begin('{job}')") for at in (2, 4, 6)) + entry(7, 9, 3, tour)
+    log = "".join(
+        entry(7, at, 1, f"SELECT cerebro.job_begin('{job}')") for at in (2, 4, 6)
+    ) + entry(7, 9, 3, tour)
     began = BEGAN.timestamp()
     found = broken_down(steps(log), began, began + 9)
     assert (found["train"], found["compile"]) == pytest.approx((6, 0), abs=0.01)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 3))
-def test_cpu_seconds_of_phases_are_those_of_the_course(compiling: float, training: float, workers: int) -> None:
-    """A trainer that uses a part of a core while it compiles, and another while it trains, and nothing else."""
+def test_cpu_seconds_of_phases_are_those_of_the_course(
+    compiling: float, training: float, workers: int
+) -> None:
+    """A trainer that uses a part of a core while it compiles, and another while it trains, and
+    nothing else.
+    """
     log, began, courses = "", BEGAN.timestamp(), {}
     for pid in range(workers):
         log += visit(pid, 0, 6) + visit(pid, 8, 2) + visit(pid, 12, 2)
         times = [0.0, 1, 5, 7, 9, 11, 13, 15, 16]
         shares = [0, compiling, training, 0, training, 0, training, 0]
-        used = np.cumsum([0.0, *(share * (b - a) for share, a, b in zip(shares, times[:-1], times[1:], strict=True))])
+        used = np.cumsum(
+            [
+                0.0,
+                *(
+                    share * (b - a)
+                    for share, a, b in zip(shares, times[:-1], times[1:], strict=True)
+                ),
+            ]
+        )
         courses[pid] = [([began + at for at in times], used.tolist())]
     found = cpu_broken_down(steps(log), began, began + 16, 6.0 * workers, courses)
     assert (found["compile"], found["train"]) == pytest.approx(
@@ -264,7 +354,10 @@ def test_cpu_seconds_of_phases_are_those_of_the_course(compiling: float, trainin
 
 
 def test_a_family_is_all_that_comes_from_its_root() -> None:
-    seen = [measure.Seen(pid, 0, parent, 0.0) for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))]
+    seen = [
+        measure.Seen(pid, 0, parent, 0.0)
+        for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))
+    ]
     assert {process.pid for process in measure.descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
 
 
@@ -298,7 +391,9 @@ def test_a_watch_tells_what_a_process_used() -> None:
 
 
 def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So long after the machine did; the clocks stand still, for they are read one after the other."""
+    """So long after the machine did; the clocks stand still, for they are read one after the
+    other.
+    """
     monkeypatch.setattr(time, "time", lambda: 5000.0)
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 2000.0}.__getitem__)
     with subprocess.Popen(["sleep", "60"]) as process:
@@ -311,7 +406,9 @@ def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def attempted(wall: float, succeeded: bool = True) -> Attempt:
     usage = measure.Usage(wall=wall, cpu=wall, memory=1, trainer=0)
-    return Attempt(usage=usage, result=Result(scores={}, moved=0) if succeeded else None, reason="no rows")
+    return Attempt(
+        usage=usage, result=Result(scores={}, moved=0) if succeeded else None, reason="no rows"
+    )
 
 
 def test_a_peer_that_lost_clearly_or_failed_takes_no_other_turn() -> None:
@@ -332,12 +429,20 @@ def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
     text = tables.contenders(done)
     assert "| another | failed: no rows |" in text
     assert "2.50 (2.00 to 3.00) |" in text
-    assert (tables.best_peer(done), tables.best_of_ours(done)) == ("a peer", "cerebro_db, tensorflow")
+    assert (tables.best_peer(done), tables.best_of_ours(done)) == (
+        "a peer",
+        "cerebro_db, tensorflow",
+    )
 
 
 def test_a_target_is_reached_where_the_median_reaches_it() -> None:
     seen = Span(2.0, 1.0, 3.0)
-    assert Target(what="w", bound=2, unit="x").row(seen) == ["w", "≥ 2x", "2.00 (1.00 to 3.00)x", "yes"]
+    assert Target(what="w", bound=2, unit="x").row(seen) == [
+        "w",
+        "≥ 2x",
+        "2.00 (1.00 to 3.00)x",
+        "yes",
+    ]
     assert Target(what="w", bound=1.9, unit="x", least=False).row(seen)[-1] == "no"
     assert "because" in Target(what="w", bound=2, unit="x").row(None, "because")[2]
 
@@ -348,13 +453,17 @@ def test_bare_loops_are_shared_by_their_trainers() -> None:
 
 def measured_workload(key: str, ours: float, **peers: float) -> Measured:
     done = Measured(workload=WORKLOADS[key], job=JOB, scale=SMALL, settings={})
-    done.attempts = {name: {0: attempted(wall)} for name, wall in {"cerebro_db, jax": ours, **peers}.items()}
+    done.attempts = {
+        name: {0: attempted(wall)} for name, wall in {"cerebro_db, jax": ours, **peers}.items()
+    }
     return done
 
 
 def test_the_best_peer_counts_and_of_a_large_state_keras_alone() -> None:
     peers = {"Keras fit, jax, one process": 20.0, "Ray Tune, jax": 15.0}
-    rows = must.workload_rows({key: measured_workload(key, 5.0, **peers) for key in ("B", "E", "F")})
+    rows = must.workload_rows(
+        {key: measured_workload(key, 5.0, **peers) for key in ("B", "E", "F")}
+    )
     assert [(row[0][0], row[2], row[3]) for row in rows] == [
         ("B", "3.00x", "no"),
         ("F", "3.00x", "no"),

@@ -1,4 +1,6 @@
-"""The pure parts of the table of the seeds: its rows, its curves, its ratios, and the schedule in simulation."""
+"""The pure parts of the table of the seeds: its rows, its curves, its ratios, and the schedule in
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,14 @@ COSTS = st.lists(st.sampled_from([0.25, 1.0, 2.0]) | st.floats(0.01, 3), min_siz
 
 @given(COSTS, st.integers(1, 6))
 @trials(60)
-def test_the_schedule_in_arrays_takes_as_long_as_the_schedule(costs: list[float], segments: int) -> None:
+def test_the_schedule_in_arrays_takes_as_long_as_the_schedule(
+    costs: list[float], segments: int
+) -> None:
     everywhere = tuple(range(segments))
     plan = Plan(1, everywhere, {segment: segment for segment in everywhere})
-    case = simulation.Case(plan, {key: simulation.Cost("a", cost) for key, cost in enumerate(costs)})
+    case = simulation.Case(
+        plan, {key: simulation.Cost("a", cost) for key, cost in enumerate(costs)}
+    )
     found = scale.makespan(costs, segments)
     assert found == simulation.simulate(case).seconds
     assert scale.bound(costs, segments) == pytest.approx(simulation.least(case))
@@ -56,22 +62,37 @@ def test_an_epoch_has_a_thousand_batches_on_average_and_no_rest() -> None:
     sizes = [config.batch_size for config in of.configs]
     assert len(of.configs) == 16
     assert np.mean([of.rows_at(REPORT) / size for size in sizes]) >= 1000
-    assert all(of.rows_at(each) % (size * of.segments) == 0 for size in sizes for each in (SMALL, REPORT))
+    assert all(
+        of.rows_at(each) % (size * of.segments) == 0 for size in sizes for each in (SMALL, REPORT)
+    )
 
 
-def test_pictures_are_the_same_each_time_and_those_held_out_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_are_the_same_each_time_and_those_held_out_are_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     first, second = (workload.WORKLOAD.examples(SMALL) for _ in range(2))
-    assert all((a == b).all() for x, y in zip(first, second, strict=True) for a, b in zip(x, y, strict=True))
+    assert all(
+        (a == b).all()
+        for x, y in zip(first, second, strict=True)
+        for a, b in zip(x, y, strict=True)
+    )
     assert first[0][0].shape == (1280, 8, 8, 1)
     assert {*first[0][1]} <= set(range(10))
     pictures = workload.digits()[0]
-    monkeypatch.setattr(workload, "digits", lambda: (pictures, np.arange(len(pictures), dtype=np.int32)))
-    train, held = (draw(np.random.default_rng(1), 4000)[1] for draw in (workload.to_train, workload.to_validate))
+    monkeypatch.setattr(
+        workload, "digits", lambda: (pictures, np.arange(len(pictures), dtype=np.int32))
+    )
+    train, held = (
+        draw(np.random.default_rng(1), 4000)[1]
+        for draw in (workload.to_train, workload.to_validate)
+    )
     assert not {*train} & {*held}
 
 
 @given(st.integers(1, 200), st.integers(0, 15), st.integers(0, 3))
-def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(rows: int, number: int, epoch: int) -> None:
+def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(
+    rows: int, number: int, epoch: int
+) -> None:
     found = parts.batches(JOB, number, epoch, rows)
     wide = JOB.configs[number].batch_size
     assert found.shape == (rows // wide, wide)
@@ -81,7 +102,9 @@ def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(rows: int
 
 
 def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
-    """The loops of these peers have the loss, the penalties and the optimizer that all others have."""
+    """The loops of these peers have the loss, the penalties and the optimizer that all others
+    have.
+    """
     # A process of its own, because the number of TensorFlow's threads is set once per process.
     command = [sys.executable, "-m", "bench.tests.data_parallel_steps", "0", "12"]
     assert subprocess.run(command, cwd=environments.CLONE, env=environment()).returncode == 0
@@ -95,8 +118,12 @@ def test_curves_survive_the_way(tmp_path: Path) -> None:
     assert (told.scores, told.moved) == ({1: (0.25, 0.5)}, 7)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=5), st.floats(0, 1))
-def test_an_accuracy_is_reached_at_the_end_of_the_first_epoch_that_has_it(pairs: list[Any], asked: float) -> None:
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=5), st.floats(0, 1)
+)
+def test_an_accuracy_is_reached_at_the_end_of_the_first_epoch_that_has_it(
+    pairs: list[Any], asked: float
+) -> None:
     both = {key: [Point(at + key, 0, pair[key]) for at, pair in enumerate(pairs)] for key in (0, 1)}
     when = curves.reached(both, asked)
     means = curves.epochs(both)
@@ -109,7 +136,9 @@ def test_an_accuracy_is_reached_at_the_end_of_the_first_epoch_that_has_it(pairs:
 
 def tried(wall: float, accuracies: tuple[float, float] = (0.5, 0.8), **more: Any) -> Tried:
     """It began at 100 s, and its epochs ended one after another."""
-    points = [Point(100 + wall * end, 0.1, one) for end, one in zip((0.5, 1.0), accuracies, strict=True)]
+    points = [
+        Point(100 + wall * end, 0.1, one) for end, one in zip((0.5, 1.0), accuracies, strict=True)
+    ]
     found = {1: points, 2: points}
     told = {AT_REST: 1 << 20, **more}
     moved = told.pop("moved", 2 << 20)
@@ -122,15 +151,25 @@ def usage(wall: float) -> Usage:
 
 def held() -> Contest:
     done = Contest(job=JOB, scale=SMALL, settings={"jit_compile": True})
-    ours = {turn: tried(10.0, (0.7, accuracy), moved=1 << 20) for turn, accuracy in enumerate((0.8, 0.82, 0.81))}
-    ray = {turn: tried(20.0, (0.7, accuracy), rows_at_rest=4 << 20) for turn, accuracy in enumerate((0.81, 0.8, 0.82))}
+    ours = {
+        turn: tried(10.0, (0.7, accuracy), moved=1 << 20)
+        for turn, accuracy in enumerate((0.8, 0.82, 0.81))
+    }
+    ray = {
+        turn: tried(20.0, (0.7, accuracy), rows_at_rest=4 << 20)
+        for turn, accuracy in enumerate((0.81, 0.8, 0.82))
+    }
     done.tried = {
         MOP.name: ours,
         AVERAGE.name: {0: tried(10.0, (0.3, 0.6))},
         TASKS[0].name: {0: tried(30.0)},
         TASKS[2].name: ray,
         SYNCHRONOUS.name: {0: tried(40.0, moved=100 << 20)},
-        SERVER.name: {0: Tried(began=100.0, usage=usage(60), result=None, reason="stopped after 60 s", stopped=True)},
+        SERVER.name: {
+            0: Tried(
+                began=100.0, usage=usage(60), result=None, reason="stopped after 60 s", stopped=True
+            )
+        },
     }
     return done
 
@@ -139,7 +178,10 @@ def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
     rows = {row[0]: row[2:] for row in must.seed_rows(held())}
     assert rows[report.TASKS_WALL] == ["0.50x", "yes"]
     assert rows[report.SYNCHRONOUS_WALL] == ["0.25x", "yes"]
-    assert rows[report.SERVER_WALL] == ["not measured: stopped after 60 s, so its wall is at least 6.0 times ours", ""]
+    assert rows[report.SERVER_WALL] == [
+        "not measured: stopped after 60 s, so its wall is at least 6.0 times ours",
+        "",
+    ]
     assert rows[report.AVERAGE_TIME] == ["0.50x", "yes"]
     assert rows[report.PLAIN_TIME] == ["not measured: nobody tried it", ""]
     assert rows[report.ROWS] == ["0.25x", "yes"]
@@ -176,7 +218,10 @@ def test_the_table_has_all_ways_and_says_why_one_is_not_measured() -> None:
     costs = text.partition("Mean accuracy")[0]
     assert all(f"| {way.name} |" in costs for way in WAYS)
     assert "| parameter server, TensorFlow | stopped after 60 s |" in costs
-    assert "| model hopping, cerebro_db | 10.00 | 10.00 | 1.00 | 0.5 | 1.00 | 0.00 | 1.77 | 250 |" in costs
+    assert (
+        "| model hopping, cerebro_db | 10.00 | 10.00 | 1.00 | 0.5 | 1.00 | 0.00 | 1.77 | 250 |"
+        in costs
+    )
     assert "| averaging, cerebro_db | 0.3000, 5.0 s | 0.6000, 10.0 s (0.6000) |" in text
 
 
@@ -188,7 +233,9 @@ def test_each_way_is_a_module_and_has_requirements() -> None:
             assert any("tensorflow" in file.name for file in files)
 
 
-def test_what_cannot_be_installed_is_not_measured_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_installed_is_not_measured_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(environments.NotInstalled, match="no such package"):
         environments._run([sys.executable, "-c", "raise SystemExit('Error: no such package')"])
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a step found: `state` is OK, WARN or FAIL; `remedy` says what to do where it is not OK."""
+    """What a step found: `state` is OK, WARN or FAIL; `remedy` says what to do where it is not
+    OK.
+    """
 
     told: str
     state: str = "OK"

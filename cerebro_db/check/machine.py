@@ -13,8 +13,12 @@ from cerebro_db.check.segments import row
 
 
 def out_of_memory(connection: sa.Connection) -> Finding | None:
-    """Whether the kernel, when it ends a trainer for its memory, is told to end the whole server with it."""
-    is_superuser, is_local = row(connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL")
+    """Whether the kernel, when it ends a trainer for its memory, is told to end the whole server
+    with it.
+    """
+    is_superuser, is_local = row(
+        connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL"
+    )
     if not is_superuser:
         return None  # others may not read the server's files
     grouped = [host for host, at in _hosts(connection).items() if _grouped(connection, at)]
@@ -33,19 +37,24 @@ def out_of_memory(connection: sa.Connection) -> Finding | None:
         if policy in ("stop", "kill"):
             return Finding(
                 state="WARN",
-                told=f"systemd ends the whole service {unit} when one process of it runs out of memory",
+                told=f"systemd ends the whole service {unit} when one process of it runs out of "
+                "memory",
                 remedy=f"`systemctl edit {unit}`, add the lines [Service] and OOMPolicy=continue.",
             )
     return Finding(told="nothing found that would end the server along with a trainer")
 
 
 def _hosts(connection: sa.Connection) -> dict[str, str]:
-    """What sends a statement to each host where trainers run, by the host's name; on PostgreSQL there is one host."""
+    """What sends a statement to each host where trainers run, by the host's name; on PostgreSQL
+    there is one host.
+    """
     if not segments.greenplum(connection):
         return {"": ""}
     one_of_each = {segment.host: segment for segment in segments.listed(connection)}
     keys = {host: segments.key_of(connection, segment) for host, segment in one_of_each.items()}
-    return {host: f" FROM cerebro.segment_key k WHERE k.key = {key:d}" for host, key in keys.items()}
+    return {
+        host: f" FROM cerebro.segment_key k WHERE k.key = {key:d}" for host, key in keys.items()
+    }
 
 
 def _group(connection: sa.Connection, at: str = "") -> str:
@@ -63,8 +72,9 @@ def _file(connection: sa.Connection, path: str, at: str = "") -> str:
 
 
 def first_process(connection: sa.Connection) -> Finding | None:
-    """Whether the server is process 1, as in many containers: it inherits orphans, and takes one that a signal ended
-    for a crashed backend of its own, after which it ends all sessions and starts anew."""
+    """Whether the server is process 1, as in many containers: it inherits orphans, and takes one
+    that a signal ended for a crashed backend of its own, after which it ends all sessions and
+    starts anew."""
     (is_superuser,) = row(connection, "SELECT current_setting('is_superuser')::bool")
     if not is_superuser:
         return None  # others may not read the server's files
@@ -72,14 +82,18 @@ def first_process(connection: sa.Connection) -> Finding | None:
         return Finding(told="the server is not process 1, so it inherits no orphans")
     return Finding(
         state="WARN",
-        told="the server is process 1: a trainer that is killed after its session has ended makes it start anew",
-        remedy="Give the container an init: docker run --init, init: true in a compose file, or tini as entrypoint\n"
+        told="the server is process 1: a trainer that is killed after its session has ended makes "
+        "it start anew",
+        remedy="Give the container an init: docker run --init, init: true in a compose file, or "
+        "tini as entrypoint\n"
         "(Kubernetes: shareProcessNamespace).",
     )
 
 
 def compiled_code(connection: sa.Connection) -> Finding | None:
-    """Whether trainers find what earlier ones compiled; on each host, as far as one host's folder is not another's."""
+    """Whether trainers find what earlier ones compiled; on each host, as far as one host's folder
+    is not another's.
+    """
     (is_superuser,) = row(connection, "SELECT current_setting('is_superuser')::bool")
     if not is_superuser:
         return None
@@ -95,7 +109,11 @@ def compiled_code(connection: sa.Connection) -> Finding | None:
             "or set compilation_cache to '', and each trainer compiles for itself.",
         )
     paths = {path for path, _ in found.values() if path}
-    return Finding(told=f"kept in {', '.join(sorted(paths))}" if paths else "none is kept: compilation_cache is empty")
+    return Finding(
+        told=f"kept in {', '.join(sorted(paths))}"
+        if paths
+        else "none is kept: compilation_cache is empty"
+    )
 
 
 def _report(connection: sa.Connection, at: str) -> tuple[str | None, str | None]:

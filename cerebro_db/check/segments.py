@@ -1,7 +1,7 @@
 """The segments of a Greenplum, each of which must be able to start a trainer of the same kind.
 
-Every segment is asked in a session of its own: what is wrong with one of them does not disturb the next, and only one
-trainer at a time takes memory.
+Every segment is asked in a session of its own: what is wrong with one of them does not disturb the
+next, and only one trainer at a time takes memory.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SEGMENTS = (
     " WHERE role = 'p' AND content >= 0 ORDER BY content"
 )
 KERNELS = {12: "Greenplum 7 and what is made of it", 14: "Apache Cloudberry 1 and 2"}
-# Since when, by gp_server_version_num, an interrupt at the beginning of a statement of PL/Python no longer leaves
-# Python's frames behind; of other products no version is known that does it.
+# Since when, by gp_server_version_num, an interrupt at the beginning of a statement of PL/Python no
+# longer leaves Python's frames behind; of other products no version is known that does it.
 MENDED = {"Greenplum Database": 70100, "WarehousePG": 70100}
 KEY = "SELECT k.key FROM cerebro.segment_key k WHERE k.gp_segment_id = %s LIMIT 1"
 REPORT = "SELECT cerebro.trainer_report() FROM cerebro.segment_key k WHERE k.key = %s"
@@ -61,13 +61,20 @@ def product(version: str) -> str:
 
 
 def greenplum(connection: sa.Connection) -> str | None:
-    """What the server calls itself where it is a Greenplum or descends from one, which its catalog says."""
-    name, is_one = row(connection, "SELECT version(), to_regclass('pg_catalog.gp_segment_configuration') IS NOT NULL")
+    """What the server calls itself where it is a Greenplum or descends from one, which its catalog
+    says.
+    """
+    name, is_one = row(
+        connection,
+        "SELECT version(), to_regclass('pg_catalog.gp_segment_configuration') IS NOT NULL",
+    )
     return product(name) if is_one else None
 
 
 def cancels(connection: sa.Connection) -> Finding | None:
-    """Whether a cancel at a bad moment, or a segment that is lost then, can end the whole coordinator."""
+    """Whether a cancel at a bad moment, or a segment that is lost then, can end the whole
+    coordinator.
+    """
     name = greenplum(connection)
     if name is None:
         return None
@@ -82,9 +89,12 @@ def mended(name: str, number: int | None) -> Finding:
         return Finding(told=f"{name} survives a cancel at any moment of a call")
     return Finding(
         state="WARN",
-        told=f"in {name} a cancel, or a lost segment, at a bad moment of a call can end all sessions",
-        remedy="The coordinator then starts anew; no data are lost. It is a defect of the server's PL/Python, which\n"
-        "Greenplum 7.1.0 mended. Packing is exposed for longest: do not cancel it where others work.",
+        told=f"in {name} a cancel, or a lost segment, at a bad moment of a call can end all "
+        "sessions",
+        remedy="The coordinator then starts anew; no data are lost. It is a defect of the "
+        "server's PL/Python, which\n"
+        "Greenplum 7.1.0 mended. Packing is exposed for longest: do not cancel it where others "
+        "work.",
     )
 
 
@@ -99,7 +109,9 @@ def listed(connection: sa.Connection) -> list[Segment]:
 
 
 def trainers(connection: sa.Connection, version: str) -> Finding:
-    """Whether every segment starts a trainer, and all of the same versions, which are those of the extension."""
+    """Whether every segment starts a trainer, and all of the same versions, which are those of the
+    extension.
+    """
     segments = listed(connection)
     reports: dict[Segment, Report] = {}
     wrong: list[str] = []
@@ -143,19 +155,30 @@ def compared(reports: Mapping[Segment, Report], version: str) -> Finding:
         for segment, report in reports.items():
             found.setdefault(str(report.get(name)), []).append(segment)
         if len(found) > 1 or (name in ("package", "version") and list(found) != [version]):
-            wrong.append(f"{title}: " + "; ".join(f"{value} on {_text(where)}" for value, where in found.items()))
+            wrong.append(
+                f"{title}: "
+                + "; ".join(f"{value} on {_text(where)}" for value, where in found.items())
+            )
     if wrong:
         remedy = (
-            "Install the same environment for trainers at the same place on every host, and the files of `make install`"
-            f"\nof version {version}; then connect anew."
+            "Install the same environment for trainers at the same place on every host, and the "
+            f"files of `make install`\nof version {version}; then connect anew."
         )
-        return Finding(state="FAIL", told="the segments' versions are not the same", remedy="\n".join([*wrong, remedy]))
+        return Finding(
+            state="FAIL",
+            told="the segments' versions are not the same",
+            remedy="\n".join([*wrong, remedy]),
+        )
     report = next(iter(reports.values()))
     hosts = len({segment.host for segment in reports})
-    framework = f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
+    framework = (
+        f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
+    )
     where = f"{len(reports)} segments, {hosts} {'host' if hosts == 1 else 'hosts'}"
     machine = f"{report['threads']} threads, devices {', '.join(report['devices'])}"
-    return Finding(told=f"{framework}, Python {report['python_version']}, on {where}; on the first {machine}")
+    return Finding(
+        told=f"{framework}, Python {report['python_version']}, on {where}; on the first {machine}"
+    )
 
 
 def _text(segments: Iterable[Segment]) -> str:

@@ -29,7 +29,10 @@ def told(findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings, each printed as soon as it is there."""
     console = Console(highlight=False, soft_wrap=True)
     for finding in findings:
-        console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), plain(f"{finding.step}: {finding.told}"))
+        console.print(
+            Text(f"{finding.state:<5}", STYLES[finding.state]),
+            plain(f"{finding.step}: {finding.told}"),
+        )
         for line in finding.remedy.splitlines():
             console.print(plain(f"      {line}"))
         yield finding
@@ -46,17 +49,24 @@ def examine(url: str) -> Iterator[Finding]:
                     if others_need_it and finding.state == "FAIL":
                         return
     except CerebroError as error:
-        remedy = "Is it running, and is the URL right? `cerebro-db server start` starts the embedded one."
+        remedy = (
+            "Is it running, and is the URL right? `cerebro-db server start` starts the embedded "
+            "one."
+        )
         yield Finding(step="server", state="FAIL", told=error.message, remedy=error.hint or remedy)
 
 
-def _taken(step: Callable[[sa.Connection], Finding | None], connection: sa.Connection) -> Finding | None:
+def _taken(
+    step: Callable[[sa.Connection], Finding | None], connection: sa.Connection
+) -> Finding | None:
     try:
         with translated(), connection.begin():
             return step(connection)
     except CerebroError as error:
         told = "; ".join(filter(None, (error.message, error.detail)))
-        return Finding(state="FAIL", told=told, remedy=error.hint or "The server's log may say more.")
+        return Finding(
+            state="FAIL", told=told, remedy=error.hint or "The server's log may say more."
+        )
 
 
 def _server(connection: sa.Connection) -> Finding:
@@ -70,16 +80,21 @@ def _server(connection: sa.Connection) -> Finding:
     told = f"{server}, database {database}, as {user}"
     known = number // 10000 in segments.KERNELS if product else number >= OLDEST * 10000
     if not known:
-        kernels = "; or ".join(f"PostgreSQL {kernel} ({of})" for kernel, of in segments.KERNELS.items())
+        kernels = "; or ".join(
+            f"PostgreSQL {kernel} ({of})" for kernel, of in segments.KERNELS.items()
+        )
         needed = f"A server with segments is known that is made of {kernels}." if product else ""
-        return Finding(state="FAIL", told=told, remedy=needed or f"PostgreSQL {OLDEST} or newer is needed.")
+        return Finding(
+            state="FAIL", told=told, remedy=needed or f"PostgreSQL {OLDEST} or newer is needed."
+        )
     return Finding(told=told)
 
 
 def _extension(connection: sa.Connection) -> Finding:
     ours = version("cerebro_db")
     found = connection.exec_driver_sql(
-        "SELECT extversion, extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
+        "SELECT extversion, extnamespace::regnamespace::text FROM pg_extension WHERE extname = "
+        "'cerebro_db'"
     ).first()
     if found is None:
         remedy = "As a superuser of this database: CREATE EXTENSION cerebro_db CASCADE;"
@@ -109,7 +124,8 @@ def _plpython(connection: sa.Connection) -> Finding:
         return Finding(
             state="FAIL",
             told=told,
-            remedy=f"Install psycopg2 for the server's Python {python} (on Debian: python3-psycopg2).",
+            remedy=f"Install psycopg2 for the server's Python {python} (on Debian: "
+            "python3-psycopg2).",
         )
     return Finding(told=told)
 
@@ -118,7 +134,9 @@ def _trainer(connection: sa.Connection) -> Finding:
     if segments.greenplum(connection):
         return segments.trainers(connection, version("cerebro_db"))
     report = _report(connection, "trainer_report")
-    framework = f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
+    framework = (
+        f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
+    )
     machine = f"{report['threads']} threads, devices {', '.join(report['devices'])}"
     return Finding(told=f"{framework}, Python {report['python_version']}, {machine}")
 
@@ -133,13 +151,19 @@ def _workers(connection: sa.Connection) -> Finding:
         return Finding(state="FAIL", told=told, remedy=_authentication(connection, user, database))
     told = f"a session opens as {report['user']}"
     if report["user"] != user or not report["same_server"]:
-        remedy = "cerebro.setting's row worker_conninfo must lead to this very server, past any pooler."
-        return Finding(state="FAIL", told=f"{told}, same server: {report['same_server']}", remedy=remedy)
+        remedy = (
+            "cerebro.setting's row worker_conninfo must lead to this very server, past any pooler."
+        )
+        return Finding(
+            state="FAIL", told=f"{told}, same server: {report['same_server']}", remedy=remedy
+        )
     return Finding(told=told)
 
 
 def _authentication(connection: sa.Connection, user: str, database: str) -> str:
-    """What lets the server's own system user, which here is taken to be the usual one, connect as `user`."""
+    """What lets the server's own system user, which here is taken to be the usual one, connect as
+    `user`.
+    """
     told = connection.exec_driver_sql(
         "SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories' AND setting <> ''"
     ).scalar()
@@ -148,8 +172,8 @@ def _authentication(connection: sa.Connection, user: str, database: str) -> str:
     socket = told.split(",")[0].strip() if told else folder
     port = connection.exec_driver_sql("SHOW port").scalar_one()
     return (
-        f"Worker sessions connect from the {'coordinator' if greenplum else 'server'} to itself as the calling user."
-        " To let them in:\n"
+        f"Worker sessions connect from the {'coordinator' if greenplum else 'server'} to itself as "
+        "the calling user. To let them in:\n"
         f"add to pg_ident.conf (`{system}` stands for the system user that runs the server;\n"
         "the second line keeps letting system users in under their own names)\n"
         f'    cerebro  {system:<9}  "{user}"\n'
@@ -158,7 +182,8 @@ def _authentication(connection: sa.Connection, user: str, database: str) -> str:
         f'    local  "{database}"  "{user}"  peer  map=cerebro\n'
         "and then, as a superuser\n"
         "    SELECT pg_reload_conf();\n"
-        f"    INSERT INTO cerebro.setting VALUES ('worker_conninfo', 'host={socket} port={port}')\n"
+        f"    INSERT INTO cerebro.setting VALUES ('worker_conninfo', 'host={socket} "
+        f"port={port}')\n"
         "      ON CONFLICT (name) DO UPDATE SET value = excluded.value;"
     )
 

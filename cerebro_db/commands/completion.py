@@ -1,7 +1,8 @@
-"""What a shell completes: ids of runs and names of models, from the database where it answers at once.
+"""What a shell completes: ids of runs and names of models, from the database where it answers at
+once.
 
-A shell reads what it completes once more. So names are offered only where it takes them as they are, and nothing else
-of a user's is told.
+A shell reads what it completes once more. So names are offered only where it takes them as they
+are, and nothing else of a user's is told.
 """
 
 from __future__ import annotations
@@ -49,9 +50,16 @@ def _found(ctx: typer.Context, column: str, view: str) -> list[str]:
     from cerebro_db.driver import sqlalchemy_url, translated
 
     wanted: sa.ColumnClause[object] = sa.column(column)
-    query = sa.select(wanted).select_from(sa.table(view, schema="cerebro")).distinct().order_by(wanted.desc())
+    query = (
+        sa.select(wanted)
+        .select_from(sa.table(view, schema="cerebro"))
+        .distinct()
+        .order_by(wanted.desc())
+    )
     try:
-        engine = sa.create_engine(sqlalchemy_url(running(ctx.params.get("url"))), connect_args=PATIENCE)
+        engine = sa.create_engine(
+            sqlalchemy_url(running(ctx.params.get("url"))), connect_args=PATIENCE
+        )
         with translated(), engine.connect() as connection:
             return [str(value) for value in connection.scalars(query.limit(MOST))]
     except CerebroError:

@@ -14,13 +14,20 @@ PORT = 8080
 
 def dashboard(
     url: Url = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any that is free.", min=0, max=65535)] = PORT,
+    port: Annotated[
+        int, typer.Option(help="Port on 127.0.0.1; 0 takes any that is free.", min=0, max=65535)
+    ] = PORT,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
     optuna: Annotated[
-        bool, typer.Option("--optuna", help="Optuna's dashboard instead, over the views of cerebro_optuna.")
+        bool,
+        typer.Option(
+            "--optuna", help="Optuna's dashboard instead, over the views of cerebro_optuna."
+        ),
     ] = False,
 ) -> None:
-    """Serve a page to this machine, until Ctrl-C: runs as they go on, models, and a form that trains."""
+    """Serve a page to this machine, until Ctrl-C: runs as they go on, models, and a form that
+    trains.
+    """
     database = running(url)
     if optuna:
         from cerebro_db.dashboard.optuna import serve

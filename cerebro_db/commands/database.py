@@ -1,4 +1,6 @@
-"""Which database a command is about: that of a URL, of libpq's variables, or the embedded server's."""
+"""Which database a command is about: that of a URL, of libpq's variables, or the embedded
+server's.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def running(url: str | None) -> str:
     if found is None:
         raise ObjectNotReady(
             "no database was named, and the embedded server does not run",
-            hint="Give a URL, or set PGHOST or PGDATABASE; or `cerebro-db server start` starts the embedded server.",
+            hint="Give a URL, or set PGHOST or PGDATABASE; or `cerebro-db server start` starts "
+            "the embedded server.",
         )
     return found
 

@@ -13,7 +13,8 @@ class Exit(IntEnum):
     USAGE = 2
     """A command, an option or an argument that there is not; typer ends so by itself."""
     NOT_RUNNING = 3
-    """`server status` found no server running, as in the exit codes of pg_ctl and of init scripts."""
+    """`server status` found no server running, as in the exit codes of pg_ctl and of init scripts.
+    """
     NOT_COMPLETED = 4
     """A watched run ended otherwise than completed."""
     CANCELLED = 130

@@ -14,12 +14,19 @@ from cerebro_db.commands.runs import Run
 app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
 
 Model = Annotated[
-    str, typer.Argument(help="Model by name, or TABLE:MST_KEY of a model table.", autocompletion=completion.models)
+    str,
+    typer.Argument(
+        help="Model by name, or TABLE:MST_KEY of a model table.", autocompletion=completion.models
+    ),
 ]
-Version = Annotated[int | None, typer.Option(help="Version of a model by name; else the one that predicts.", min=1)]
+Version = Annotated[
+    int | None, typer.Option(help="Version of a model by name; else the one that predicts.", min=1)
+]
 Group = Annotated[str | None, typer.Option(help="Group of rows whose own model is meant.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
-Tracking = Annotated[str | None, typer.Option(help="MLflow's store or server; else as its settings say.")]
+Tracking = Annotated[
+    str | None, typer.Option(help="MLflow's store or server; else as its settings say.")
+]
 Experiment = Annotated[str, typer.Option(help="Experiment of MLflow.")]
 
 
@@ -30,7 +37,12 @@ def _tell(paths: list[Path]) -> None:
 
 @app.command()
 def keras(
-    model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
+    model: Model,
+    output: Output,
+    version: Version = None,
+    group: Group = None,
+    force: Force = False,
+    url: Url = None,
 ) -> None:
     """Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it."""
     with opened(url) as session:
@@ -39,7 +51,12 @@ def keras(
 
 @app.command()
 def safetensors(
-    model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
+    model: Model,
+    output: Output,
+    version: Version = None,
+    group: Group = None,
+    force: Force = False,
+    url: Url = None,
 ) -> None:
     """Write a folder with weights as safetensors, architecture and recipe as JSON."""
     with opened(url) as session:
@@ -48,16 +65,25 @@ def safetensors(
 
 @app.command()
 def onnx(
-    model: Model, output: Output, version: Version = None, group: Group = None, force: Force = False, url: Url = None
+    model: Model,
+    output: Output,
+    version: Version = None,
+    group: Group = None,
+    force: Force = False,
+    url: Url = None,
 ) -> None:
-    """Write an .onnx file, which takes raw numbers and codes of categories, with its recipe as JSON beside it."""
+    """Write an .onnx file, which takes raw numbers and codes of categories, with its recipe as JSON
+    beside it.
+    """
     with opened(url) as session:
         _tell(session.export_onnx(model, output, version=version, group=group, force=force))
 
 
 @app.command()
 def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None) -> None:
-    """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each configuration."""
+    """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each
+    configuration.
+    """
     with opened(url) as session:
         _tell(session.export_tensorboard(run, output, force=force))
 
@@ -67,7 +93,9 @@ def mlflow(
     run: Run,
     tracking_uri: Tracking = None,
     experiment: Experiment = "cerebro_db",
-    force: Annotated[bool, typer.Option("--force", help="Delete there what was logged of the run before.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete there what was logged of the run before.")
+    ] = False,
     url: Url = None,
 ) -> None:
     """Log a run to MLflow, with a nested run for each configuration, and print its id there."""
@@ -78,14 +106,18 @@ def mlflow(
 @app.command()
 def registered(
     model: Model,
-    name: Annotated[str | None, typer.Option(help="Name in MLflow; else that of the model.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name in MLflow; else that of the model.")
+    ] = None,
     version: Version = None,
     group: Group = None,
     tracking_uri: Tracking = None,
     experiment: Experiment = "cerebro_db",
     url: Url = None,
 ) -> None:
-    """Register a model in MLflow, where it predicts DataFrames of raw columns, and print its address there."""
+    """Register a model in MLflow, where it predicts DataFrames of raw columns, and print its
+    address there.
+    """
     with opened(url) as session:
         told = session.export_registered(
             model, tracking_uri, name=name, version=version, group=group, experiment=experiment

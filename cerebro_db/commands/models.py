@@ -19,7 +19,17 @@ from cerebro_db.record_list import Records
 from cerebro_db.show.csv_files import write_csv
 from cerebro_db.show.documents import document
 
-COLUMNS: tuple[str, ...] = ("model", "owner", "version", "task", "target", "source", "metric", "value", "versions")
+COLUMNS: tuple[str, ...] = (
+    "model",
+    "owner",
+    "version",
+    "task",
+    "target",
+    "source",
+    "metric",
+    "value",
+    "versions",
+)
 VERSIONS = (
     "model",
     "owner",
@@ -35,11 +45,17 @@ VERSIONS = (
 
 
 def _with_options_of_train(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each of cerebro.train's, of the same name; dicts are written as JSON."""
+    """The command with an option for each of cerebro.train's, of the same name; dicts are written
+    as JSON.
+    """
     found = inspect.signature(command, eval_str=True)
-    own = [one for one in found.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    own = [
+        one for one in found.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(kind))
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(kind)
+        )
         for name, kind in get_type_hints(TrainOptions).items()
     ]
     command.__signature__ = found.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
@@ -63,7 +79,9 @@ def train(
     **options: Any,
 ) -> None:
     """Train a model that predicts a column of a table from its others; Ctrl-C cancels the run."""
-    wanted = {name: _value(name, value) for name, value in options.items() if value not in (None, [])}
+    wanted = {
+        name: _value(name, value) for name, value in options.items() if value not in (None, [])
+    }
     with opened(url) as session:
         board = session.train(source, target, progress=False if json else None, **wanted)
         (run,) = session.rows("cerebro.run", run_id=board[0].run_id)
@@ -72,7 +90,8 @@ def train(
         return
     typer.echo(board)
     typer.echo(
-        f"run {run['run_id']}, model {run['spec']['train']['model']!r}; cerebro-db predict MODEL TABLE predicts rows"
+        f"run {run['run_id']}, model {run['spec']['train']['model']!r}; cerebro-db predict MODEL "
+        "TABLE predicts rows"
     )
 
 
@@ -82,13 +101,17 @@ def _value(name: str, value: Any) -> Any:
     try:
         return parser.loads(value)
     except ValueError as error:
-        raise typer.BadParameter(f"{value!r} is not JSON: {error}", param_hint=f"--{name.replace('_', '-')}") from error
+        raise typer.BadParameter(
+            f"{value!r} is not JSON: {error}", param_hint=f"--{name.replace('_', '-')}"
+        ) from error
 
 
 def models(
     model: Annotated[
         str | None,
-        typer.Argument(help="Name of a model, whose versions are listed.", autocompletion=completion.models),
+        typer.Argument(
+            help="Name of a model, whose versions are listed.", autocompletion=completion.models
+        ),
     ] = None,
     json: Json = False,
     url: Url = None,
@@ -104,15 +127,20 @@ def models(
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Name of a model.", autocompletion=completion.models)],
+    model: Annotated[
+        str, typer.Argument(help="Name of a model.", autocompletion=completion.models)
+    ],
     source: Annotated[str, typer.Argument(help="Table or view of the rows, as in SQL.")],
     id_col: Annotated[
         str | None, typer.Option("--id", help="Column that tells rows apart; else the primary key.")
     ] = None,
     owner: Annotated[
-        str | None, typer.Option("--owner", help="Role that has granted you the model; else it is your own.")
+        str | None,
+        typer.Option("--owner", help="Role that has granted you the model; else it is your own."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="CSV file; else a table is shown.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file; else a table is shown.")
+    ] = None,
     json: Json = False,
     url: Url = None,
 ) -> None:

@@ -37,7 +37,9 @@ OF_RUNS = (Kind.CURVES, Kind.PARALLEL, Kind.LANES)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is drawn, of which run or model, and where to; `source` are rows that have the target."""
+    """What is drawn, of which run or model, and where to; `source` are rows that have the
+    target.
+    """
 
     kind: Kind
     subject: str
@@ -49,7 +51,8 @@ class Wanted:
         """The id of the run."""
         if not (self.subject.isascii() and self.subject.isdigit()):
             raise typer.BadParameter(
-                f"{self.subject!r} is no id of a run, of which {self.kind} are", param_hint="SUBJECT"
+                f"{self.subject!r} is no id of a run, of which {self.kind} are",
+                param_hint="SUBJECT",
             )
         return int(self.subject)
 
@@ -58,18 +61,30 @@ def plot(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|MODEL", help="Id of a run, or name of a model.", autocompletion=completion.subjects
+            metavar="RUN|MODEL",
+            help="Id of a run, or name of a model.",
+            autocompletion=completion.subjects,
         ),
     ],
-    kind: Annotated[Kind, typer.Option(help="What to draw: of a run the first three, of a model the others.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write: a name that ends in .png or .svg.")],
+    kind: Annotated[
+        Kind, typer.Option(help="What to draw: of a run the first three, of a model the others.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Where to write: a name that ends in .png or .svg."),
+    ],
     source: Annotated[
-        str | None, typer.Option(help="Rows with the target, for confusion; for importance else what was stored.")
+        str | None,
+        typer.Option(
+            help="Rows with the target, for confusion; for importance else what was stored."
+        ),
     ] = None,
     force: Force = False,
     url: Url = None,
 ) -> None:
-    """Draw a run or a model: learning curves, parallel coordinates, workers, importance, a confusion matrix."""
+    """Draw a run or a model: learning curves, parallel coordinates, workers, importance, a
+    confusion matrix.
+    """
     wanted = Wanted(kind=kind, subject=subject, source=source, path=output)
     _refuse(wanted, force)
     library("matplotlib", "plot")
@@ -77,19 +92,29 @@ def plot(
         try:
             typer.echo(DRAWN[kind](session, wanted))
         except OSError as error:
-            raise ObjectNotReady(f"cannot write {output}: {error.strerror}", hint="Name another file.") from error
+            raise ObjectNotReady(
+                f"cannot write {output}: {error.strerror}", hint="Name another file."
+            ) from error
 
 
 def _refuse(wanted: Wanted, force: bool) -> None:
     """What is wrong is told before the database is asked."""
     if wanted.path.suffix.lower() not in FORMATS:
-        raise typer.BadParameter(f"{wanted.path} ends neither in {' nor in '.join(FORMATS)}", param_hint="--output")
+        raise typer.BadParameter(
+            f"{wanted.path} ends neither in {' nor in '.join(FORMATS)}", param_hint="--output"
+        )
     if wanted.path.exists() and not force:
-        raise typer.BadParameter(f"{wanted.path} exists already; --force overwrites it", param_hint="--output")
+        raise typer.BadParameter(
+            f"{wanted.path} exists already; --force overwrites it", param_hint="--output"
+        )
     if wanted.kind is Kind.CONFUSION and wanted.source is None:
-        raise typer.BadParameter("a confusion matrix is of rows; name their table", param_hint="--source")
+        raise typer.BadParameter(
+            "a confusion matrix is of rows; name their table", param_hint="--source"
+        )
     if wanted.kind in OF_RUNS and wanted.source is not None:
-        raise typer.BadParameter(f"{wanted.kind} are of a run, not of a table", param_hint="--source")
+        raise typer.BadParameter(
+            f"{wanted.kind} are of a run, not of a table", param_hint="--source"
+        )
     if wanted.kind in OF_RUNS:
         _ = wanted.run
 
@@ -101,7 +126,11 @@ def _curves(session: Session, wanted: Wanted) -> Path:
     board = session.leaderboard(wanted.run)
     best = board[0].mst_key if board else None
     return draw_learning_curves(
-        session.learning_curve(wanted.run), wanted.path, best=best, params=_params(board), title=told
+        session.learning_curve(wanted.run),
+        wanted.path,
+        best=best,
+        params=_params(board),
+        title=told,
     )
 
 
@@ -151,7 +180,9 @@ def _confusion(session: Session, wanted: Wanted) -> Path:
             f"model {wanted.subject!r} predicts numbers, which have no confusion matrix",
             hint="cerebro.evaluate has how far they are from what they should be.",
         )
-    return draw_confusion(found, wanted.path, title=f"model {wanted.subject}, rows of {wanted.source}")
+    return draw_confusion(
+        found, wanted.path, title=f"model {wanted.subject}, rows of {wanted.source}"
+    )
 
 
 DRAWN: Mapping[Kind, Callable[[Session, Wanted], Path]] = {
@@ -180,7 +211,9 @@ def _predicting(session: Session, model: str) -> dict[str, object]:
     found = session.rows("cerebro.model_version", model=model, deployed=True)
     if len(found) != 1:
         raise UndefinedObject(
-            f"{'several roles have a' if found else 'you see no'} model {model!r} with versions that predict",
-            hint="`cerebro-db models` lists them; importances of a granted model are known to its owner alone.",
+            f"{'several roles have a' if found else 'you see no'} model {model!r} with versions "
+            "that predict",
+            hint="`cerebro-db models` lists them; importances of a granted model are known to its "
+            "owner alone.",
         )
     return {name: found[0][name] for name in ("model", "owner", "version")}

@@ -36,7 +36,8 @@ def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
 
 def watch(
     run: Annotated[
-        int | None, typer.Argument(help="Id of the run; else the newest one.", autocompletion=completion.runs)
+        int | None,
+        typer.Argument(help="Id of the run; else the newest one.", autocompletion=completion.runs),
     ] = None,
     json: Json = False,
     url: Url = None,

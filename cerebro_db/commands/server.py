@@ -14,10 +14,14 @@ from cerebro_db.server.cluster import PORT
 if TYPE_CHECKING:
     from cerebro_db.server.embedded_server import EmbeddedServer, Status
 
-app = typer.Typer(no_args_is_help=True, help="The embedded server: a private PostgreSQL, ready to use.")
+app = typer.Typer(
+    no_args_is_help=True, help="The embedded server: a private PostgreSQL, ready to use."
+)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the server.", file_okay=False)]
-Port = Annotated[int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)]
+Port = Annotated[
+    int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)
+]
 
 
 def say(message: str) -> None:

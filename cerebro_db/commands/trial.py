@@ -24,7 +24,11 @@ def check(json: Json = False, url: Url = None) -> None:
         raise typer.Exit(Exit.ERROR)
 
 
-def demo(url: Annotated[str | None, typer.Option(help="Database; else that of the embedded server.")] = None) -> None:
+def demo(
+    url: Annotated[
+        str | None, typer.Option(help="Database; else that of the embedded server.")
+    ] = None,
+) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
     from cerebro_db.libraries import library
     from cerebro_db.server.embedded_server import EmbeddedServer

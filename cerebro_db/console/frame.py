@@ -1,4 +1,6 @@
-"""A run drawn to the size of a terminal: progress, lanes of segments, the leaderboard with its curves, help."""
+"""A run drawn to the size of a terminal: progress, lanes of segments, the leaderboard with its
+curves, help.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ CURVE = 16
 MOST_LANES = 8
 COLOURS = ("blue", "yellow", "green", "red", "cyan", "magenta")
 BESIDE = 9
-"""Lines that are neither lanes nor configs: progress, bar, headings, notes, help, and space between them."""
+"""Lines that are neither lanes nor configs: progress, bar, headings, notes, help, and space between
+them.
+"""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,10 @@ def _lane(segment: int, cells: Sequence[Cell | None]) -> Text:
             line.append(".", "dim")
         else:
             colour = COLOURS[cell.mst_key % len(COLOURS)]
-            line.append(str(cell.mst_key % 10), f"dim {colour}" if cell.kind == "evaluate" else f"reverse {colour}")
+            line.append(
+                str(cell.mst_key % 10),
+                f"dim {colour}" if cell.kind == "evaluate" else f"reverse {colour}",
+            )
     return _line(line)
 
 
@@ -85,7 +92,9 @@ def _board(look: Look, chosen: int | None, rows: int, console: Console) -> Table
     shown = window(look.configs, chosen, rows)
     curves = by_config(look.points)
     texts = distinctions([standing.params for standing in look.standings])
-    metric = f"{look.standings[0].dataset} {look.standings[0].metric}" if look.standings else "metric"
+    metric = (
+        f"{look.standings[0].dataset} {look.standings[0].metric}" if look.standings else "metric"
+    )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=True)
     for heading in ("", "rank", "mst_key", "status"):
         table.add_column(heading, no_wrap=True)
@@ -124,4 +133,8 @@ def window(configs: Sequence[int], chosen: int | None, rows: int) -> slice:
 def _curve(standing: Standing, points: Mapping[int, Sequence[Point]]) -> list[float | None]:
     """The metric that ranks the config, by epoch."""
     its = points.get(standing.mst_key, [])
-    return [point.value for point in its if (point.dataset, point.name) == (standing.dataset, standing.metric)]
+    return [
+        point.value
+        for point in its
+        if (point.dataset, point.name) == (standing.dataset, standing.metric)
+    ]

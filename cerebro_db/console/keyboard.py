@@ -18,7 +18,8 @@ LETTERS = {"\r": ENTER, "\n": ENTER, "\x7f": ERASE, "\x08": ERASE, "\x1b": ESCAP
 
 
 def pressed(told: str) -> list[str]:
-    """What a terminal sent, as keys: letters, or names of those that are none; what is unknown is left out.
+    """What a terminal sent, as keys: letters, or names of those that are none; what is unknown is
+    left out.
 
     >>> pressed("j\\x1b[A\\r\\x1b[15~é")
     ['j', 'up', 'enter', 'é']
@@ -51,7 +52,9 @@ class Keyboard:
         self._descriptor = descriptor
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys that were pressed meanwhile: returns with the first; none where there was none."""
+        """The keys that were pressed meanwhile: returns with the first; none where there was
+        none.
+        """
         ready, _, _ = select.select([self._descriptor], [], [], seconds)
         if not ready:
             return []
@@ -61,7 +64,9 @@ class Keyboard:
 
 @contextmanager
 def keyboard(descriptor: int) -> Iterator[Keyboard]:
-    """The keyboard of a terminal, which echoes nothing meanwhile. Ctrl-C interrupts as ever, and SIGTERM ends it."""
+    """The keyboard of a terminal, which echoes nothing meanwhile. Ctrl-C interrupts as ever, and
+    SIGTERM ends it.
+    """
 
     def ended(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)

@@ -1,4 +1,6 @@
-"""What keys mean: from what was pressed before and is pressed now to what is asked of the run. Pure."""
+"""What keys mean: from what was pressed before and is pressed now to what is asked of the run.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ class Act:
 
 @dataclass(frozen=True)
 class Pad:
-    """What keys have come to: the chosen config, the line that is being typed, whether x was pressed once.
+    """What keys have come to: the chosen config, the line that is being typed, whether x was
+    pressed once.
 
     `act` is what the last key asks for, and `note` a word on it.
     """
@@ -56,7 +59,9 @@ def settled(pad: Pad, configs: Sequence[int]) -> Pad:
 
 
 def press(pad: Pad, key: str, configs: Sequence[int], paused: bool) -> Pad:
-    """The pad after a key, where these are the configs from top to bottom, and the run is paused or not."""
+    """The pad after a key, where these are the configs from top to bottom, and the run is paused or
+    not.
+    """
     now = replace(settled(pad, configs), act=None)
     chosen = now.chosen
     if key == CLOSED:
@@ -67,7 +72,11 @@ def press(pad: Pad, key: str, configs: Sequence[int], paused: bool) -> Pad:
     if key in (UP, "k", DOWN, "j"):
         return replace(now, chosen=_beside(configs, chosen, -1 if key in (UP, "k") else 1))
     if key == "x":
-        return replace(now, act=Act(Action.CANCEL_RUN)) if pad.sure else replace(now, sure=True, note=SURE)
+        return (
+            replace(now, act=Act(Action.CANCEL_RUN))
+            if pad.sure
+            else replace(now, sure=True, note=SURE)
+        )
     if key == "+" and chosen is not None:
         return replace(now, typed="")
     return replace(now, act=_act(key, chosen, paused))

@@ -1,4 +1,6 @@
-"""Watches a run until it ends: with keys on a terminal, as lines elsewhere, or as JSON for programs."""
+"""Watches a run until it ends: with keys on a terminal, as lines elsewhere, or as JSON for
+programs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Answer(NamedTuple):
 
 
 def watch(url: str, number: int | None, *, json: bool = False) -> str:
-    """Shows a run, or the newest one, until it ends or whoever watches it has seen enough; its status then."""
+    """Shows a run, or the newest one, until it ends or whoever watches it has seen enough; its
+    status then.
+    """
     with connect(url) as session:
         run_id = _newest(session) if number is None else number
         if json:
@@ -40,7 +44,9 @@ def watch(url: str, number: int | None, *, json: bool = False) -> str:
         console = standard_output()
         try:
             steered = console.is_terminal and sys.stdin.isatty()
-            status = steer(session, run_id, console) if steered else follow(session, run_id, console)
+            status = (
+                steer(session, run_id, console) if steered else follow(session, run_id, console)
+            )
         except KeyboardInterrupt:
             status = "running"
         console.print("The run goes on." if status in GOES_ON else board(session, run_id, console))
@@ -51,7 +57,8 @@ def _newest(session: Session) -> int:
     run_id = session.newest_run()
     if run_id is None:
         raise UndefinedObject(
-            "there is no run that you may see", hint="A fit makes one; those of other roles are not shown."
+            "there is no run that you may see",
+            hint="A fit makes one; those of other roles are not shown.",
         )
     return run_id
 
@@ -77,10 +84,15 @@ def _lasting(progress: Progress) -> dict[str, object]:
 
 
 def steer(session: Session, run_id: int, console: Console) -> str:
-    """Shows the run on all of the terminal, and does what keys ask for; its status when it ends, or q is pressed."""
+    """Shows the run on all of the terminal, and does what keys ask for; its status when it ends, or
+    q is pressed.
+    """
     pad, answer = Pad(), Answer()
     look, due = _look(session, run_id, answer), 0.0
-    with keyboard(sys.stdin.fileno()) as keys, Live(console=console, auto_refresh=False, screen=True) as live:
+    with (
+        keyboard(sys.stdin.fileno()) as keys,
+        Live(console=console, auto_refresh=False, screen=True) as live,
+    ):
         while look.progress.status in GOES_ON:
             if time.monotonic() >= due:
                 look, due = _look(session, run_id, answer), time.monotonic() + POLL_SECONDS
@@ -117,7 +129,9 @@ def do(session: Session, run_id: int, act: Act) -> Answer:
     }
     try:
         if act.action is Action.CANCEL_RUN:
-            return Answer(told="cancelled" if session.cancel_run(run_id) else "nobody works for the run")
+            return Answer(
+                told="cancelled" if session.cancel_run(run_id) else "nobody works for the run"
+            )
         return Answer(calls[act.action](), f"{act.action}: asked")
     except CerebroError as error:
         return Answer(told=f"refused: {'; '.join(str(error).splitlines())}")

@@ -1,4 +1,6 @@
-"""Check every request before it reaches the pages: its host, its session, its origin and its text."""
+"""Check every request before it reaches the pages: its host, its session, its origin and its
+text.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cerebro_db.dashboard.entrance import Entrance
 from cerebro_db.dashboard.peers import peer_user
 
-# Nothing from elsewhere, and nothing that stands in a page itself: a text of a user cannot become a program.
+# Nothing from elsewhere, and nothing that stands in a page itself: a text of a user cannot become a
+# program.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -29,11 +32,12 @@ HEADERS = {
 CODE = "code"
 """Parameter of an address that carries a one-time code."""
 REFUSAL = (
-    "This page is for whoever has started it. Open the address that `cerebro-db dashboard` printed: it works once.\n"
+    "This page is for whoever has started it. Open the address that `cerebro-db dashboard` "
+    "printed: it works once.\n"
     "Press Enter where the command runs for another address, or start it again.\n"
 )
-# A navigation by this page, not a redirect: for a redirect after a link from elsewhere, such as the local file that
-# opens the browser, browsers would withhold the strict cookie.
+# A navigation by this page, not a redirect: for a redirect after a link from elsewhere, such as the
+# local file that opens the browser, browsers would withhold the strict cookie.
 WELCOME = (
     '<!doctype html><meta charset="utf-8"><title>cerebro_db</title>'
     '<meta http-equiv="refresh" content="0;url={0}"><a href="{0}">To the page</a>\n'
@@ -43,7 +47,8 @@ WELCOME = (
 class Gate:
     """An application behind a check of every request.
 
-    * The host must be one of this machine's own names, so that no other name leads here (DNS rebinding).
+    * The host must be one of this machine's own names, so that no other name leads here (DNS
+      rebinding).
     * The session cookie must have been given to this user for a one-time code.
     * A request that changes something must have a header that pages of others cannot send.
     * The address must be text.
@@ -80,7 +85,9 @@ class Gate:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            raise RuntimeError(f"a dashboard has no {scope['type']}")  # and none must pass unchecked
+            raise RuntimeError(
+                f"a dashboard has no {scope['type']}"
+            )  # and none must pass unchecked
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -115,7 +122,9 @@ class Gate:
 
     def _welcome(self, request: Request, session: str) -> Response:
         """Give a browser its session, and lead it to the address without the code."""
-        parameters = [(name, value) for name, value in request.query_params.multi_items() if name != CODE]
+        parameters = [
+            (name, value) for name, value in request.query_params.multi_items() if name != CODE
+        ]
         address = _own_path(request.url.path)
         if parameters:
             address += f"?{urlencode(parameters)}"
@@ -125,7 +134,8 @@ class Gate:
 
 
 def _own_path(path: str) -> str:
-    """Return a path of this server: with two slashes in front, or a backslash, it would name another one.
+    """Return a path of this server: with two slashes in front, or a backslash, it would name
+    another one.
 
     >>> _own_path("//example.org/a b"), _own_path("/%5Cexample.org"), _own_path("/")
     ('/example.org/a%20b', '/%255Cexample.org', '/')
@@ -134,7 +144,9 @@ def _own_path(path: str) -> str:
 
 
 def _is_text(scope: Scope) -> bool:
-    """Return True if path and query are UTF-8 without zero bytes, behind their percent signs, too."""
+    """Return True if path and query are UTF-8 without zero bytes, behind their percent signs,
+    too.
+    """
     query = scope["query_string"]
     if not query.isascii():
         return False

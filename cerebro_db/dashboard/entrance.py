@@ -14,8 +14,9 @@ CODE_SECONDS = 15 * 60
 class Entrance:
     """The codes that are still valid, and the sessions that have begun.
 
-    A session belongs to the operating-system user whose browser brought the code. Browsers send cookies to every
-    port of a host; a session id that reached another user's server is refused when that user sends it.
+    A session belongs to the operating-system user whose browser brought the code. Browsers send
+    cookies to every port of a host; a session id that reached another user's server is refused when
+    that user sends it.
 
     Args:
         clock: current time in seconds.

@@ -1,4 +1,6 @@
-"""What has happened in a run since somebody looked last, found with the least that the database must read for it."""
+"""What has happened in a run since somebody looked last, found with the least that the database
+must read for it.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,18 @@ DUE: Message = ("due", None)
 DECIDED: Message = ("decided", None)
 """There are other acts or decisions; the page reads them when it reads the rest."""
 Bar: TypeAlias = tuple[int, int, str, str, int, int | None]
-"""What a segment did: segment, configuration, kind and status; from when to when, in milliseconds since 1970."""
+"""What a segment did: segment, configuration, kind and status; from when to when, in milliseconds
+since 1970.
+"""
 
 
 @dataclass
 class Feed:
-    """One run, as those who watch it have it: its curves and its lanes, and marks of what they read by pages.
+    """One run, as those who watch it have it: its curves and its lanes, and marks of what they read
+    by pages.
 
-    Metrics are looked for by the primary key, after the newest epoch of configurations that train, so that the cost
-    does not grow with what is there already.
+    Metrics are looked for by the primary key, after the newest epoch of configurations that train,
+    so that the cost does not grow with what is there already.
     """
 
     run_id: int
@@ -46,12 +51,16 @@ class Feed:
         """What is new of metrics, and which parts of the page are not what they were."""
         config = CONFIG.c
         before = self.statuses
-        found = reader.rows(sa.select(config.mst_key, config.status).where(config.run_id == self.run_id))
+        found = reader.rows(
+            sa.select(config.mst_key, config.status).where(config.run_id == self.run_id)
+        )
         self.statuses = {row["mst_key"]: row["status"] for row in found}
         of_run = self._state(reader)
         ended = bool(self.asked) and of_run != self.asked[0]
         moving = {
-            key for key, status in self.statuses.items() if ended or status == "running" or before.get(key) != status
+            key
+            for key, status in self.statuses.items()
+            if ended or status == "running" or before.get(key) != status
         }
         points = self._points(reader, moving)
         acts, decision = self._acts(reader), self._decision(reader)
@@ -70,7 +79,9 @@ class Feed:
     def _state(self, reader: Reader) -> tuple[str | None, int | None]:
         """The status of the run, and the version that has come of it when it has ended."""
         run, version = records.RUN.c, VERSION.c
-        statuses = [row[0] for row in reader.tuples(sa.select(run.status).where(run.run_id == self.run_id))]
+        statuses = [
+            row[0] for row in reader.tuples(sa.select(run.status).where(run.run_id == self.run_id))
+        ]
         if statuses != ["completed"]:
             return next(iter(statuses), None), None
         versions = reader.tuples(sa.select(version.version).where(version.run_id == self.run_id))
@@ -79,7 +90,8 @@ class Feed:
     def _acts(self, reader: Reader) -> tuple[object, ...]:
         act = ACT.c
         counts: list[sa.ColumnElement[Any]] = [
-            sa.func.count(column).label(column.name) for column in (act.act_id, act.done_at, act.reason)
+            sa.func.count(column).label(column.name)
+            for column in (act.act_id, act.done_at, act.reason)
         ]
         return tuple(reader.tuples(sa.select(*counts).where(act.run_id == self.run_id))[0])
 
@@ -95,10 +107,12 @@ class Feed:
         newest = {key: 0 for key in keys}
         for (key, _, _), values in self.curves.items():
             if key in newest:
-                newest[key] = max(newest[key], next(reversed(values)))  # they are in the order of epochs
+                newest[key] = max(
+                    newest[key], next(reversed(values))
+                )  # they are in the order of epochs
         fresh: dict[Series, dict[int, float | None]] = {}
-        # Those that have no value yet, and the others: each what came after the oldest of their newest epochs. All
-        # values of a configuration after an epoch are committed together.
+        # Those that have no value yet, and the others: each what came after the oldest of their
+        # newest epochs. All values of a configuration after an epoch are committed together.
         begun = {key for key in keys if newest[key]}
         for group in (keys - begun, begun):
             oldest = min((newest[key] for key in group), default=0)
@@ -125,7 +139,10 @@ class Feed:
         begun = [bar[4] for bar in self.bars.values()]
         going_on = [bar[4] for bar in self.bars.values() if bar[5] is None]
         since = min(going_on, default=max(begun, default=0) - MARGIN)
-        times = (sa.cast(1000 * sa.extract("epoch", time), sa.BigInteger) for time in (span.started_at, span.ended_at))
+        times = (
+            sa.cast(1000 * sa.extract("epoch", time), sa.BigInteger)
+            for time in (span.started_at, span.ended_at)
+        )
         query = sa.select(span.segment_id, span.mst_key, span.kind, span.status, *times)
         query = query.where(span.run_id == self.run_id)
         if self.bars:
@@ -148,7 +165,9 @@ class Feed:
 BARS = 50_000
 """So many of the newest visits and evaluations are shown."""
 MARGIN = 5000
-"""Milliseconds: who began earlier may be committed later by at most that much, where all that began has ended."""
+"""Milliseconds: who began earlier may be committed later by at most that much, where all that began
+has ended.
+"""
 
 
 def sent(curves: dict[Series, dict[int, float | None]]) -> list[list[object]]:

@@ -1,4 +1,5 @@
-"""Read and check the input of a request: fields of a form, numbers and JSON that somebody has typed.
+"""Read and check the input of a request: fields of a form, numbers and JSON that somebody has
+typed.
 
 Wrong input raises an error of cerebro_db.errors, which a page shows as a refusal.
 """
@@ -38,7 +39,9 @@ async def fields(request: Request) -> dict[str, str]:
         raise InvalidText(f"the form is not text in UTF-8: {error.reason}") from error
     for name, value in form.items():
         if "\0" in name + value:
-            raise InvalidText(f"the field {name!r} has a zero byte", hint="Texts of PostgreSQL have none.")
+            raise InvalidText(
+                f"the field {name!r} has a zero byte", hint="Texts of PostgreSQL have none."
+            )
     return form
 
 
@@ -55,7 +58,9 @@ def whole_number(form: Mapping[str, str], name: str) -> int:
     try:
         number = int(value)
     except ValueError:
-        raise InvalidParameter(f"{name} is {value[:80]!r}, and a whole number is expected") from None
+        raise InvalidParameter(
+            f"{name} is {value[:80]!r}, and a whole number is expected"
+        ) from None
     if abs(number) > LARGEST_NUMBER:
         raise InvalidParameter(f"{name} is {value[:80]}; expected at most {LARGEST_NUMBER}")
     return number
@@ -76,7 +81,9 @@ def read_json(value: str) -> Any:
     if depth > DEEPEST:
         raise InvalidText(f"the JSON {value[:40]!r}… is nested more than {DEEPEST} levels deep")
     if not _is_storable(parsed):
-        raise InvalidText(f"the JSON {value[:40]!r} has a zero byte or half a character", hint="Leave it out.")
+        raise InvalidText(
+            f"the JSON {value[:40]!r} has a zero byte or half a character", hint="Leave it out."
+        )
     return parsed
 
 
@@ -90,7 +97,9 @@ def measure_depth(value: object) -> int:
     depth = 0
     while level := [item for item in level if isinstance(item, (dict, list))]:
         depth += 1
-        level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+        level = [
+            part for item in level for part in (item.values() if isinstance(item, dict) else item)
+        ]
     return depth
 
 

@@ -1,7 +1,7 @@
 """Looks at the database for all pages that are open, in one place, and tells them what is new.
 
-Nobody looks while no page is open. How often somebody looks follows from how long it takes: all looks together may
-have a fiftieth of a core of the database.
+Nobody looks while no page is open. How often somebody looks follows from how long it takes: all
+looks together may have a fiftieth of a core of the database.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SECONDS = 0.25
 LONGEST = 5.0
 """Between two looks, at most."""
 KEPT_ALIVE = 15.0
-"""Seconds after which a silent connection is given a comment, so that one that is gone is noticed."""
+"""Seconds after which a silent connection is given a comment, so that one that is gone is noticed.
+"""
 
 
 Queue: TypeAlias = asyncio.Queue[list[Message]]
@@ -38,7 +39,8 @@ Look: TypeAlias = Callable[[], list[Message]]
 
 @dataclass
 class Pace:
-    """When something may be done again, so that the server spends no more than this share of a core on it.
+    """When something may be done again, so that the server spends no more than this share of a core
+    on it.
 
     Nothing waits longer than for some seconds: what is dearer takes a larger share.
     """
@@ -56,7 +58,9 @@ class Pace:
         return time.monotonic() >= self.due
 
     def kept(self, look: Look) -> Look:
-        """A look that finds nothing before its time. The first one, which reads all, does not put the next off."""
+        """A look that finds nothing before its time. The first one, which reads all, does not put
+        the next off.
+        """
         looks = chain([True], repeat(False))
 
         def kept() -> list[Message]:
@@ -89,7 +93,9 @@ class Watch:
 
 
 class RunWatch(Watch):
-    """Those that watch one run. Its metrics come first, and are looked at oftener than what is dearer."""
+    """Those that watch one run. Its metrics come first, and are looked at oftener than what is
+    dearer.
+    """
 
     def __init__(self, engine: sa.Engine, run_id: int, pages: Pace) -> None:
         feed = Feed(run_id)
@@ -101,7 +107,9 @@ class RunWatch(Watch):
         self._waiting = set[str]()
 
     def _metrics(self) -> list[Message]:
-        """What is new of metrics, and whether parts of the page should be read again, once they may be."""
+        """What is new of metrics, and whether parts of the page should be read again, once they may
+        be.
+        """
         found = self._look()
         self._waiting |= {message[0] for message in found} & {DUE[0], DECIDED[0]}
         told = [message for message in found if message not in (DUE, DECIDED, STALE)]

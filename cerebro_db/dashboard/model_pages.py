@@ -1,4 +1,6 @@
-"""The pages of models by name: versions, what they learned, how good they are elsewhere, a form that predicts."""
+"""The pages of models by name: versions, what they learned, how good they are elsewhere, a form
+that predicts.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class ModelPages:
 
     async def model(self, request: Request) -> Response:
         """One of them."""
-        return self._site.page("model.html", **await run_in_threadpool(self._facts, *_named(request)))
+        return self._site.page(
+            "model.html", **await run_in_threadpool(self._facts, *_named(request))
+        )
 
     def _facts(self, owner: str, name: str) -> dict[str, Any]:
         reader, model = self._reader, self._reader.model(owner, name)
@@ -75,12 +79,16 @@ class ModelPages:
             "groups": reader.groups(owner, name, model["version"]) if model["version"] else [],
             "inputs": _granted_inputs(outline) if outline else _inputs(learned["features"]),
             "tables": tables,
-            "source": next((row["name"] for row in tables if row["quoted"] == model["source"]), None),
+            "source": next(
+                (row["name"] for row in tables if row["quoted"] == model["source"]), None
+            ),
             "named": lambda: _hidden(owner, name),
         }
 
     async def columns(self, request: Request) -> Response:
-        """What the version that predicts has learned of each column, read again while its importances are computed."""
+        """What the version that predicts has learned of each column, read again while its
+        importances are computed.
+        """
         owner, name = _named(request)
         found = await run_in_threadpool(lambda: self._learned(self._reader.model(owner, name)))
         return self._site.page("features.html", **found)
@@ -107,7 +115,9 @@ class ModelPages:
         version, _ = await run_in_threadpool(
             self._site.acts.ask, lambda session: session.deploy(name, text(form, "version"))
         )
-        return self._site.page("deployed.html", version=version, address=address(form.get("owner", ""), name))
+        return self._site.page(
+            "deployed.html", version=version, address=address(form.get("owner", ""), name)
+        )
 
     async def predict(self, request: Request) -> Response:
         """What a model says of the row that was typed."""
@@ -115,9 +125,13 @@ class ModelPages:
         record = {name[6:]: _value(form, name[6:]) for name in form if name.startswith("value.")}
         found, said = await run_in_threadpool(
             self._site.work.ask,
-            lambda session: session.predict_row(text(form, "model"), record, owner=text(form, "owner")),
+            lambda session: session.predict_row(
+                text(form, "model"), record, owner=text(form, "owner")
+            ),
         )
-        return self._site.page("predicted.html", found=found, said=said, target=form.get("target", "It"))
+        return self._site.page(
+            "predicted.html", found=found, said=said, target=form.get("target", "It")
+        )
 
     async def evaluate(self, request: Request) -> Response:
         """How good a model is over the rows of a table."""
@@ -132,7 +146,8 @@ class ModelPages:
         """How far the rows of a table lie from those of training."""
         form = await fields(request)
         drift, said = await run_in_threadpool(
-            self._site.work.ask, lambda session: session.drift(text(form, "model"), text(form, "source"))
+            self._site.work.ask,
+            lambda session: session.drift(text(form, "model"), text(form, "source")),
         )
         return self._site.page("drift.html", drift=drift, said=said)
 
@@ -157,9 +172,13 @@ def _hidden(owner: str, model: str) -> Markup:
 
 
 def _inputs(features: Sequence[Row]) -> list[Input]:
-    """A field for each column that a version has learned from, with its categories to choose from."""
+    """A field for each column that a version has learned from, with its categories to choose
+    from.
+    """
     used = (row for row in features if row["kind"] != "left out")
-    return [Input(row["column"], row["kind"], _choices(row["constants"].get("values"))) for row in used]
+    return [
+        Input(row["column"], row["kind"], _choices(row["constants"].get("values"))) for row in used
+    ]
 
 
 def _choices(values: object) -> list[str]:
@@ -168,7 +187,11 @@ def _choices(values: object) -> list[str]:
 
 def _granted_inputs(outline: Mapping[str, Any]) -> list[Input]:
     """The same of a model of another role, of which no values are told."""
-    return [Input(each["column"], each["kind"]) for each in outline["recipe"]["features"] if each["kind"] != "left out"]
+    return [
+        Input(each["column"], each["kind"])
+        for each in outline["recipe"]["features"]
+        if each["kind"] != "left out"
+    ]
 
 
 def _value(form: Mapping[str, str], name: str) -> object:
@@ -181,15 +204,26 @@ def _value(form: Mapping[str, str], name: str) -> object:
     try:
         return read_json(typed)
     except ValueError:
-        raise InvalidParameter(f"{typed[:80]!r} is typed for {name}, and a number or an array is expected") from None
+        raise InvalidParameter(
+            f"{typed[:80]!r} is typed for {name}, and a number or an array is expected"
+        ) from None
 
 
 def _judged(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Metrics of all rows, and of a classification with not too many classes which was taken for which."""
+    """Metrics of all rows, and of a classification with not too many classes which was taken for
+    which.
+    """
     whole = [row for row in rows if row["group"] is None]
-    confusion = {(row["class"], row["predicted"]): row for row in whole if row["metric"] == "confusion"}
+    confusion = {
+        (row["class"], row["predicted"]): row for row in whole if row["metric"] == "confusion"
+    }
     classes = list(dict.fromkeys(name for pair in confusion for name in pair))
     metrics = {row["metric"]: row["value"] for row in whole if row["class"] is None}
     counts = [row["rows"] for row in whole if row["class"] is None]
     few = classes if len(classes) <= CLASSES else []
-    return {"metrics": metrics, "rows": max(counts, default=0), "classes": few, "confusion": confusion}
+    return {
+        "metrics": metrics,
+        "rows": max(counts, default=0),
+        "classes": few,
+        "confusion": confusion,
+    }

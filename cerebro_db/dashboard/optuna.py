@@ -1,4 +1,5 @@
-"""Optuna's dashboard over runs: the views of schema cerebro_optuna are what it takes for its own tables.
+"""Optuna's dashboard over runs: the views of schema cerebro_optuna are what it takes for its own
+tables.
 
 It reads as the role of the URL, and can write nothing.
 """
@@ -23,23 +24,30 @@ if TYPE_CHECKING:
     from cerebro_db.dashboard.serving import Pages
 
 OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
-# As Optuna's dashboard wants it itself: its pictures are drawn by compiled programs, its styles stand in the page.
+# As Optuna's dashboard wants it itself: its pictures are drawn by compiled programs, its styles
+# stand in the page.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' data: 'unsafe-inline'; "
-    "img-src 'self' data: blob:; object-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "img-src 'self' data: blob:; object-src 'none'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
-# What its pages ask for; to other questions it answers with an error of the server, or has nothing to say here.
+# What its pages ask for; to other questions it answers with an error of the server, or has nothing
+# to say here.
 PATH = re.compile(
     r"/?|/dashboard(/.*)?|/favicon\.ico|/static/[\w./-]+|/incompatible-rdb-schema|/api/meta|/api/studies"
     r"|(/api/studies|/csv)/(?P<study>[0-9]{1,9})(/param_importances)?",
     re.ASCII,
 )
 # Of a study; other pages read their queries in the browser.
-QUERY = re.compile(r"((after=[0-9]{1,9}|trial_ids=[0-9,%C]{0,10000}|evaluator=\w{1,30})(&|$))*", re.ASCII)
+QUERY = re.compile(
+    r"((after=[0-9]{1,9}|trial_ids=[0-9,%C]{0,10000}|evaluator=\w{1,30})(&|$))*", re.ASCII
+)
 
 
 def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
-    """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of cerebro_db."""
+    """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of
+    cerebro_db.
+    """
     serving = library("cerebro_db.dashboard.serving", "dashboard")
     serving.serve(lambda: make_pages(url), port, echo, browser)
 
@@ -73,16 +81,22 @@ class Questions:
             return _refuse(start_response, "404 Not Found", b"There is no such page or study.\n")
         if path["study"] and not QUERY.fullmatch(environ["QUERY_STRING"]):
             return _refuse(start_response, "400 Bad Request", b"No page asks so about a study.\n")
-        environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # it does not look whether the header is there
+        environ.setdefault(
+            "HTTP_ACCEPT_ENCODING", ""
+        )  # it does not look whether the header is there
         if environ["PATH_INFO"].startswith("/csv/"):
             return self._write_csv(environ, start_response)
         return self.app(environ, start_response)
 
-    def _write_csv(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def _write_csv(
+        self, environ: WSGIEnvironment, start_response: StartResponse
+    ) -> Iterable[bytes]:
         """Answer with Optuna's file, but for what a spreadsheet would execute."""
         status, headers = "", list[tuple[str, str]]()
 
-        def keep(new_status: str, new_headers: list[tuple[str, str]], error: object = None) -> Callable[[bytes], None]:
+        def keep(
+            new_status: str, new_headers: list[tuple[str, str]], error: object = None
+        ) -> Callable[[bytes], None]:
             nonlocal status, headers
             status, headers = new_status, new_headers
             return lambda part: None
@@ -108,11 +122,15 @@ def _refuse(start_response: StartResponse, status: str, reason: bytes) -> Iterab
 
 
 def storage(url: str | sa.URL) -> RDBStorage:
-    """Runs as a storage of Optuna, such as `optuna.load_study` takes: a study for each, named `<name> #<run_id>`."""
+    """Runs as a storage of Optuna, such as `optuna.load_study` takes: a study for each, named
+    `<name> #<run_id>`.
+    """
     storages = library("optuna.storages", "dashboard")
     parsed = sqlalchemy_url(url)
     options = parsed.query.get("options", "")
     own = options if isinstance(options, str) else " ".join(options)
     reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
-    found: RDBStorage = storages.RDBStorage(reading.render_as_string(hide_password=False), skip_table_creation=True)
+    found: RDBStorage = storages.RDBStorage(
+        reading.render_as_string(hide_password=False), skip_table_creation=True
+    )
     return found

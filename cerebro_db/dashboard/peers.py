@@ -15,7 +15,9 @@ ESTABLISHED = "01"
 
 
 def peer_user(scope: Scope) -> int | None:
-    """Return the user id of the process that sent a request; None if the system does not list it."""
+    """Return the user id of the process that sent a request; None if the system does not list
+    it.
+    """
     client, server = scope.get("client"), scope.get("server")
     if not client or not server:
         return None
@@ -33,7 +35,8 @@ def peer_user(scope: Scope) -> int | None:
 def find_user(lines: list[str], client: tuple[str, int], server: tuple[str, int]) -> int | None:
     """Return the owner of the open socket from `client` to `server` in lines of /proc/net/tcp.
 
-    >>> line = "2: 0100007F:B26E 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 5 1 0 20 4"
+    >>> line = ("2: 0100007F:B26E 0100007F:1F90 01 00000000:00000000 00:00000000 00000000"
+    ...         "  1000        0 5 1 0 20 4")
     >>> find_user([line], ("127.0.0.1", 45678), ("127.0.0.1", 8080))
     1000
     """
@@ -46,7 +49,9 @@ def find_user(lines: list[str], client: tuple[str, int], server: tuple[str, int]
 
 
 def _write(address: tuple[str, int], mapped: bool) -> str:
-    """Return an IPv4 address and port as the lists write them: 32-bit words of this machine in hexadecimal."""
+    """Return an IPv4 address and port as the lists write them: 32-bit words of this machine in
+    hexadecimal.
+    """
     host, port = address
     packed = socket.inet_aton(host)
     if mapped:

@@ -1,4 +1,6 @@
-"""What the pages read of the database, all of it by views in which the role sees what it may see."""
+"""What the pages read of the database, all of it by views in which the role sees what it may
+see.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +30,33 @@ def _view(name: str, columns: str, schema: str = "cerebro") -> sa.TableClause:
 
 CONFIG = _view(
     "config",
-    "run_id mst_key status reason epochs template source cloned_from warm_started_from best_epoch ended_by group_value",
+    "run_id mst_key status reason epochs template source cloned_from warm_started_from best_epoch "
+    "ended_by group_value",
 )
 PARAMETER = _view("parameter", "run_id mst_key name value")
 DECISION = _view("decision", "run_id decision_no time mst_key action epoch rule reason act_id")
 ACT = _view("act", "act_id run_id time actor action mst_key change status reason done_at")
 MODEL = _view(
     "model",
-    "model owner version task target source metric value deployed_at template training_rows validation_rows versions",
+    "model owner version task target source metric value deployed_at template training_rows "
+    "validation_rows versions",
 )
 VERSION = _view(
     "model_version",
-    "model owner version deployed created_at run_id mst_key template params task target source metric value "
-    "training_rows validation_rows group_by",
+    "model owner version deployed created_at run_id mst_key template params task target source "
+    "metric value training_rows validation_rows group_by",
 )
 GROUP = _view("model_group", "model owner version group_value template value training_rows")
-FEATURE = _view("feature", "model owner version place column kind reason constants importance importance_error")
+FEATURE = _view(
+    "feature", "model owner version place column kind reason constants importance importance_error"
+)
 GRANT = _view("model_grant", "model owner version outline")
-RELATION = _view("pg_class", "oid relname relnamespace relkind relispartition reltuples", "pg_catalog")
-ATTRIBUTE = _view("pg_attribute", "attrelid attname atttypid atttypmod attnum attisdropped", "pg_catalog")
+RELATION = _view(
+    "pg_class", "oid relname relnamespace relkind relispartition reltuples", "pg_catalog"
+)
+ATTRIBUTE = _view(
+    "pg_attribute", "attrelid attname atttypid atttypmod attnum attisdropped", "pg_catalog"
+)
 DEPENDENCY = _view("pg_depend", "objid deptype", "pg_catalog")
 OWN_SCHEMAS = ("information_schema", "cerebro", "cerebro_state", "cerebro_optuna")
 
@@ -68,7 +78,8 @@ def engine(url: str) -> sa.Engine:
     options = parsed.query.get("options", "")
     own = options if isinstance(options, str) else " ".join(options)
     reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
-    # Nothing but single statements is read: to begin and end transactions around them would cost as much as they do.
+    # Nothing but single statements is read: to begin and end transactions around them would cost as
+    # much as they do.
     return sa.create_engine(reading, pool_size=3, max_overflow=3, isolation_level="AUTOCOMMIT")
 
 
@@ -78,7 +89,9 @@ class Reader(RunReader):
     `spent` hears how many seconds the server took for each query.
     """
 
-    def __init__(self, engine: sa.Engine, spent: Callable[[float], None] = lambda seconds: None) -> None:
+    def __init__(
+        self, engine: sa.Engine, spent: Callable[[float], None] = lambda seconds: None
+    ) -> None:
         super().__init__(engine)
         self._spent = spent
 
@@ -88,7 +101,8 @@ class Reader(RunReader):
         return [dict(zip(names, row, strict=True)) for row in self.tuples(query)]
 
     def tuples(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a query as tuples, of which there may be very many: those that the driver has made.
+        """The rows of a query as tuples, of which there may be very many: those that the driver has
+        made.
 
         A connection that the server has ended meanwhile is replaced once.
         """
@@ -105,7 +119,9 @@ class Reader(RunReader):
             return [] if found is None else list(found.fetchall())
 
     def advance(self, run_id: int) -> Row:
-        """How far one run is, without the best configuration, which is dear; UndefinedObject without such a run."""
+        """How far one run is, without the best configuration, which is dear; UndefinedObject
+        without such a run.
+        """
         progress = [column for column in records.PROGRESS.c if not column.name.startswith("best_")]
         found = self.rows(sa.select(*progress).where(records.PROGRESS.c.run_id == run_id))
         if not found:
@@ -114,8 +130,14 @@ class Reader(RunReader):
 
     def role(self) -> Row:
         """Who reads, where, and whether the extension is there and may be used."""
-        extension = sa.exists(sa.select(records.EXTENSION).where(records.EXTENSION.c.extname == "cerebro_db"))
-        schema = sa.select(records.NAMESPACE.c.oid).where(records.NAMESPACE.c.nspname == "cerebro").scalar_subquery()
+        extension = sa.exists(
+            sa.select(records.EXTENSION).where(records.EXTENSION.c.extname == "cerebro_db")
+        )
+        schema = (
+            sa.select(records.NAMESPACE.c.oid)
+            .where(records.NAMESPACE.c.nspname == "cerebro")
+            .scalar_subquery()
+        )
         role = sa.literal_column("current_user::text", sa.Text)
         query = sa.select(
             role.label("role"),
@@ -143,10 +165,18 @@ class Reader(RunReader):
         return [(row["run_id"], row["status"]) for row in self.rows(query)]
 
     def run(self, run_id: int) -> Row:
-        """When a run began, on what, which model it has made, and why it failed, if so; UndefinedObject without one."""
+        """When a run began, on what, which model it has made, and why it failed, if so;
+        UndefinedObject without one.
+        """
         run, version = records.RUN.c, VERSION.c
         facts = sa.select(
-            run.status, run.started_at, run.error, _source(run.spec), version.owner, version.model, version.version
+            run.status,
+            run.started_at,
+            run.error,
+            _source(run.spec),
+            version.owner,
+            version.model,
+            version.version,
         ).outerjoin_from(records.RUN, VERSION, version.run_id == run.run_id)
         found = self.rows(facts.where(run.run_id == run_id))
         if not found:
@@ -162,24 +192,37 @@ class Reader(RunReader):
 
     def config(self, run_id: int, mst_key: int) -> Row | None:
         """One configuration, with its parameters by name."""
-        found = self.rows(sa.select(CONFIG).where(CONFIG.c.run_id == run_id, CONFIG.c.mst_key == mst_key))
+        found = self.rows(
+            sa.select(CONFIG).where(CONFIG.c.run_id == run_id, CONFIG.c.mst_key == mst_key)
+        )
         if not found:
             return None
         parameter = PARAMETER.c
         query = sa.select(parameter.name, parameter.value).where(
             parameter.run_id == run_id, parameter.mst_key == mst_key
         )
-        return {**found[0], "params": {row["name"]: row["value"] for row in self.rows(query.order_by(parameter.name))}}
+        return {
+            **found[0],
+            "params": {
+                row["name"]: row["value"] for row in self.rows(query.order_by(parameter.name))
+            },
+        }
 
     def decisions(self, run_id: int, count: int) -> list[Row]:
         """The newest decisions of a search, newest first."""
         decision = DECISION.c
-        query = sa.select(DECISION).where(decision.run_id == run_id).order_by(decision.decision_no.desc())
+        query = (
+            sa.select(DECISION)
+            .where(decision.run_id == run_id)
+            .order_by(decision.decision_no.desc())
+        )
         return self.rows(query.limit(count))
 
     def acts(self, run_id: int, count: int) -> list[Row]:
         """What people asked of a run last, newest first."""
-        return self.rows(sa.select(ACT).where(ACT.c.run_id == run_id).order_by(ACT.c.act_id.desc()).limit(count))
+        return self.rows(
+            sa.select(ACT).where(ACT.c.run_id == run_id).order_by(ACT.c.act_id.desc()).limit(count)
+        )
 
     def models(self) -> list[Row]:
         """Models by name that the role may use."""
@@ -215,13 +258,18 @@ class Reader(RunReader):
         return found[0]["outline"] if found else None
 
     def tables(self) -> list[Row]:
-        """Tables and views that the role may read, but for those of the system and of extensions."""
+        """Tables and views that the role may read, but for those of the system and of
+        extensions.
+        """
         relation, schema = RELATION.c, records.NAMESPACE.c
         member = sa.exists().where(DEPENDENCY.c.objid == relation.oid, DEPENDENCY.c.deptype == "e")
         query = (
             sa.select(
                 sa.func.format("%I.%I", schema.nspname, relation.relname).label("name"),
-                _quoted(schema.nspname).concat(".").concat(_quoted(relation.relname)).label("quoted"),
+                _quoted(schema.nspname)
+                .concat(".")
+                .concat(_quoted(relation.relname))
+                .label("quoted"),
                 sa.func.nullif(relation.reltuples, -1).label("rows"),
             )
             .join_from(RELATION, records.NAMESPACE, schema.oid == relation.relnamespace)
@@ -244,14 +292,21 @@ class Reader(RunReader):
         column = ATTRIBUTE.c
         query = (
             sa.select(
-                column.attname.label("name"), sa.func.format_type(column.atttypid, column.atttypmod).label("type")
+                column.attname.label("name"),
+                sa.func.format_type(column.atttypid, column.atttypmod).label("type"),
             )
-            .where(column.attrelid == sa.func.to_regclass(source), column.attnum > 0, sa.not_(column.attisdropped))
+            .where(
+                column.attrelid == sa.func.to_regclass(source),
+                column.attnum > 0,
+                sa.not_(column.attisdropped),
+            )
             .order_by(column.attnum)
         )
         return self.rows(query)
 
-    def _of(self, view: sa.TableClause, owner: str, model: str, order: sa.ColumnElement[Any]) -> list[Row]:
+    def _of(
+        self, view: sa.TableClause, owner: str, model: str, order: sa.ColumnElement[Any]
+    ) -> list[Row]:
         return self.rows(self._chosen(view, owner, model).order_by(order))
 
     def _chosen(self, view: sa.TableClause, owner: str, model: str) -> sa.Select[Any]:

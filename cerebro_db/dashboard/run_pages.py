@@ -26,14 +26,20 @@ BOARD_LINES = 100
 
 LIVE = ("running", "queued", "paused")
 ACTS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
-    "stop_config": lambda session, run, form: session.stop_config(run, whole_number(form, "mst_key")),
-    "continue_config": lambda session, run, form: session.continue_config(run, whole_number(form, "mst_key")),
+    "stop_config": lambda session, run, form: session.stop_config(
+        run, whole_number(form, "mst_key")
+    ),
+    "continue_config": lambda session, run, form: session.continue_config(
+        run, whole_number(form, "mst_key")
+    ),
     "prioritise": lambda session, run, form: session.prioritise(run, whole_number(form, "mst_key")),
     "clone_config": lambda session, run, form: session.clone_config(
         run, whole_number(form, "mst_key"), _change(form), warm="warm" in form
     ),
     "set_epochs": lambda session, run, form: session.set_epochs(
-        run, whole_number(form, "epochs"), whole_number(form, "mst_key") if form.get("mst_key") else None
+        run,
+        whole_number(form, "epochs"),
+        whole_number(form, "mst_key") if form.get("mst_key") else None,
     ),
     "add_configs": lambda session, run, form: session.add_configs(run, n=whole_number(form, "n")),
     "pause_run": lambda session, run, form: session.pause_run(run),
@@ -56,7 +62,11 @@ register_url_convertor("key", KeyConvertor())
 def _change(form: Mapping[str, str]) -> dict[str, Any]:
     """The parameters of a clone that are others than those of the configuration."""
     before = {name[4:]: text for name, text in form.items() if name.startswith("was.")}
-    return {name: typed(form[f"new.{name}"]) for name, text in before.items() if form.get(f"new.{name}", text) != text}
+    return {
+        name: typed(form[f"new.{name}"])
+        for name, text in before.items()
+        if form.get(f"new.{name}", text) != text
+    }
 
 
 def typed(text: str) -> Any:
@@ -155,7 +165,9 @@ class RunPages:
         return await self._part("log.html", lambda: log_of(self._again, run))
 
     async def axes(self, request: Request) -> Response:
-        """Parallel coordinates: names, what stands at which places, and where configurations cross."""
+        """Parallel coordinates: names, what stands at which places, and where configurations
+        cross.
+        """
         run = request.path_params["run"]
 
         def facts() -> list[list[object]]:
@@ -167,21 +179,31 @@ class RunPages:
 
     async def config(self, request: Request) -> Response:
         """One configuration, and what can be asked of it."""
-        return self._site.page("config.html", **await run_in_threadpool(config_of, self._reader, **request.path_params))
+        return self._site.page(
+            "config.html", **await run_in_threadpool(config_of, self._reader, **request.path_params)
+        )
 
     async def config_state(self, request: Request) -> Response:
         """How a configuration stands."""
-        return await self._part("config_state.html", lambda: config_of(self._again, **request.path_params))
+        return await self._part(
+            "config_state.html", lambda: config_of(self._again, **request.path_params)
+        )
 
     async def act(self, request: Request) -> Response:
         """Asks something of a run, and says what became of it."""
         form, run = await fields(request), request.path_params["run"]
         action = form.get("action", "")
         if action not in ACTS:
-            raise InvalidParameter(f"there is no act {action!r}", hint=f"There are {', '.join(ACTS)}.")
+            raise InvalidParameter(
+                f"there is no act {action!r}", hint=f"There are {', '.join(ACTS)}."
+            )
         desk = self._site.work if action == "resume" else self._site.acts
-        answer, said = await run_in_threadpool(desk.ask, lambda session: ACTS[action](session, run, form))
-        return self._site.page("acted.html", action=action, answer=answer, said=said, mst_key=form.get("mst_key"))
+        answer, said = await run_in_threadpool(
+            desk.ask, lambda session: ACTS[action](session, run, form)
+        )
+        return self._site.page(
+            "acted.html", action=action, answer=answer, said=said, mst_key=form.get("mst_key")
+        )
 
     async def _part(self, template: str, facts: Callable[[], dict[str, Any]]) -> Response:
         return self._site.page(template, **await run_in_threadpool(facts))
@@ -198,7 +220,12 @@ def config_of(reader: Reader, run: int, key: int) -> dict[str, Any]:
 def progress_of(reader: Reader, run: int) -> dict[str, Any]:
     """What it says of how far a run is."""
     advance = reader.advance(run)
-    return {"run": advance, "about": reader.run(run), "address": address, "live": advance["status"] in LIVE}
+    return {
+        "run": advance,
+        "about": reader.run(run),
+        "address": address,
+        "live": advance["status"] in LIVE,
+    }
 
 
 def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
@@ -206,7 +233,9 @@ def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
     reader.run(run)
     standings = reader.standings(run)
     told = distinctions([standing.params for standing in standings])
-    rows = [{**vars(standing), "told": text} for standing, text in zip(standings, told, strict=True)]
+    rows = [
+        {**vars(standing), "told": text} for standing, text in zip(standings, told, strict=True)
+    ]
     return {"board": rows[:lines], "count": len(rows), "run_id": run, "whole": lines is None}
 
 

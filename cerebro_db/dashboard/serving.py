@@ -1,4 +1,6 @@
-"""Serve an application to the one who starts it. No other module listens, so that all pages stand behind the gate."""
+"""Serve an application to the one who starts it. No other module listens, so that all pages stand
+behind the gate.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ GOODBYE_SECONDS = 1
 """Time that open pages get to hear of the end."""
 ADVICE = f"The address works once, within {CODE_SECONDS // 60} minutes; Enter prints another."
 OPENER = (
-    '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>cerebro_db</title>'
-    '<meta http-equiv="refresh" content="0;url={0}"><a href="{0}">To the page</a>\n'
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" '
+    'content="no-referrer"><title>cerebro_db</title><meta http-equiv="refresh" '
+    'content="0;url={0}"><a href="{0}">To the page</a>\n'
 )
 
 
@@ -38,10 +41,14 @@ class Pages:
     app: ASGIApp
     policy: str = POLICY  # Content-Security-Policy of its responses
     read_only: bool = False  # it changes nothing
-    end: Callable[[], None] = lambda: None  # lets go of requests that would last as long as the server
+    end: Callable[[], None] = lambda: (
+        None
+    )  # lets go of requests that would last as long as the server
 
 
-def serve(make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None], browser: bool) -> None:
+def serve(
+    make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None], browser: bool
+) -> None:
     """Serve pages on this machine until Ctrl-C.
 
     Args:
@@ -77,7 +84,8 @@ def serve(make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None
 def open_browser(address: str, folder: Path) -> None:
     """Open an address in the browser by a file that only this user may read.
 
-    All users of a machine see the arguments of programs, so the address with its code must not be one.
+    All users of a machine see the arguments of programs, so the address with its code must not be
+    one.
     """
     file = folder / "open.html"
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

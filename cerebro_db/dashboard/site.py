@@ -16,7 +16,13 @@ from starlette.responses import HTMLResponse, Response
 
 from cerebro_db.dashboard.hub import Hub
 from cerebro_db.dashboard.reading import Reader
-from cerebro_db.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, ServerGone, UndefinedObject
+from cerebro_db.errors import (
+    CerebroError,
+    ConnectionFailure,
+    InsufficientPrivilege,
+    ServerGone,
+    UndefinedObject,
+)
 from cerebro_db.session import Session, connect
 from cerebro_db.show.boards import clock, number
 
@@ -26,7 +32,9 @@ STATUS = {UndefinedObject: 404, InsufficientPrivilege: 403, ConnectionFailure: 5
 
 
 class Desk:
-    """A session in which functions are called, one at a time; what the server says meanwhile goes with the answer."""
+    """A session in which functions are called, one at a time; what the server says meanwhile goes
+    with the answer.
+    """
 
     def __init__(self, engine: sa.Engine) -> None:
         self._said: list[str] = []
@@ -61,10 +69,17 @@ class Site:
         self.again = Reader(engine, self.hub.pages.took)
         """For what a page that is open reads by itself."""
         self._pages = Environment(
-            loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            loader=FileSystemLoader(FOLDER / "templates"), autoescape=True,
+            undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
         )  # fmt: skip
-        self._pages.filters |= {"number": number, "clock": clock, "moment": moment, "json": written, "percent": percent}
+        self._pages.filters |= {
+            "number": number,
+            "clock": clock,
+            "moment": moment,
+            "json": written,
+            "percent": percent,
+        }
 
     def page(self, name: str, status: int = 200, **facts: Any) -> Response:
         """A template, filled in."""

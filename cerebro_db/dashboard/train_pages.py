@@ -48,10 +48,16 @@ class TrainPages:
         reader = self._site.reader
 
         def facts() -> dict[str, Any]:
-            return {"role": reader.role(), "tables": reader.tables(), "columns": reader.columns(source)}
+            return {
+                "role": reader.role(),
+                "tables": reader.tables(),
+                "columns": reader.columns(source),
+            }
 
         found = await run_in_threadpool(facts)
-        return self._site.page("train.html", **found, source=source, budgets=BUDGETS, searches=SEARCHES)
+        return self._site.page(
+            "train.html", **found, source=source, budgets=BUDGETS, searches=SEARCHES
+        )
 
     async def columns(self, request: Request) -> Response:
         """The columns of the table that was chosen."""
@@ -64,7 +70,9 @@ class TrainPages:
         form = await fields(request)
         plan, said = await run_in_threadpool(
             self._site.work.ask,
-            lambda session: session.plan(text(form, "source"), text(form, "target"), **_options(form)),
+            lambda session: session.plan(
+                text(form, "source"), text(form, "target"), **_options(form)
+            ),
         )
         return self._site.page("plan.html", plan=plan, said=said)
 
@@ -74,7 +82,11 @@ class TrainPages:
         board, _ = await run_in_threadpool(
             self._site.work.ask,
             lambda session: session.train(
-                text(form, "source"), text(form, "target"), progress=False, background=True, **_options(form)
+                text(form, "source"),
+                text(form, "target"),
+                progress=False,
+                background=True,
+                **_options(form),
             ),
         )
         return Response(headers={"HX-Redirect": f"/runs/{board[0].run_id}"})

@@ -1,7 +1,8 @@
 """What the demo trains: handwritten digits, two small architectures, sixteen configurations.
 
-The architectures are Keras 3 JSON written out here, so that the client needs no framework. The images are
-those that scikit-learn ships (1,797 scans of 8 x 8 pixels with 17 grey levels, from the UCI repository).
+The architectures are Keras 3 JSON written out here, so that the client needs no framework. The
+images are those that scikit-learn ships (1,797 scans of 8 x 8 pixels with 17 grey levels, from the
+UCI repository).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ FIT_GRID: dict[str, Any] = {"batch_size": [16, 32], "epochs": [1]}
 
 
 def rows() -> list[tuple[int, list[int], int]]:
-    """(id, the 64 pixels row by row from 0 to 16, digit) of every image, in the order of the data set."""
+    """(id, the 64 pixels row by row from 0 to 16, digit) of every image, in the order of the data
+    set.
+    """
     images, digits = load_digits(return_X_y=True)
     return [
         (number, pixels.astype(int).tolist(), int(digit))
@@ -40,7 +43,9 @@ def is_held_out(number: int) -> bool:
 
 
 def architectures() -> dict[str, dict[str, Any]]:
-    """By name: a network of two dense layers, and a convolutional one over the image that the pixels form."""
+    """By name: a network of two dense layers, and a convolutional one over the image that the
+    pixels form.
+    """
     dense = [
         _layer("Dense", units=64, activation="relu"),
         _layer("Dense", units=CLASSES, activation="softmax"),
@@ -66,4 +71,9 @@ def _sequential(name: str, layers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _layer(class_name: str, **config: Any) -> dict[str, Any]:
-    return {"module": "keras.layers", "class_name": class_name, "config": config, "registered_name": None}
+    return {
+        "module": "keras.layers",
+        "class_name": class_name,
+        "config": config,
+        "registered_name": None,
+    }

@@ -1,4 +1,5 @@
-"""The first minute: from an empty database to a leaderboard, predictions and a picture, on real data.
+"""The first minute: from an empty database to a leaderboard, predictions and a picture, on real
+data.
 
 It uses nothing that a user could not: every step is a method of Session, and so one SQL call.
 """
@@ -30,7 +31,9 @@ IMAGES, HELD_OUT = (
         name,
         METADATA,
         sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("pixels", sa.ARRAY(sa.REAL), nullable=False, comment="64 grey levels from 0 to 16"),
+        sa.Column(
+            "pixels", sa.ARRAY(sa.REAL), nullable=False, comment="64 grey levels from 0 to 16"
+        ),
         sa.Column("digit", sa.SmallInteger, nullable=False),
     )
     for name in ("digits", "digits_held_out")
@@ -106,8 +109,14 @@ def _load(session: Session, plan: Plan, console: Console) -> None:
         _everything().drop_all(connection)
         METADATA.create_all(connection)
         for table, part in parts.items():
-            copy_rows(connection, ("demo", table.name), [column.name for column in table.columns], part)
-    _say(console, f"Loaded {len(parts[IMAGES])} images to train on, {len(parts[HELD_OUT])} held out; and some wines.")
+            copy_rows(
+                connection, ("demo", table.name), [column.name for column in table.columns], part
+            )
+    _say(
+        console,
+        f"Loaded {len(parts[IMAGES])} images to train on, {len(parts[HELD_OUT])} held out; and "
+        "some wines.",
+    )
 
 
 def _name_wines(session: Session, plan: Plan, console: Console) -> None:
@@ -115,7 +124,9 @@ def _name_wines(session: Session, plan: Plan, console: Console) -> None:
     if any(model["model"] == WINE_MODEL for model in session.rows("cerebro.model")):
         session.drop_model(WINE_MODEL)
     _say(console, "\nSELECT * FROM cerebro.train('demo.wines', 'grape', ...);")
-    board = session.train("demo.wines", "grape", model=WINE_MODEL, epochs=plan.wine_epochs, seed=1, progress=False)
+    board = session.train(
+        "demo.wines", "grape", model=WINE_MODEL, epochs=plan.wine_epochs, seed=1, progress=False
+    )
     table = Table(box=None, pad_edge=False)
     for heading in ("rank", "template", "epochs", "validation"):
         table.add_column(heading, justify="right")
@@ -153,10 +164,14 @@ def _prepare(session: Session, plan: Plan, console: Console) -> None:
         n_segments=plan.segments,
         seed=1,
     )
-    session.pack_validation("demo.digits_held_out", "demo.held_out_packed", "digit", "pixels", "demo.train_packed")
+    session.pack_validation(
+        "demo.digits_held_out", "demo.held_out_packed", "digit", "pixels", "demo.train_packed"
+    )
     models = range(1, len(architectures) + 1)
     session.configs("demo.architectures", "demo.configs", models, plan.compile_grid, plan.fit_grid)
-    described = ", ".join(f"model_id={number} {name}" for number, name in enumerate(architectures, 1))
+    described = ", ".join(
+        f"model_id={number} {name}" for number, name in enumerate(architectures, 1)
+    )
     _say(console, f"Packed over {plan.segments} segments; models: {described}.")
 
 
@@ -246,7 +261,9 @@ def _draw(session: Session, run_id: int, folder: Path, console: Console) -> None
         params=params,
         title=title,
     )
-    timeline = draw_occupancy(session.timeline(run_id), folder / "workers.png", params=params, title=title)
+    timeline = draw_occupancy(
+        session.timeline(run_id), folder / "workers.png", params=params, title=title
+    )
     _say(console, f"\nLearning curves: {curves.resolve()}\nWorkers over time: {timeline.resolve()}")
 
 

@@ -1,4 +1,6 @@
-"""The raw table of the demo: wines of three grapes by what is measured of them (178 rows that scikit-learn ships)."""
+"""The raw table of the demo: wines of three grapes by what is measured of them (178 rows that
+scikit-learn ships).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ GRAPES = ("Barolo", "Grignolino", "Barbera")
 
 
 def rows() -> list[list[Any]]:
-    """Of each wine its id, its measures, and its grape; every sixth has no alkalinity, as raw tables are."""
+    """Of each wine its id, its measures, and its grape; every sixth has no alkalinity, as raw
+    tables are.
+    """
     measures, grapes = load_wine(return_X_y=True)
     found = [
-        [number, *row.tolist(), GRAPES[grape]] for number, (row, grape) in enumerate(zip(measures, grapes, strict=True))
+        [number, *row.tolist(), GRAPES[grape]]
+        for number, (row, grape) in enumerate(zip(measures, grapes, strict=True))
     ]
     for row in found[::6]:
         row[1 + MEASURES.index("alcalinity_of_ash")] = None

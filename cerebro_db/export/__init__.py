@@ -1,1 +1,3 @@
-"""Models and runs as files that other programs read: what the database has, without the database."""
+"""Models and runs as files that other programs read: what the database has, without the
+database.
+"""

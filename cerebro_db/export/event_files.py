@@ -1,4 +1,5 @@
-"""A run as event files, which TensorBoard shows: metrics by epoch, and what tells configurations apart.
+"""A run as event files, which TensorBoard shows: metrics by epoch, and what tells configurations
+apart.
 
 A folder for each configuration, written without TensorFlow.
 """
@@ -20,12 +21,16 @@ SUMMARIES = "tensorboardX.summary"
 
 
 def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list[Path]:
-    """Writes the folders of all configurations of a run; UndefinedObject where there is no such run."""
+    """Writes the folders of all configurations of a run; UndefinedObject where there is no such
+    run.
+    """
     reader.progress(run_id)
     check_free([folder], force)
     board, curve = reader.leaderboard(run_id), reader.learning_curve(run_id)
     if not board:
-        raise UndefinedObject(f"run {run_id} has no configurations yet", hint="Wait until it has begun to train.")
+        raise UndefinedObject(
+            f"run {run_id} has no configurations yet", hint="Wait until it has begun to train."
+        )
     for old in folder.glob("config_*/events.out.tfevents.*"):
         old.unlink()  # of an earlier export, which TensorBoard would show beside the new one
     points = by_config(curve)
@@ -49,6 +54,14 @@ def _write(folder: Path, standing: Standing, points: list[Point]) -> Path:
 
 def _parameters(standing: Standing) -> Mapping[str, Any]:
     """As TensorBoard takes them: numbers, truths and texts."""
-    known = {**standing.params, "mst_key": standing.mst_key, "status": standing.status, "template": standing.template}
+    known = {
+        **standing.params,
+        "mst_key": standing.mst_key,
+        "status": standing.status,
+        "template": standing.template,
+    }
     plain = {name: value for name, value in known.items() if value is not None}
-    return {name: value if isinstance(value, (bool, int, float, str)) else str(value) for name, value in plain.items()}
+    return {
+        name: value if isinstance(value, (bool, int, float, str)) else str(value)
+        for name, value in plain.items()
+    }

@@ -1,4 +1,6 @@
-"""A model as files: one that plain Keras loads, or a folder of safetensors and JSON; each with what its inputs are."""
+"""A model as files: one that plain Keras loads, or a folder of safetensors and JSON; each with what
+its inputs are.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ ORDER = "order"
 
 
 def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
-    """Writes `path`, which ends in .keras, and the recipe beside it, as a .json of the same name."""
+    """Writes `path`, which ends in .keras, and the recipe beside it, as a .json of the same
+    name.
+    """
     paths = beside(path, KERAS, force)
     model = network(stored)
     with written(path.parent) as made:
@@ -30,7 +34,9 @@ def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
 
 
 def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Path]:
-    """Writes a folder with the weights by the paths of layers, and the architecture and the recipe as JSON."""
+    """Writes a folder with the weights by the paths of layers, and the architecture and the recipe
+    as JSON.
+    """
     check_free([folder], force)
     model = network(stored)
     names = weight_names(model)
@@ -38,21 +44,29 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     with written(folder) as made:
         (made / RECIPE).write_text(readable(stored, model))
         (made / ARCHITECTURE).write_text(compact(rewrite(stored.architecture)))
-        library("safetensors.numpy", "export").save_file(arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)})
+        library("safetensors.numpy", "export").save_file(
+            arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)}
+        )
     return [folder / name for name in FOLDER]
 
 
 def beside(path: Path, suffix: str, force: bool) -> list[Path]:
     """A file and that of its recipe; refused where it has another suffix, or one is there."""
     if path.suffix != suffix:
-        raise InvalidParameter(f"the file is {path.name!r}; expected a name that ends in {suffix}", hint="Rename it.")
+        raise InvalidParameter(
+            f"the file is {path.name!r}; expected a name that ends in {suffix}", hint="Rename it."
+        )
     paths = [path, path.with_suffix(".json")]
     check_free(paths, force)
     return paths
 
 
 def readable(stored: StoredModel, model: Any) -> str:
-    """The description, and what inputs the network has, in their order; without the rows' dimension."""
-    inputs = [{"name": each.name, "shape": each.shape[1:], "dtype": each.dtype} for each in model.inputs]
+    """The description, and what inputs the network has, in their order; without the rows'
+    dimension.
+    """
+    inputs = [
+        {"name": each.name, "shape": each.shape[1:], "dtype": each.dtype} for each in model.inputs
+    ]
     told = {**stored.description, "network_inputs": inputs}
     return json.dumps(told, indent=1, ensure_ascii=False, default=str) + "\n"

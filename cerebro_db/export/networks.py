@@ -1,7 +1,7 @@
 """A stored model as a Keras model.
 
-Its architecture may be a stranger's. It is therefore rewritten as the trainer rewrites it, to listed classes alone, and
-its weights are counted, before Keras builds it in its safe mode.
+Its architecture may be a stranger's. It is therefore rewritten as the trainer rewrites it, to
+listed classes alone, and its weights are counted, before Keras builds it in its safe mode.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cerebro_db.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, InvalidText, by_sqlstate
+from cerebro_db.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    InvalidText,
+    by_sqlstate,
+)
 from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
@@ -45,7 +51,9 @@ def network(stored: StoredModel) -> Any:
 
 
 def built(architecture: str) -> Any:
-    """Return the Keras model of an architecture, with weights as they come; raises as `network` does."""
+    """Return the Keras model of an architecture, with weights as they come; raises as `network`
+    does.
+    """
     node = rewrite(architecture)
     return _build(lambda keras: _deserialize(keras, node))
 
@@ -66,11 +74,14 @@ def rewrite(architecture: str) -> dict[str, Any]:
     except ArchitectureError as error:
         raise by_sqlstate(error.sqlstate)(error.message, hint=error.hint) from error
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-        raise InvalidText(f"the architecture is not one of Keras: {type(error).__name__}: {error}") from error
+        raise InvalidText(
+            f"the architecture is not one of Keras: {type(error).__name__}: {error}"
+        ) from error
     layers = count_layers(node)
     if layers > allowlist.MAX_LAYERS:
         raise InvalidParameter(
-            f"the architecture has {layers} layers", hint=f"At most {allowlist.MAX_LAYERS} are allowed."
+            f"the architecture has {layers} layers",
+            hint=f"At most {allowlist.MAX_LAYERS} are allowed.",
         )
     return node
 
@@ -90,13 +101,16 @@ def count_layers(node: object) -> int:
 
 
 def measure_weights(node: dict[str, Any]) -> list[Shape]:
-    """Return the shapes of the weights of a rewritten architecture, without taking memory for them."""
+    """Return the shapes of the weights of a rewritten architecture, without taking memory for
+    them.
+    """
 
     def outline(keras: Any) -> list[Shape]:
         with keras.StatelessScope(initialize_variables=False):
             return [tuple(weight.shape) for weight in _deserialize(keras, node).weights]
 
-    # In a thread of its own, because Keras remembers such weights per thread to give them values later.
+    # In a thread of its own, because Keras remembers such weights per thread to give them values
+    # later.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(_build, outline).result()
 
@@ -108,7 +122,9 @@ def _build(make: Callable[[Any], T]) -> T:
         return make(keras)
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise FeatureNotSupported(f"Keras {keras.__version__} cannot build the model: {reason:.300}") from error
+        raise FeatureNotSupported(
+            f"Keras {keras.__version__} cannot build the model: {reason:.300}"
+        ) from error
 
 
 def _deserialize(keras: Any, node: dict[str, Any]) -> Any:
@@ -120,7 +136,9 @@ def _deserialize(keras: Any, node: dict[str, Any]) -> Any:
 
 
 def weight_names(model: Any) -> list[str]:
-    """A name for each weight in the order of get_weights(): its path, behind the layer's name within a nested model."""
+    """A name for each weight in the order of get_weights(): its path, behind the layer's name
+    within a nested model.
+    """
     named = {id(weight): name for weight, name in _named(model, "")}
     return [named[id(weight)] for weight in model.weights]
 
@@ -139,7 +157,10 @@ def _cut(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
     if not stored.flat:
         stored_shapes = [weight.shape for weight in stored.weights]
         if stored_shapes != shapes:
-            raise _misfit(f"{len(stored_shapes)} weights of other shapes than the {len(shapes)} of the architecture")
+            raise _misfit(
+                f"{len(stored_shapes)} weights of other shapes than the {len(shapes)} of the "
+                "architecture"
+            )
         return list(stored.weights)
     (numbers,) = stored.weights
     sizes = [math.prod(shape) for shape in shapes]
@@ -151,5 +172,6 @@ def _cut(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
 
 def _misfit(what: str) -> DatatypeMismatch:
     return DatatypeMismatch(
-        f"the weights have {what}", hint="The table was changed since it was trained; train the model again."
+        f"the weights have {what}",
+        hint="The table was changed since it was trained; train the model again.",
     )

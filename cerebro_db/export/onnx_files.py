@@ -1,7 +1,8 @@
-"""A model as a graph of ONNX, from raw numbers and codes of categories to what it says: scales are a part of it.
+"""A model as a graph of ONNX, from raw numbers and codes of categories to what it says: scales are
+a part of it.
 
-Keras makes the graph of the network; its numbers are made by nodes before it, in the steps and the precision of the
-database, which a Keras model would not keep: it casts its inputs to its own type.
+Keras makes the graph of the network; its numbers are made by nodes before it, in the steps and the
+precision of the database, which a Keras model would not keep: it casts its inputs to its own type.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ def raw_rows(stored: StoredModel) -> RawRows:
     """What the model takes of raw rows; FeatureNotSupported where it has no recipe."""
     if "features" not in stored.description:
         raise FeatureNotSupported(
-            f"the model of table {stored.description['table']} has no recipe: it takes packed arrays, not raw columns",
-            hint="Export it as Keras or safetensors; cerebro.register gives it a name and a recipe.",
+            f"the model of table {stored.description['table']} has no recipe: it takes packed "
+            "arrays, not raw columns",
+            hint="Export it as Keras or safetensors; cerebro.register gives it a name and a "
+            "recipe.",
         )
     return RawRows(stored.description)
 
@@ -65,11 +68,15 @@ def _put_scales(path: Path, rows: RawRows) -> None:
 
 
 def _put_before(graph: Any, place: int, raw: RawInput) -> None:
-    """Makes an input of a graph one of raw numbers in double precision, from which its nodes make the network's."""
+    """Makes an input of a graph one of raw numbers in double precision, from which its nodes make
+    the network's.
+    """
     onnx = library("onnx", "export")
     sizes = [each.dim_value for each in graph.input[place].type.tensor_type.shape.dim][1:]
     shape = [len(raw.numbers)] if len(sizes) == 1 else sizes
-    made = onnx.helper.make_tensor_value_info(RAW + raw.name, onnx.TensorProto.DOUBLE, ["rows", *shape])
+    made = onnx.helper.make_tensor_value_info(
+        RAW + raw.name, onnx.TensorProto.DOUBLE, ["rows", *shape]
+    )
     graph.input[place].CopyFrom(made)
     nodes = Nodes(raw.name)
     nodes.scale(raw, shape)
@@ -80,7 +87,9 @@ def _put_before(graph: Any, place: int, raw: RawInput) -> None:
 
 
 class Nodes:
-    """The nodes that make an input of a network of raw numbers, and their constants, named after the input."""
+    """The nodes that make an input of a network of raw numbers, and their constants, named after
+    the input.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -89,26 +98,39 @@ class Nodes:
 
     def scale(self, raw: RawInput, shape: list[int]) -> None:
         """The same as `RawInput.scaled`."""
-        low, high, center, width, padding = (self._constant(each.reshape(1, *shape)) for each in raw.constants)
+        low, high, center, width, padding = (
+            self._constant(each.reshape(1, *shape)) for each in raw.constants
+        )
         zero, given = self._constant(np.zeros(1)), RAW + raw.name
         unknown = self._node("IsNaN", given)
-        bounded = self._node("Min", self._node("Max", self._node("Where", unknown, zero, given), low), high)
-        padded = self._node("Sub", self._node("Add", self._node("Sub", bounded, center), padding), padding)
+        bounded = self._node(
+            "Min", self._node("Max", self._node("Where", unknown, zero, given), low), high
+        )
+        padded = self._node(
+            "Sub", self._node("Add", self._node("Sub", bounded, center), padding), padding
+        )
         scaled = self._node("Where", unknown, zero, self._node("Div", padded, width))
         last = self._float(scaled)
         if raw.missing:
             mark = self._float(unknown)
-            groups = [self._node("Gather", mark, self._constant(np.array(each)), axis=1) for each in raw.missing]
+            groups = [
+                self._node("Gather", mark, self._constant(np.array(each)), axis=1)
+                for each in raw.missing
+            ]
             marks = [self._node("ReduceMin", each, axes=[1], keepdims=1) for each in groups]
             last = self._node("Concat", last, *marks, axis=1)
-        self.made.append(library("onnx", "export").helper.make_node("Identity", [last], [self.name]))
+        self.made.append(
+            library("onnx", "export").helper.make_node("Identity", [last], [self.name])
+        )
 
     def _float(self, given: str) -> str:
         return self._node("Cast", given, to=library("onnx", "export").TensorProto.FLOAT)
 
     def _node(self, kind: str, *inputs: str, **attributes: object) -> str:
         output = f"{self.name}/{len(self.made)}"
-        self.made.append(library("onnx", "export").helper.make_node(kind, list(inputs), [output], **attributes))
+        self.made.append(
+            library("onnx", "export").helper.make_node(kind, list(inputs), [output], **attributes)
+        )
         return output
 
     def _constant(self, value: Any) -> str:
@@ -121,5 +143,9 @@ def _described(name: str, rows: RawRows) -> dict[str, Any]:
     """What stands in an input of the graph, and where."""
     if (raw := rows.scaled.get(name)) is not None:
         return {"name": RAW + name, "numbers": [[each.column, each.part] for each in raw.numbers]}
-    of = [each["column"] for each in rows.categories] if name == CODES else [rows.wide[name]["column"]]
+    of = (
+        [each["column"] for each in rows.categories]
+        if name == CODES
+        else [rows.wide[name]["column"]]
+    )
     return {"name": rows.names[name], "columns": of}

@@ -1,4 +1,6 @@
-"""Where exports are written: nothing is overwritten unless somebody says so, and no file is there half."""
+"""Where exports are written: nothing is overwritten unless somebody says so, and no file is there
+half.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def check_free(paths: Sequence[Path], force: bool) -> None:
     """Raises DuplicateObject where one of the paths exists, unless that is meant."""
     for path in paths:
         if path.exists() and not force:
-            raise DuplicateObject(f"{path} exists already", hint="Name another path, or say --force (force=True).")
+            raise DuplicateObject(
+                f"{path} exists already", hint="Name another path, or say --force (force=True)."
+            )
 
 
 @contextmanager

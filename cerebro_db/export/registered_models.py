@@ -1,6 +1,8 @@
-"""A model in MLflow's registry: one that predicts a DataFrame of raw columns, wherever MLflow and Keras are.
+"""A model in MLflow's registry: one that predicts a DataFrame of raw columns, wherever MLflow and
+Keras are.
 
-What is registered are files: the network, its recipe, the folder that applies it, and the module that MLflow runs.
+What is registered are files: the network, its recipe, the folder that applies it, and the module
+that MLflow runs.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from cerebro_db.libraries import library
 
 SCRIPT = Path(__file__).with_name("registered_script.py")
 FOLDER = "cerebro_recipe"
-"""As which the registered model has the folder that applies recipes: there is no cerebro_db beside it."""
+"""As which the registered model has the folder that applies recipes: there is no cerebro_db beside
+it.
+"""
 LIBRARIES = ("keras", "numpy", "pandas")
 
 
@@ -32,12 +36,16 @@ def register(stored: StoredModel, name: str, target: Target) -> str:
     """Registers a model, as a new version of that name; its address in MLflow."""
     rows = raw_rows(stored)
     if not name or set(name) & set("/:"):
-        raise InvalidParameter(f"the name in MLflow is {name!r}, which has / or :, or nothing", hint="Give it another.")
+        raise InvalidParameter(
+            f"the name in MLflow is {name!r}, which has / or :, or nothing", hint="Give it another."
+        )
     library("mlflow.pyfunc", "export")
     with TemporaryDirectory(prefix="cerebro-") as made, _tracked(target) as (mlflow, experiment):
         folder = Path(made)
         network, told = write_keras(stored, folder / "network.keras", False)
-        code = copytree(Path(recipe.__file__).parent, folder / FOLDER, ignore=ignore_patterns("__pycache__"))
+        code = copytree(
+            Path(recipe.__file__).parent, folder / FOLDER, ignore=ignore_patterns("__pycache__")
+        )
         with mlflow.start_run(experiment_id=experiment, run_name=name):
             logged = mlflow.pyfunc.log_model(
                 name="model",
@@ -47,27 +55,40 @@ def register(stored: StoredModel, name: str, target: Target) -> str:
                 signature=_signature(rows),
                 pip_requirements=_requirements(),
                 registered_model_name=name,
-                metadata={key: str(stored.description[key]) for key in ("model", "version", "run_id", "mst_key")},
+                metadata={
+                    key: str(stored.description[key])
+                    for key in ("model", "version", "run_id", "mst_key")
+                },
             )
     return f"models:/{name}/{logged.registered_model_version}"
 
 
 @contextmanager
 def _tracked(target: Target) -> Iterator[tuple[Any, str]]:
-    """MLflow, tracking where it is wanted, and the id of the experiment there; afterwards it tracks where it did."""
+    """MLflow, tracking where it is wanted, and the id of the experiment there; afterwards it tracks
+    where it did.
+    """
     mlflow = library("mlflow", "export")
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(target.uri or before)
     try:
         found = mlflow.get_experiment_by_name(target.experiment)
-        yield mlflow, mlflow.create_experiment(target.experiment) if found is None else found.experiment_id
+        yield (
+            mlflow,
+            mlflow.create_experiment(target.experiment) if found is None else found.experiment_id,
+        )
     finally:
         mlflow.set_tracking_uri(before)
 
 
 def _signature(rows: RawRows) -> Any:
-    """Columns by name. Their types are left open: a DataFrame has another one wherever a value is missing."""
-    schema, signature = library("mlflow.types.schema", "export"), library("mlflow.models", "export").ModelSignature
+    """Columns by name. Their types are left open: a DataFrame has another one wherever a value is
+    missing.
+    """
+    schema, signature = (
+        library("mlflow.types.schema", "export"),
+        library("mlflow.models", "export").ModelSignature,
+    )
     types, text = schema.DataType, rows.told["task"] == "classification"
     given = [schema.ColSpec(schema.AnyType(), each["column"]) for each in rows.features]
     probabilities = [
@@ -75,7 +96,10 @@ def _signature(rows: RawRows) -> Any:
         schema.ColSpec(schema.Map(types.double), "probabilities"),
     ]
     bounds = [schema.ColSpec(types.double, name) for name in ("lower", "upper")]
-    told = [schema.ColSpec(types.string if text else types.double, "prediction"), *(probabilities if text else bounds)]
+    told = [
+        schema.ColSpec(types.string if text else types.double, "prediction"),
+        *(probabilities if text else bounds),
+    ]
     return signature(inputs=schema.Schema(given), outputs=schema.Schema(told))
 
 
@@ -83,4 +107,7 @@ def _requirements() -> list[str]:
     """What predicts: Keras with the framework that it has here, in these versions."""
     framework = library("keras", "export").backend.backend()
     module = library(framework, "export,tensorflow")
-    return [*(f"{name}=={version(name)}" for name in LIBRARIES), f"{framework}=={module.__version__}"]
+    return [
+        *(f"{name}=={version(name)}" for name in LIBRARIES),
+        f"{framework}=={module.__version__}",
+    ]

@@ -1,6 +1,8 @@
-"""The weights in a state: safetensors whose metadata name them, in the order of Keras' get_weights().
+"""The weights in a state: safetensors whose metadata name them, in the order of Keras'
+get_weights().
 
-The state of an ensemble may be those of its members, one behind another. Optimizer variables are left out.
+The state of an ensemble may be those of its members, one behind another. Optimizer variables are
+left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A run in MLflow: a parent run for it, and within it a run for each configuration with parameters and metrics."""
+"""A run in MLflow: a parent run for it, and within it a run for each configuration with parameters
+and metrics.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Place(NamedTuple):
 
     def begin(self, name: str, at: datetime, tags: Mapping[str, str]) -> str:
         """A new run; its id."""
-        run = self.client.create_run(self.experiment, _milliseconds(at), {**self.tags, **tags}, name)
+        run = self.client.create_run(
+            self.experiment, _milliseconds(at), {**self.tags, **tags}, name
+        )
         return str(run.info.run_id)
 
     def end(self, run: str, status: str, at: datetime | None) -> None:
@@ -73,13 +77,19 @@ class Place(NamedTuple):
 
 
 def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> str:
-    """Logs a run; the id of the parent in MLflow. What was logged of it before is deleted there, if `force` says so."""
+    """Logs a run; the id of the parent in MLflow. What was logged of it before is deleted there, if
+    `force` says so.
+    """
     reader.progress(run_id)  # which says it where there is none
     run = next(each for each in reader.runs() if each.run_id == run_id)
     client = library("mlflow", "export").MlflowClient(tracking_uri=target.uri)
     found = client.get_experiment_by_name(target.experiment)
-    experiment = client.create_experiment(target.experiment) if found is None else found.experiment_id
-    place = Place(client, experiment, {"run_id": str(run_id), "database": _database(reader.engine.url)})
+    experiment = (
+        client.create_experiment(target.experiment) if found is None else found.experiment_id
+    )
+    place = Place(
+        client, experiment, {"run_id": str(run_id), "database": _database(reader.engine.url)}
+    )
     place.clear(force)
     software = {f"software.{name}": version for name, version in run.software.items()}
     told = {"status": run.status, "owner": run.owner, **software}
@@ -92,16 +102,30 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     return parent
 
 
-def _write(place: Place, parent: str, run: Run, standing: Standing, points: Sequence[Point]) -> None:
+def _write(
+    place: Place, parent: str, run: Run, standing: Standing, points: Sequence[Point]
+) -> None:
     entities = library(ENTITIES, "export")
-    own = {"mst_key": str(standing.mst_key), "status": standing.status, "template": standing.template or ""}
+    own = {
+        "mst_key": str(standing.mst_key),
+        "status": standing.status,
+        "template": standing.template or "",
+    }
     told = {**own, "rank": str(standing.rank), "mlflow.parentRunId": parent}
     began = min((point.time for point in points), default=run.started_at)
     child = place.begin(f"config {standing.mst_key}", began, told)
-    for part in _parts([entities.Param(key, _text(value)) for key, value in standing.params.items()], MOST_PARAMETERS):
+    for part in _parts(
+        [entities.Param(key, _text(value)) for key, value in standing.params.items()],
+        MOST_PARAMETERS,
+    ):
         place.client.log_batch(child, params=part)
     metrics = [
-        entities.Metric(f"{point.dataset}/{point.name}", _number(point.value), _milliseconds(point.time), point.epoch)
+        entities.Metric(
+            f"{point.dataset}/{point.name}",
+            _number(point.value),
+            _milliseconds(point.time),
+            point.epoch,
+        )
         for point in points
     ]
     for part in _parts(metrics, MOST_METRICS):

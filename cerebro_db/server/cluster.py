@@ -1,7 +1,9 @@
-"""One private PostgreSQL cluster on disk and its processes: made, configured, started, found and stopped.
+"""One private PostgreSQL cluster on disk and its processes: made, configured, started, found and
+stopped.
 
-Everything here runs as the system user who owns the server. The kernel is asked whether a server runs: its
-processes have the cluster as their working directory, while a file with a process number outlives a crash.
+Everything here runs as the system user who owns the server. The kernel is asked whether a server
+runs: its processes have the cluster as their working directory, while a file with a process number
+outlives a crash.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ STOP_SECONDS = 60.0
 GONE_SECONDS = 15.0
 LOG_LINES = 20
 
-# Who reaches the socket owns the server, because every user there is trusted; so the socket lies in a folder
-# that only the server's own system user (and root) can enter, and there is no other way in.
+# Who reaches the socket owns the server, because every user there is trusted; so the socket lies in
+# a folder that only the server's own system user (and root) can enter, and there is no other way
+# in.
 HBA = "local all all trust\n"
 
 
@@ -54,7 +57,9 @@ class Cluster:
             pid, port, socket = int(lines[0]), int(lines[3]), Path(lines[4])
         except (FileNotFoundError, IndexError, ValueError):
             return None
-        return Running(pid=pid, port=port, socket=socket) if pid in processes_in(self.data) else None
+        return (
+            Running(pid=pid, port=port, socket=socket) if pid in processes_in(self.data) else None
+        )
 
     def initialise(self) -> None:
         """Makes the cluster; one that was interrupted halfway is thrown away."""
@@ -79,7 +84,9 @@ class Cluster:
         if done.returncode:
             raise ObjectNotReady(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
         with (partial / "postgresql.conf").open("a") as conf:
-            conf.write("\n# Written at each start. What follows this line, or ALTER SYSTEM sets, wins.\n")
+            conf.write(
+                "\n# Written at each start. What follows this line, or ALTER SYSTEM sets, wins.\n"
+            )
             conf.write("include = 'cerebro_db.conf'\n")
         partial.rename(self.data)
 
@@ -95,13 +102,17 @@ class Cluster:
             "cluster_name": "cerebro_db",
             "log_line_prefix": "%m [%p] %q%u@%d ",
         }
-        quoted = {name: value.replace("\\", "\\\\").replace("'", "''") for name, value in settings.items()}
+        quoted = {
+            name: value.replace("\\", "\\\\").replace("'", "''") for name, value in settings.items()
+        }
         text = "".join(f"{name} = '{value}'\n" for name, value in quoted.items())
         (self.data / "cerebro_db.conf").write_text(text)
         (self.data / "pg_hba.conf").write_text(HBA)
 
     def start(self, socket: Path, environment: Mapping[str, str]) -> None:
-        """Starts the server and waits until it answers; what it logged is in the error if it does not."""
+        """Starts the server and waits until it answers; what it logged is in the error if it does
+        not.
+        """
         self._remove_stale_files(socket)
         logged = self.log.stat().st_size if self.log.exists() else 0
         options = ["--wait", f"--timeout={START_SECONDS}", "--silent", f"--log={self.log}"]
@@ -129,17 +140,22 @@ class Cluster:
             return False
         os.kill(running.pid, signal.SIGINT)  # PostgreSQL's "fast shutdown"
         if not _gone(self.data, STOP_SECONDS):
-            # In the middle of a recovery from a crash it may never end; then the next start recovers instead.
+            # In the middle of a recovery from a crash it may never end; then the next start
+            # recovers instead.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(running.pid, signal.SIGQUIT)
         if not _gone(self.data, GONE_SECONDS):
-            raise ObjectNotReady(f"the server (process {running.pid}) does not stop", hint=f"See {self.log}.")
+            raise ObjectNotReady(
+                f"the server (process {running.pid}) does not stop", hint=f"See {self.log}."
+            )
         with contextlib.suppress(OSError):
             running.socket.rmdir()  # made again at each start, and perhaps not in a folder of ours
         return True
 
     def end_orphans(self) -> None:
-        """Ends a server whose cluster was deleted under it, as `git clean` does: its data is gone."""
+        """Ends a server whose cluster was deleted under it, as `git clean` does: its data is
+        gone.
+        """
         deleted = Path(f"{self.data} (deleted)")
         for number in (signal.SIGQUIT, signal.SIGKILL):
             for pid in processes_in(deleted):
@@ -149,19 +165,25 @@ class Cluster:
                 return
 
     def _remove_stale_files(self, socket: Path) -> None:
-        # The process number in them may meanwhile be another process's, and PostgreSQL would refuse to start.
-        # Processes of the old server get time to notice that it ended; while one lives the files must stay.
+        # The process number in them may meanwhile be another process's, and PostgreSQL would refuse
+        # to start. Processes of the old server get time to notice that it ended; while one lives
+        # the files must stay.
         if _gone(self.data, GONE_SECONDS):
             for path in (self.data / "postmaster.pid", *socket.glob(".s.PGSQL.*")):
                 path.unlink(missing_ok=True)
 
 
 def processes_in(folder: Path) -> set[int]:
-    """The server processes, of those that this user may look at, whose working directory is `folder`."""
+    """The server processes, of those that this user may look at, whose working directory is
+    `folder`.
+    """
     found = set()
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if os.readlink(entry / "cwd") == str(folder) and (entry / "comm").read_text() == "postgres\n":
+            if (
+                os.readlink(entry / "cwd") == str(folder)
+                and (entry / "comm").read_text() == "postgres\n"
+            ):
                 found.add(int(entry.name))
     return found
 

@@ -1,6 +1,8 @@
-"""The embedded server: a private PostgreSQL beside the virtual environment, for first tries and tests.
+"""The embedded server: a private PostgreSQL beside the virtual environment, for first tries and
+tests.
 
-It asks for nothing: no root, no password, no free TCP port, and it changes nothing outside its own folder:
+It asks for nothing: no root, no password, no free TCP port, and it changes nothing outside its own
+folder:
 
     cluster/         the database cluster
     tree/            PostgreSQL's binaries and extension folder, see installation.py
@@ -46,7 +48,9 @@ class EmbeddedServer:
     Called as root, both happen as another system user, because PostgreSQL refuses to run as root.
     """
 
-    def __init__(self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print
+    ) -> None:
         self.data = (data or default_data()).resolve()
         if forbidden := sorted(set('"$`\\\n') & set(str(self.data))):
             raise InvalidParameter(
@@ -59,7 +63,9 @@ class EmbeddedServer:
         self.log = self.data / "postgresql.log"
 
     def start(self) -> str:
-        """Makes what is missing, starts the server unless it runs, and gives the URL of its database."""
+        """Makes what is missing, starts the server unless it runs, and gives the URL of its
+        database.
+        """
         if os.geteuid() == 0:
             owner.give(self.data)
             arguments = ["server", "start", "--data", str(self.data), "--port", str(self.port)]
@@ -106,12 +112,17 @@ class EmbeddedServer:
             cluster.initialise()
         socket = self._socket_folder()
         cluster.configure(socket, self.port)
-        deployment.place_backend(self.data / "python")  # now, for sessions that are quicker than this one
-        # Relative to the cluster, where the server's processes work, because a path is cut at colons.
+        deployment.place_backend(
+            self.data / "python"
+        )  # now, for sessions that are quicker than this one
+        # Relative to the cluster, where the server's processes work, because a path is cut at
+        # colons.
         cluster.start(socket, {"PYTHONPATH": "../python"})
         running = cluster.running()
         if running is None:
-            raise ObjectNotReady("the server ended as soon as it had started", hint=f"See {self.log}.")
+            raise ObjectNotReady(
+                "the server ended as soon as it had started", hint=f"See {self.log}."
+            )
         return running
 
     def _provision(self, running: Running) -> None:
@@ -133,15 +144,24 @@ class EmbeddedServer:
             worker = provision.conninfo(socket, port)
             compiled = self.data / "compiled"
             compiled.mkdir(mode=0o700, exist_ok=True)
-            settings = {"trainer_python": trainer, "worker_conninfo": worker, "compilation_cache": str(compiled)}
+            settings = {
+                "trainer_python": trainer,
+                "worker_conninfo": worker,
+                "compilation_cache": str(compiled),
+            }
             provision.write_settings(connection, settings)
 
     def _socket_folder(self) -> Path:
-        """The folder of the socket; a short one elsewhere if the kernel or a URL could not take its path."""
+        """The folder of the socket; a short one elsewhere if the kernel or a URL could not take its
+        path.
+        """
         folder = self.data / "run"
         length = len(os.fsencode(folder / f".s.PGSQL.{self.port}"))
         if length > LONGEST_SOCKET or set(",:") & set(str(folder)):
-            folder = Path("/tmp") / f"cerebro_db-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:12]}"
+            folder = (
+                Path("/tmp")
+                / f"cerebro_db-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:12]}"
+            )
         folder.mkdir(mode=0o700, exist_ok=True)
         facts = folder.lstat()
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():

@@ -1,8 +1,9 @@
-"""Finds a PostgreSQL on this machine, wherever its packager put it, and copies what must not be touched.
+"""Finds a PostgreSQL on this machine, wherever its packager put it, and copies what must not be
+touched.
 
-PostgreSQL looks for its files relative to its own binary. So a copy of a few binaries, with links to the
-rest in the same relative places, is a whole server of its own: extensions can be installed in it without
-being root and without changing anything that belongs to the system.
+PostgreSQL looks for its files relative to its own binary. So a copy of a few binaries, with links
+to the rest in the same relative places, is a whole server of its own: extensions can be installed
+in it without being root and without changing anything that belongs to the system.
 """
 
 from __future__ import annotations
@@ -56,10 +57,14 @@ class Installation:
         return (self.pkglibdir / "plpython3.so").exists()
 
     def __str__(self) -> str:
-        return f"{self.version} in {self.bindir}{'' if self.has_plpython else ' without PL/Python 3'}"
+        return (
+            f"{self.version} in {self.bindir}{'' if self.has_plpython else ' without PL/Python 3'}"
+        )
 
     def copy_to(self, tree: Path) -> Installation:
-        """Makes `tree` a private copy: real binaries and extension folder, links for everything else."""
+        """Makes `tree` a private copy: real binaries and extension folder, links for everything
+        else.
+        """
         shutil.rmtree(tree, ignore_errors=True)
         root = os.path.commonpath([self.bindir, self.sharedir, self.pkglibdir])
         copy = Installation(
@@ -80,10 +85,16 @@ class Installation:
 
 
 def find(major: int | None = None) -> Installation:
-    """The server of PG_CONFIG, else the newest one with PL/Python, of this major version if one is given."""
+    """The server of PG_CONFIG, else the newest one with PL/Python, of this major version if one is
+    given.
+    """
     seen = list(filter(None, map(Installation.of, _candidates())))
     for installation in seen:
-        if installation.has_plpython and installation.major >= OLDEST and major in (None, installation.major):
+        if (
+            installation.has_plpython
+            and installation.major >= OLDEST
+            and major in (None, installation.major)
+        ):
             return installation
     raise FeatureNotSupported(
         f"found no PostgreSQL {major or f'{OLDEST} or newer'} with PL/Python 3 on this machine",

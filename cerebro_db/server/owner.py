@@ -1,4 +1,6 @@
-"""Whose server it is: PostgreSQL refuses to run as root, so root's calls are repeated as another user."""
+"""Whose server it is: PostgreSQL refuses to run as root, so root's calls are repeated as another
+user.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ USER = "postgres"
 
 
 def give(data: Path) -> None:
-    """Makes the folder for the server user, who may be unable to; one that is in use keeps its owner."""
+    """Makes the folder for the server user, who may be unable to; one that is in use keeps its
+    owner.
+    """
     missing = [path for path in (data, *data.parents) if not path.exists()]
     for path in reversed(missing):
         with suppress(FileExistsError):  # another start made it just now
@@ -47,13 +51,16 @@ def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str
     except PermissionError as error:
         raise InsufficientPrivilege(
             f"the system user {user.pw_name} cannot run {interpreter()}",
-            hint="Make the virtual environment with `make`, which puts it where that user can read it.",
+            hint="Make the virtual environment with `make`, which puts it where that user can "
+            "read it.",
         ) from error
     told, _, failure = done.stderr.partition("ERROR:")
     for line in told.splitlines():
         say(line)
     if done.returncode:
-        raise ObjectNotReady(failure.strip() or f"the command failed with exit status {done.returncode}")
+        raise ObjectNotReady(
+            failure.strip() or f"the command failed with exit status {done.returncode}"
+        )
     return done.stdout
 
 

@@ -34,12 +34,16 @@ $$
 
 
 def url(socket: Path, port: int, role: str = ROLE, database: str = DATABASE) -> str:
-    """The address of a database behind a socket, in the form that libpq, psycopg2 and SQLAlchemy read."""
+    """The address of a database behind a socket, in the form that libpq, psycopg2 and SQLAlchemy
+    read.
+    """
     return f"postgresql://{role}@/{database}?host={quote(str(socket), safe='')}&port={port}"
 
 
 def conninfo(socket: Path, port: int) -> str:
-    """The same server in libpq's other form, without role and database: a worker session adds its own."""
+    """The same server in libpq's other form, without role and database: a worker session adds its
+    own.
+    """
     quoted = str(socket).replace("\\", "\\\\").replace("'", "\\'")
     return f"host='{quoted}' port={port}"
 
@@ -49,14 +53,18 @@ def superuser(socket: Path, port: int, database: str = DATABASE) -> Iterator[sa.
     """A session of the superuser in which every statement commits."""
     address = sqlalchemy_url(url(socket, port, "postgres", database))
     engine = sa.create_engine(address, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    engine = engine.execution_options(no_parameters=True)  # a % in a statement without parameters is a %
+    engine = engine.execution_options(
+        no_parameters=True
+    )  # a % in a statement without parameters is a %
     with translated(), engine.connect() as connection:
         connection.exec_driver_sql("SET lock_timeout = '10s'")
         yield connection
 
 
 def make_database(connection: sa.Connection) -> None:
-    """Makes the role and the database where they are missing; `connection` is to another database."""
+    """Makes the role and the database where they are missing; `connection` is to another
+    database.
+    """
     if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", ROLE):
         connection.exec_driver_sql(f"CREATE ROLE {ROLE} LOGIN")
     connection.exec_driver_sql(f"GRANT pg_monitor TO {ROLE}")
@@ -73,7 +81,8 @@ def extension_folder(connection: sa.Connection) -> Path:
 def open_database(connection: sa.Connection, database: str) -> None:
     """Lets the role work in a database that has the extension, or will have it.
 
-    The path has no "$user": that would be the schema that holds the runs, where nobody makes tables.
+    The path has no "$user": that would be the schema that holds the runs, where nobody makes
+    tables.
     """
     for statement in (
         f'GRANT CREATE ON DATABASE "{database}" TO {ROLE}',
@@ -93,15 +102,23 @@ def embedded_python(connection: sa.Connection) -> tuple[str, bool]:
     return python, has_psycopg2 == "yes"
 
 
-def install(connection: sa.Connection, build: Build, remembered: Path, say: Callable[[str], None]) -> None:
-    """Brings the extension to this build: creates it, updates it, or makes an unreleased version anew.
+def install(
+    connection: sa.Connection, build: Build, remembered: Path, say: Callable[[str], None]
+) -> None:
+    """Brings the extension to this build: creates it, updates it, or makes an unreleased version
+    anew.
 
     The digest of the build that is in the database is kept in the file `remembered`.
     """
-    installed = connection.exec_driver_sql("SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'").scalar()
+    installed = connection.exec_driver_sql(
+        "SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'"
+    ).scalar()
     same_build = remembered.exists() and remembered.read_text() == build.digest
     if installed == build.version and not same_build:
-        say(f"another build of version {build.version}: making the extension anew, its runs are dropped")
+        say(
+            f"another build of version {build.version}: making the extension anew, its runs are "
+            "dropped"
+        )
         connection.exec_driver_sql("DROP EXTENSION cerebro_db CASCADE")
         installed = None
     if installed is None:
@@ -117,8 +134,8 @@ def write_settings(connection: sa.Connection, settings: Mapping[str, str]) -> No
     """Writes rows of cerebro.setting."""
     for name, value in settings.items():
         connection.exec_driver_sql(
-            "INSERT INTO cerebro.setting (name, value) VALUES (%s, %s)"
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE setting.value <> excluded.value",
+            "INSERT INTO cerebro.setting (name, value) VALUES (%s, %s) ON CONFLICT (name) DO "
+            "UPDATE SET value = excluded.value WHERE setting.value <> excluded.value",
             (name, value),
         )
 

@@ -1,4 +1,6 @@
-"""Where values stand on the axes of parallel coordinates: pure, so that what is drawn can be checked."""
+"""Where values stand on the axes of parallel coordinates: pure, so that what is drawn can be
+checked.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Axis(NamedTuple):
 
 
 def axis(name: str, values: Mapping[int, object]) -> Axis:
-    """Numbers in proportion, or in that of their logarithms; anything else evenly, in the order of its text.
+    """Numbers in proportion, or in that of their logarithms; anything else evenly, in the order of
+    its text.
 
     >>> axis("lr", {1: 0.1, 2: 0.001, 3: 0.01, 4: None}).places
     {1: 1.0, 2: 0.0, 3: 0.5, 4: -0.12}
@@ -46,7 +49,8 @@ def axis(name: str, values: Mapping[int, object]) -> Axis:
 
 
 def coordinates(standings: Sequence[Standing], parameters: Iterable[Parameter]) -> list[Axis]:
-    """An axis for each parameter that not all configs share, the template first, and the metric's behind them.
+    """An axis for each parameter that not all configs share, the template first, and the metric's
+    behind them.
 
     Where all configs are alike there is one for each parameter.
     """
@@ -78,13 +82,23 @@ def _of_numbers(values: Mapping[int, float]) -> tuple[dict[int, float], tuple[Ti
 
     def place(value: float) -> float:
         at = math.log(value) if logarithmic else value
-        return 0.5 if start == end else (at / 2 - start / 2) / (end / 2 - start / 2)  # halves: none overflows
+        return (
+            0.5 if start == end else (at / 2 - start / 2) / (end / 2 - start / 2)
+        )  # halves: none overflows
 
     distinct = sorted(set(values.values()))
     if len(distinct) <= FEW:
-        return {key: place(value) for key, value in values.items()}, tuple(Tick(place(v), f"{v:.4g}") for v in distinct)
-    marks = _decades(low, high) if logarithmic else [low * (1 - step / 4) + high * (step / 4) for step in range(5)]
-    return {key: place(value) for key, value in values.items()}, tuple(Tick(place(v), f"{v:.3g}") for v in marks)
+        return {key: place(value) for key, value in values.items()}, tuple(
+            Tick(place(v), f"{v:.4g}") for v in distinct
+        )
+    marks = (
+        _decades(low, high)
+        if logarithmic
+        else [low * (1 - step / 4) + high * (step / 4) for step in range(5)]
+    )
+    return {key: place(value) for key, value in values.items()}, tuple(
+        Tick(place(v), f"{v:.3g}") for v in marks
+    )
 
 
 def _decades(low: float, high: float) -> list[float]:
@@ -93,11 +107,19 @@ def _decades(low: float, high: float) -> list[float]:
     >>> _decades(0.02, 3)
     [0.02, 0.1, 1.0, 3]
     """
-    powers = (float(f"1e{power}") for power in range(math.ceil(math.log10(low)), math.ceil(math.log10(high))))
+    powers = (
+        float(f"1e{power}")
+        for power in range(math.ceil(math.log10(low)), math.ceil(math.log10(high)))
+    )
     return [low, *(power for power in powers if low < power < high), high]
 
 
 def _of_texts(values: Mapping[int, object]) -> tuple[dict[int, float], tuple[Tick, ...]]:
     names = sorted({str(value) for value in values.values()})
-    places = {name: number / (len(names) - 1) if len(names) > 1 else 0.5 for number, name in enumerate(names)}
-    return {key: places[str(value)] for key, value in values.items()}, tuple(Tick(places[n], n) for n in names)
+    places = {
+        name: number / (len(names) - 1) if len(names) > 1 else 0.5
+        for number, name in enumerate(names)
+    }
+    return {key: places[str(value)] for key, value in values.items()}, tuple(
+        Tick(places[n], n) for n in names
+    )

@@ -1,4 +1,6 @@
-"""How a run is put in words for a terminal: its leaderboard, what tells configs apart, a line of progress."""
+"""How a run is put in words for a terminal: its leaderboard, what tells configs apart, a line of
+progress.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ WIDTH = 120
 
 
 def plain(text: str) -> Text:
-    """A text of a user as data: no markup, and what moves a cursor, rings or reverses the writing as an escape.
+    """A text of a user as data: no markup, and what moves a cursor, rings or reverses the writing
+    as an escape.
 
     >>> plain("a[bold]\\x1b[2Jb").plain
     'a[bold]\\\\x1b[2Jb'
@@ -29,7 +32,8 @@ def plain(text: str) -> Text:
 
 
 def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each config by those of its parameters that not all configs share; by all where it is the only one.
+    """Each config by those of its parameters that not all configs share; by all where it is the
+    only one.
 
     >>> distinctions([{"model_id": 1, "fit_params": "batch_size=8,epochs=1"},
     ...               {"model_id": 1, "fit_params": "batch_size=16,epochs=1"}])
@@ -73,10 +77,14 @@ def split_settings(text: str) -> list[str]:
 def newest_losses(points: Iterable[Point], dataset: str) -> dict[int, float]:
     """The loss of each config on a data set after the last epoch at which it was computed."""
     losses = [p for p in points if (p.dataset, p.name) == (dataset, "loss") and p.value is not None]
-    return {p.mst_key: p.value for p in sorted(losses, key=lambda p: p.epoch) if p.value is not None}
+    return {
+        p.mst_key: p.value for p in sorted(losses, key=lambda p: p.epoch) if p.value is not None
+    }
 
 
-def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point], width: int = WIDTH) -> Table:
+def leaderboard_table(
+    standings: Sequence[Standing], points: Iterable[Point], width: int = WIDTH
+) -> Table:
     """The configs, best first, each with its newest loss and the seconds that its visits took.
 
     Where the width is less than usual, the seconds are left out, and the parameters get their room.
@@ -88,13 +96,22 @@ def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point], wi
     for heading in ("rank", "mst_key"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("params", overflow="fold")
-    metric_heading = Text("\n" if narrow else " ").join(plain(part) for part in (dataset, metric) if part)
+    metric_heading = Text("\n" if narrow else " ").join(
+        plain(part) for part in (dataset, metric) if part
+    )
     for numbers in (metric_heading, Text("loss"), *([] if narrow else [Text("seconds")])):
         table.add_column(numbers, justify="right", no_wrap=True)
     for standing, text in zip(standings, distinctions([s.params for s in standings]), strict=True):
         value = standing.status if standing.status == "failed" else number(standing.value)
         loss = number(losses.get(standing.mst_key))
-        row = (str(standing.rank), str(standing.mst_key), plain(text), value, loss, seconds(standing))
+        row = (
+            str(standing.rank),
+            str(standing.mst_key),
+            plain(text),
+            value,
+            loss,
+            seconds(standing),
+        )
         table.add_row(*(row[:-1] if narrow else row))
     return table
 
@@ -105,12 +122,15 @@ def seconds(standing: Standing) -> str:
 
 
 def standard_output() -> Console:
-    """The standard output, as wide as its terminal; wide enough for a leaderboard where it is none."""
+    """The standard output, as wide as its terminal; wide enough for a leaderboard where it is
+    none.
+    """
     return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def number(value: float | None) -> str:
-    """Four decimals, fewer digits where they would be lost in the size of the number; nothing for None.
+    """Four decimals, fewer digits where they would be lost in the size of the number; nothing for
+    None.
 
     >>> number(0.98333), number(0.00001), number(12345.6), number(None)
     ('0.9833', '1.00e-05', '1.23e+04', '')
@@ -149,13 +169,17 @@ def progress_line(progress: Progress) -> str:
 
 
 def landmark(progress: Progress) -> tuple[object, ...]:
-    """What must change for another line: the epoch, the failures, a twentieth of the visits, or the position."""
+    """What must change for another line: the epoch, the failures, a twentieth of the visits, or the
+    position.
+    """
     twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
     return (progress.epoch, progress.configs_failed, twentieth, progress.queue_position)
 
 
 def progress_bar(progress: Progress) -> Table:
-    """The visits done, of all visits, on a line of its own: a bar of rich does not end the line that it is on."""
+    """The visits done, of all visits, on a line of its own: a bar of rich does not end the line
+    that it is on.
+    """
     line = Table.grid(expand=True)
     line.add_row(ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done))
     return line

@@ -1,6 +1,8 @@
-"""What all charts share: colours that the colour-blind tell apart, texts of users as data, and the file.
+"""What all charts share: colours that the colour-blind tell apart, texts of users as data, and the
+file.
 
-Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state changes.
+Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state
+changes.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def save(figure: Figure, path: Path, title: str, handles: Sequence[Artist] = ())
     if title:
         figure.suptitle(plain(title).plain, parse_math=False)
     if handles:
-        legend = figure.legend(handles=list(handles), loc="outside right upper", fontsize="small", frameon=False)
+        legend = figure.legend(
+            handles=list(handles), loc="outside right upper", fontsize="small", frameon=False
+        )
         for told in legend.get_texts():
             told.set_parse_math(False)
     FigureCanvasAgg(figure)

@@ -10,14 +10,18 @@ from decimal import Decimal
 from pathlib import Path
 
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001
-"""Begin of a cell that spreadsheets take for a formula; some of them also the wide characters of East Asia."""
+"""Begin of a cell that spreadsheets take for a formula; some of them also the wide characters of
+East Asia.
+"""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 MARK = "'"
 """Put before such a cell: spreadsheets then take it for text."""
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Write a new file with a line for the columns and one for each row; names and classes may be a stranger's."""
+    """Write a new file with a line for the columns and one for each row; names and classes may be a
+    stranger's.
+    """
     with path.open("x", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([make_cell(column) for column in columns])
@@ -27,7 +31,9 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, ob
 def rewrite_csv(text: str) -> str:
     """Return the text of a CSV file that somebody else has written, without formulas."""
     lines = io.StringIO()
-    csv.writer(lines).writerows([make_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline="")))
+    csv.writer(lines).writerows(
+        [make_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))
+    )
     return lines.getvalue()
 
 

@@ -11,9 +11,11 @@ from cerebro_db.record_list import values
 
 
 def document(records: Iterable[object]) -> str:
-    """A list of objects, ASCII only: times by ISO 8601, durations in seconds, null for what is no finite number.
+    """A list of objects, ASCII only: times by ISO 8601, durations in seconds, null for what is no
+    finite number.
 
-    >>> document([{"value": float("nan"), "eta": timedelta(seconds=90), "started_at": datetime(2030, 1, 2)}])
+    >>> document([{"value": float("nan"), "eta": timedelta(seconds=90),
+    ...     "started_at": datetime(2030, 1, 2)}])
     '[{"value": null, "eta": 90.0, "started_at": "2030-01-02T00:00:00"}]'
     """
     return _written([_value(values(record)) for record in records])
@@ -25,7 +27,9 @@ def line(record: object) -> str:
 
 
 def _written(value: object) -> str:
-    return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")  # the one that JSON leaves as it is
+    return json.dumps(value, allow_nan=False).replace(
+        "\x7f", "\\u007f"
+    )  # the one that JSON leaves as it is
 
 
 def _value(value: object) -> object:

@@ -1,4 +1,6 @@
-"""How much of a metric's values a panel shows, so that one config that diverged does not flatten all others."""
+"""How much of a metric's values a panel shows, so that one config that diverged does not flatten
+all others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ WIDE = 100
 
 
 class Frame(NamedTuple):
-    """The range of values that is shown, None where it is that of all; which configs leave it; the kind of axis."""
+    """The range of values that is shown, None where it is that of all; which configs leave it; the
+    kind of axis.
+    """
 
     low: float | None
     high: float | None
@@ -22,13 +26,16 @@ class Frame(NamedTuple):
 
 
 def frame(values: Mapping[int, Sequence[float]], best: int | None) -> Frame:
-    """The frame for a metric of some configs: the best one is always within, and so is the lower half of them.
+    """The frame for a metric of some configs: the best one is always within, and so is the lower
+    half of them.
 
     >>> frame({1: [0.9, 0.5], 2: [0.8, 0.6], 3: [2.0, 3e9]}, 1)
     Frame(low=0.48, high=0.92, outside=(3,), logarithmic=False)
     """
     sizes = {key: max(map(abs, its)) for key, its in values.items() if its}
-    limit = max(1.0, OUTLYING * median_low(sizes.values()), sizes.get(best or 0, 0.0)) if sizes else 1.0
+    limit = (
+        max(1.0, OUTLYING * median_low(sizes.values()), sizes.get(best or 0, 0.0)) if sizes else 1.0
+    )
     outside = tuple(sorted(key for key, size in sizes.items() if size > limit))
     shown = [value for key, its in values.items() if key not in outside for value in its]
     low, high = min(shown, default=0.0), max(shown, default=0.0)

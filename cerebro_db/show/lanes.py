@@ -22,17 +22,28 @@ class Cell(NamedTuple):
 
 
 def in_view(spans: Sequence[Span]) -> timedelta:
-    """How long a time lanes show: twenty visits of the usual length, and no less than ten seconds."""
-    lengths = [(span.ended_at - span.started_at).total_seconds() for span in spans if span.ended_at is not None]
+    """How long a time lanes show: twenty visits of the usual length, and no less than ten
+    seconds.
+    """
+    lengths = [
+        (span.ended_at - span.started_at).total_seconds()
+        for span in spans
+        if span.ended_at is not None
+    ]
     return max(LEAST, timedelta(seconds=VISITS * median(lengths))) if lengths else LEAST
 
 
-def lanes(spans: Sequence[Span], now: datetime, length: timedelta, width: int) -> Mapping[int, list[Cell | None]]:
-    """For each segment its cells, the last of which ends now; a cell has the span that began last in it.
+def lanes(
+    spans: Sequence[Span], now: datetime, length: timedelta, width: int
+) -> Mapping[int, list[Cell | None]]:
+    """For each segment its cells, the last of which ends now; a cell has the span that began last
+    in it.
 
     A span that goes on reaches until now.
     """
-    found: dict[int, list[Cell | None]] = {segment: [None] * width for segment in sorted({s.segment_id for s in spans})}
+    found: dict[int, list[Cell | None]] = {
+        segment: [None] * width for segment in sorted({s.segment_id for s in spans})
+    }
     begin = now - length
 
     def place(moment: datetime) -> int:

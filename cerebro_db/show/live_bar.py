@@ -1,4 +1,6 @@
-"""What a fit shows of its own run while it waits for it: a bar on a terminal and in a notebook, lines elsewhere."""
+"""What a fit shows of its own run while it waits for it: a bar on a terminal and in a notebook,
+lines elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ Find = Callable[[], Progress | None]
 
 @contextmanager
 def shown(find: Find, wanted: bool | None) -> Iterator[Callable[[], None]]:
-    """Something to call again and again, which shows what `find` finds: None while there is no run yet.
+    """Something to call again and again, which shows what `find` finds: None while there is no run
+    yet.
 
     `wanted` None means: where the standard output is a terminal or a notebook.
     """
@@ -123,7 +126,10 @@ class NotebookBar(View):
 
     def _draw(self, progress: Progress) -> None:
         line = progress_line(progress)
-        bar = f'<progress max="{max(progress.visits_total, 1)}" value="{progress.visits_done}"></progress>'
+        bar = (
+            f'<progress max="{max(progress.visits_total, 1)}" '
+            f'value="{progress.visits_done}"></progress>'
+        )
         content = {"text/plain": line, "text/html": f"<div>{html.escape(line)}</div>{bar}"}
         if self._handle is None:
             self._handle = self._display(content, raw=True, display_id=True)

@@ -1,4 +1,6 @@
-"""What each worker of a run did when: bars in rows, on a clock without the time in which nobody worked for the run."""
+"""What each worker of a run did when: bars in rows, on a clock without the time in which nobody
+worked for the run.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def occupancy(spans: Sequence[Span], now: datetime | None = None) -> Occupancy:
     The sessions of a resumed run are others; they take the rows of those before them.
     """
     known = sorted(spans, key=lambda span: (span.started_at, span.segment_id))
-    ended = [(span, worker, span.ended_at or now) for span, worker in zip(known, _workers(known), strict=True)]
+    ended = [
+        (span, worker, span.ended_at or now)
+        for span, worker in zip(known, _workers(known), strict=True)
+    ]
     shown = [(span, worker, end) for span, worker, end in ended if end is not None]
     stays = _stays([_Stay(worker, span.started_at, end) for span, worker, end in shown])
     rows, breaks = _rows(stays), list(_breaks(stays))
@@ -75,7 +80,9 @@ def occupancy(spans: Sequence[Span], now: datetime | None = None) -> Occupancy:
 
 
 def _workers(spans: Sequence[Span]) -> list[int]:
-    """The session of each span; of an evaluation that of the segment's visit before it, or else of the first one."""
+    """The session of each span; of an evaluation that of the segment's visit before it, or else of
+    the first one.
+    """
     first: dict[int, int] = {}
     for span in spans:
         if span.worker_pid is not None:
@@ -93,7 +100,9 @@ def _stays(parts: Sequence[_Stay]) -> list[_Stay]:
     found: dict[int, _Stay] = {}
     for part in parts:
         before = found.get(part.worker, part)
-        found[part.worker] = _Stay(part.worker, min(before.start, part.start), max(before.end, part.end))
+        found[part.worker] = _Stay(
+            part.worker, min(before.start, part.start), max(before.end, part.end)
+        )
     return sorted(found.values(), key=lambda stay: stay.start)
 
 

@@ -1,4 +1,6 @@
-"""Parallel coordinates: a line for each config of a run through its parameters to the metric that ranks."""
+"""Parallel coordinates: a line for each config of a run through its parameters to the metric that
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ WITHOUT = "#999999"
 
 
 class Stroke(NamedTuple):
-    """How the line of a config looks: the best one is thick, and those without a value are broken."""
+    """How the line of a config looks: the best one is thick, and those without a value are
+    broken.
+    """
 
     colour: tuple[float, float, float, float] | str
     width: float

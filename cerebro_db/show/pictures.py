@@ -43,7 +43,8 @@ class Curve(NamedTuple):
 
 
 def curves(points: Iterable[Point]) -> list[Curve]:
-    """One curve per (config, data set, metric); a value that is missing or no finite number is left out.
+    """One curve per (config, data set, metric); a value that is missing or no finite number is left
+    out.
 
     >>> from datetime import datetime
     >>> moment = datetime(2030, 1, 1)
@@ -56,7 +57,8 @@ def curves(points: Iterable[Point]) -> list[Curve]:
         return (point.name, point.dataset, point.mst_key)
 
     known = sorted(
-        (p for p in points if p.value is not None and math.isfinite(p.value)), key=lambda p: (*line(p), p.epoch)
+        (p for p in points if p.value is not None and math.isfinite(p.value)),
+        key=lambda p: (*line(p), p.epoch),
     )
     result = []
     for (name, dataset, mst_key), group in groupby(known, key=line):
@@ -74,9 +76,11 @@ def draw_learning_curves(
     params: Mapping[int, str] | None = None,
     title: str = "",
 ) -> Path:
-    """One panel per metric (rows) and data set (columns), one line per config, `best` on top of them.
+    """One panel per metric (rows) and data set (columns), one line per config, `best` on top of
+    them.
 
-    `params` says what tells a config apart, for the legend. A title says which configs leave the frame of a metric.
+    `params` says what tells a config apart, for the legend. A title says which configs leave the
+    frame of a metric.
     """
     lines = curves(points)
     names = sorted({line.name for line in lines}) or ["loss"]
@@ -115,7 +119,9 @@ def draw_learning_curves(
 def draw_occupancy(
     spans: Sequence[Span], path: Path, *, params: Mapping[int, str] | None = None, title: str = ""
 ) -> Path:
-    """Workers from top to bottom, time from left to right; a colour per config, evaluations pale."""
+    """Workers from top to bottom, time from left to right; a colour per config, evaluations
+    pale.
+    """
     shown = occupancy(spans)
     rows = sorted({bar.row for bar in shown.bars})
     figure = Figure(figsize=(14, 1.8 + 0.5 * len(rows)), layout="constrained")
@@ -131,7 +137,8 @@ def draw_occupancy(
     panel.set_yticks(rows, [_worker(row, shown) for row in rows])
     panel.invert_yaxis()
     panel.set(
-        xlabel="seconds since the first visit" + (", without those before it was resumed" if shown.breaks else "")
+        xlabel="seconds since the first visit"
+        + (", without those before it was resumed" if shown.breaks else "")
     )
     for at, lasted in shown.breaks:
         panel.axvline(at, color="black", linestyle="--")
@@ -146,7 +153,8 @@ def draw_occupancy(
     handles: list[Artist] = []
     if 0 < len(keys) <= FEW:
         handles += [
-            Patch(facecolor=colour(key), hatch=hatch(key), label=_label(key, None, params or {})) for key in keys
+            Patch(facecolor=colour(key), hatch=hatch(key), label=_label(key, None, params or {}))
+            for key in keys
         ]
     if any(bar.kind == "evaluate" for bar in shown.bars):
         handles.append(Patch(color="grey", alpha=PALE, label="pale: evaluation, not training"))

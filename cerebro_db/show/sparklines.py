@@ -11,7 +11,8 @@ GAP = " "
 
 
 def sparkline(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:
-    """The newest values, a letter each, from the lowest of them to the highest; a gap for what is no finite number.
+    """The newest values, a letter each, from the lowest of them to the highest; a gap for what is
+    no finite number.
 
     >>> sparkline([0.0, 0.5, None, 1.0], 3)
     '▄ █'
@@ -19,9 +20,12 @@ def sparkline(values: Sequence[float | None], width: int, levels: str = LEVELS) 
     '▁▅ █'
     """
     shown = [
-        value if value is not None and math.isfinite(value) else None for value in values[max(len(values) - width, 0) :]
+        value if value is not None and math.isfinite(value) else None
+        for value in values[max(len(values) - width, 0) :]
     ]
-    known = [value / 2 for value in shown if value is not None]  # halves: no difference of two overflows
+    known = [
+        value / 2 for value in shown if value is not None
+    ]  # halves: no difference of two overflows
     low, high = min(known, default=0.0), max(known, default=0.0)
 
     def letter(value: float | None) -> str:

@@ -1,4 +1,6 @@
-"""Shows a run while it goes on, from a session of its own: it only reads, and ends without a trace."""
+"""Shows a run while it goes on, from a session of its own: it only reads, and ends without a
+trace.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ GOES_ON = ("running", "queued", "paused")
 
 
 def follow(reader: RunReader, run_id: int, console: Console) -> str:
-    """Shows a run until it ends and returns its status: live on a terminal, line by line elsewhere."""
+    """Shows a run until it ends and returns its status: live on a terminal, line by line
+    elsewhere.
+    """
     status = (_live if console.is_terminal else _lines)(reader, run_id, console)
     console.print(plain(progress_line(reader.progress(run_id))), soft_wrap=True)
     return status
@@ -54,7 +58,9 @@ def _frame(reader: RunReader, progress: Progress, console: Console) -> Renderabl
 
 def board(reader: RunReader, run_id: int, console: Console) -> Table:
     """The leaderboard of the run as it is now."""
-    return leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id), console.width)
+    return leaderboard_table(
+        reader.leaderboard(run_id), reader.learning_curve(run_id), console.width
+    )
 
 
 def occupation(running: list[Span]) -> Table:
@@ -62,7 +68,9 @@ def occupation(running: list[Span]) -> Table:
     table = Table.grid(padding=(0, 2))
     spans = sorted(running, key=lambda span: (span.segment_id, span.mst_key))
     for segment, group in groupby(spans, key=lambda span: span.segment_id):
-        doing = ", ".join(f"{verb(span.kind)} config {span.mst_key}, epoch {span.epoch}" for span in group)
+        doing = ", ".join(
+            f"{verb(span.kind)} config {span.mst_key}, epoch {span.epoch}" for span in group
+        )
         table.add_row(f"segment {segment}", doing)
     return table
 

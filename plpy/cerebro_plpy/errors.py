@@ -1,7 +1,7 @@
 """What can go wrong, one class per SQLSTATE, so that a caller in SQL can tell errors apart by code.
 
-A message says what was received and what is expected; the hint says what to do. `db` turns these into
-PostgreSQL errors at the border; nothing inside needs to know how.
+A message says what was received and what is expected; the hint says what to do. `db` turns these
+into PostgreSQL errors at the border; nothing inside needs to know how.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
 LIST_RUNS = "SELECT run_id, name, status FROM cerebro.run;"
 """The hint of errors about the id of a run."""
-# Somebody has made a table of that name. PostgreSQL looks for the table, then for its row type, and then writes both
-# into unique indexes: which one it meets depends on when the other transaction commits.
+# Somebody has made a table of that name. PostgreSQL looks for the table, then for its row type, and
+# then writes both into unique indexes: which one it meets depends on when the other transaction
+# commits.
 MADE_MEANWHILE = ("42P07", "42710", "23505")
 
 
@@ -57,7 +58,9 @@ class InvalidName(CerebroError):
 
 
 class DeadlockDetected(CerebroError):
-    """Sessions of a run wait for a lock that, in the end, the caller holds, while the caller waits for them."""
+    """Sessions of a run wait for a lock that, in the end, the caller holds, while the caller waits
+    for them.
+    """
 
     sqlstate = "40P01"
 
@@ -159,7 +162,9 @@ class ConnectionFailure(CerebroError):
 
 
 class SegmentLost(ConnectionFailure):
-    """Greenplum lost the process that served a session on a segment; the session itself can go on."""
+    """Greenplum lost the process that served a session on a segment; the session itself can go
+    on.
+    """
 
 
 class QueryCanceled(CerebroError):
@@ -191,7 +196,9 @@ class DiskFull(CerebroError):
 
 
 class TooManyConnections(CerebroError):
-    """The server, the role, the database or the administrator's setting allows no further session now."""
+    """The server, the role, the database or the administrator's setting allows no further session
+    now.
+    """
 
     sqlstate = "53300"
 
@@ -223,8 +230,8 @@ class DataCorrupted(CerebroError):
 class ConfigFailure(CerebroError):
     """One configuration cannot be trained; the others of its run can.
 
-    A code of our own (class MS, outside the standard's range), because the orchestrator must tell this
-    from every error that ends the run.
+    A code of our own (class MS, outside the standard's range), because the orchestrator must tell
+    this from every error that ends the run.
     """
 
     sqlstate = "MS001"
@@ -243,6 +250,8 @@ def by_sqlstate(sqlstate: str) -> type[CerebroError]:
 
 
 def hidden_run(run_id: int, module: str | None = None) -> UndefinedObject:
-    """Return the error of a run that does not exist, or that row security hides, as after a rename of its owner."""
+    """Return the error of a run that does not exist, or that row security hides, as after a rename
+    of its owner.
+    """
     text = f"there is no run {run_id} that you may see"
     return UndefinedObject(f"{module} error: {text}." if module else text, hint=LIST_RUNS)

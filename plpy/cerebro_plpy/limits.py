@@ -1,8 +1,10 @@
-"""The largest counts that a call may name, in one table, and how a loop over one stays interruptible.
+"""The largest counts that a call may name, in one table, and how a loop over one stays
+interruptible.
 
-Time and memory of a backend grow with the counts among a call's arguments. Each integer argument of an SQL function is
-therefore in this table, and so is each count within JSON, a parameter text or a setting. A count above its maximum is
-refused before work begins. Fields of templates declare their ranges themselves (`configs/templates`).
+Time and memory of a backend grow with the counts among a call's arguments. Each integer argument of
+an SQL function is therefore in this table, and so is each count within JSON, a parameter text or a
+setting. A count above its maximum is refused before work begins. Fields of templates declare their
+ranges themselves (`configs/templates`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import fields
 
 Poll = Callable[[], object]
-"""Raises if the caller's statement is cancelled or timed out; `Database.check_interrupts` is one."""
+"""Raises if the caller's statement is cancelled or timed out; `Database.check_interrupts` is one.
+"""
 T = TypeVar("T")
 
 INTEGER, BIGINT = (1 << 31) - 1, (1 << 63) - 1
@@ -29,21 +32,40 @@ class Limit(NamedTuple):
     reason: str  # why there are no more, as the hint of the error says it
 
 
-EPOCHS = Limit(999_999, "The log of a run has room for 999,999 epochs. Fewer are enough to train any model.")
-CONFIGS = Limit(100_000, "Each configuration is a row of the log and a state. Draw fewer, or shorten the lists.")
-SEGMENTS = Limit(65_536, "The key of each segment is held in memory, and 1,024 trainers work at a time at the most.")
-TRIED = Limit(5_000, "The network of each configuration is written down first. Leave it out: rows and budget decide.")
-CONNECTIONS = Limit(262_143, "A worker is a connection, and PostgreSQL allows at most so many (max_connections).")
+EPOCHS = Limit(
+    999_999, "The log of a run has room for 999,999 epochs. Fewer are enough to train any model."
+)
+CONFIGS = Limit(
+    100_000, "Each configuration is a row of the log and a state. Draw fewer, or shorten the lists."
+)
+SEGMENTS = Limit(
+    65_536,
+    "The key of each segment is held in memory, and 1,024 trainers work at a time at the most.",
+)
+TRIED = Limit(
+    5_000,
+    "The network of each configuration is written down first. Leave it out: rows and budget "
+    "decide.",
+)
+CONNECTIONS = Limit(
+    262_143, "A worker is a connection, and PostgreSQL allows at most so many (max_connections)."
+)
 COLUMNS = Limit(1_600, "A table of PostgreSQL has at most 1,600 columns.")
 CLASSES = Limit(65_536, "Packing encodes at most 65,536 classes.")
 SAMPLES = Limit(1 << 24, "A window is one array of real numbers, of at most 64 MB for each column.")
 ATTEMPTS = Limit(1_000, "A visit that fails so often will not succeed. The default is 3.")
-PICKS = Limit(1_000, "Each pick compares all candidates over the rows that are held back. The default is 5.")
+PICKS = Limit(
+    1_000, "Each pick compares all candidates over the rows that are held back. The default is 5."
+)
 BATCH = Limit(INTEGER, "A batch of more rows than a segment has is the whole segment.")
 PASSES = Limit(INTEGER, "The passes of a visit are made by a trainer, which a cancel ends.")
 CHUNK = Limit(128 << 10, "Chunks are collected to frames of 128 KiB.")
-NUMBER = Limit(INTEGER, "PostgreSQL's integer. Compared with other numbers, and never counted up to.")
-SEED = Limit(BIGINT - 1_000, "Seeds that follow it divide rows where it leaves a class without any.")
+NUMBER = Limit(
+    INTEGER, "PostgreSQL's integer. Compared with other numbers, and never counted up to."
+)
+SEED = Limit(
+    BIGINT - 1_000, "Seeds that follow it divide rows where it leaves a class without any."
+)
 LARGE = Limit(BIGINT, "PostgreSQL's bigint. Compared with other numbers, and never counted up to.")
 
 ARGUMENTS: Mapping[str, Limit] = {
@@ -92,11 +114,14 @@ ARGUMENTS: Mapping[str, Limit] = {
     "rows": LARGE,
     "cache_bytes": LARGE,
 }
-"""Of each argument of an SQL function that is a count: by its name, or with its function if a name has two meanings."""
+"""Of each argument of an SQL function that is a count: by its name, or with its function if a name
+has two meanings.
+"""
 
 KEYS = frozenset(
     (
-        "run_id", "replay_run", "mst_key", "model_id", "model_id_list", "explored_model", "version", "id",
+        "run_id", "replay_run", "mst_key", "model_id", "model_id_list", "explored_model", "version",
+        "id",
         "seed", "random_state",
     )
 )  # fmt: skip
@@ -139,11 +164,19 @@ SETTINGS: Mapping[str, Limit] = {
 JSON_CHARACTERS = Limit(1_000_000, 'Ranges, such as [1, 1000000, "linear"], stand for long lists.')
 LISTED = Limit(10_000, 'A range, such as [1, 1000000, "linear"], stands for a long list.')
 NETWORK_LAYERS = Limit(10_000, "Networks that are in use have fewer than 5,000 layers.")
-ENDS = Limit(1_600, "Each input and each output is a column, and a table of PostgreSQL has at most 1,600.")
-ARCHITECTURE_CHARACTERS = Limit(10_000_000, "The JSON of networks that are in use has a few MB. Weights go beside it.")
-ARCHITECTURE_VALUES = Limit(1_000_000, "The JSON of networks that are in use has fewer values. Weights go beside it.")
+ENDS = Limit(
+    1_600, "Each input and each output is a column, and a table of PostgreSQL has at most 1,600."
+)
+ARCHITECTURE_CHARACTERS = Limit(
+    10_000_000, "The JSON of networks that are in use has a few MB. Weights go beside it."
+)
+ARCHITECTURE_VALUES = Limit(
+    1_000_000, "The JSON of networks that are in use has fewer values. Weights go beside it."
+)
 HIDDEN_LAYERS = Limit(100, "A head that tells layers apart has one hidden layer or two.")
-HEAD_WEIGHTS = Limit(1 << 24, "The weights of a head are drawn in the backend. Put a layer with fewer units between.")
+HEAD_WEIGHTS = Limit(
+    1 << 24, "The weights of a head are drawn in the backend. Put a layer with fewer units between."
+)
 
 
 def limit_of(function: str, argument: str) -> Limit | None:
@@ -161,7 +194,9 @@ def check(name: str, value: int, limit: Limit) -> None:
     >>> check("epochs", 5, EPOCHS)
     """
     if value > limit.most:
-        raise InvalidParameter(f"{name} is {value}; expected at most {limit.most}.", hint=limit.reason)
+        raise InvalidParameter(
+            f"{name} is {value}; expected at most {limit.most}.", hint=limit.reason
+        )
 
 
 def check_arguments(function: str, arguments: Mapping[str, Any]) -> None:
@@ -175,7 +210,9 @@ def check_arguments(function: str, arguments: Mapping[str, Any]) -> None:
 
 def check_record(function: str, arguments: Any) -> None:
     """Check all counts among the fields of a record that holds the arguments of an SQL function."""
-    check_arguments(function, {each.name: getattr(arguments, each.name) for each in fields(arguments)})
+    check_arguments(
+        function, {each.name: getattr(arguments, each.name) for each in fields(arguments)}
+    )
 
 
 def never() -> None:

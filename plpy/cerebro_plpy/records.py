@@ -1,8 +1,10 @@
-"""Data classes by the names that the standard library has for them, made without compiling anything.
+"""Data classes by the names that the standard library has for them, made without compiling
+anything.
 
-`dataclasses` compiles six methods for each class whenever it is imported: of a hundred classes that takes a new session
-longer than all their modules. Here the methods are the same functions for every class and read what its fields are.
-They do what the standard library says of the arguments that are taken. Type checkers are shown the originals.
+`dataclasses` compiles six methods for each class whenever it is imported: of a hundred classes that
+takes a new session longer than all their modules. Here the methods are the same functions for every
+class and read what its fields are. They do what the standard library says of the arguments that are
+taken. Type checkers are shown the originals.
 """
 
 from __future__ import annotations
@@ -25,12 +27,18 @@ else:
 
         __slots__ = ("compare", "default", "default_factory", "metadata", "name", "type")
 
-        def __init__(self, default: Any, default_factory: Any, compare: bool, metadata: dict[str, Any]) -> None:
+        def __init__(
+            self, default: Any, default_factory: Any, compare: bool, metadata: dict[str, Any]
+        ) -> None:
             self.default, self.default_factory = default, default_factory
             self.compare, self.metadata = compare, metadata
 
     def field(
-        *, default: Any = MISSING, default_factory: Any = MISSING, compare: bool = True, metadata: Any = None
+        *,
+        default: Any = MISSING,
+        default_factory: Any = MISSING,
+        compare: bool = True,
+        metadata: Any = None,
     ) -> Field:
         """What is to be known of a field beside its name and type."""
         return Field(default, default_factory, compare, metadata or {})
@@ -39,11 +47,18 @@ else:
         """Give a class the methods of its fields, but for those that are written in it."""
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq)
-        found = {each.name: each for base in cls.__mro__[:0:-1] for each in vars(base).get(FIELDS, ())}
+        found = {
+            each.name: each for base in cls.__mro__[:0:-1] for each in vars(base).get(FIELDS, ())
+        }
         for name, annotation in vars(cls).get("__annotations__", {}).items():
             if not annotation.startswith("ClassVar["):
                 found[name] = _declared(cls, name, annotation)
-        methods = {**(FROZEN if frozen else {}), **(EQUAL if eq else {}), "__init__": _init, "__repr__": _repr}
+        methods = {
+            **(FROZEN if frozen else {}),
+            **(EQUAL if eq else {}),
+            "__init__": _init,
+            "__repr__": _repr,
+        }
         if eq and not frozen:
             methods["__hash__"] = None
         for name in methods.keys() - vars(cls).keys():
@@ -52,7 +67,9 @@ else:
         return cls
 
     def _declared(cls: Any, name: str, annotation: str) -> Field:
-        """A field as the body of its class has it; what stays there is its default, if there is one."""
+        """A field as the body of its class has it; what stays there is its default, if there is
+        one.
+        """
         declared = vars(cls).get(name, MISSING)
         if not isinstance(declared, Field):
             declared = field(default=declared)
@@ -69,7 +86,9 @@ else:
 
     def replace(record: Any, **changes: Any) -> Any:
         """The record with other values in some of its fields."""
-        return type(record)(**{**{each.name: getattr(record, each.name) for each in fields(record)}, **changes})
+        return type(record)(
+            **{**{each.name: getattr(record, each.name) for each in fields(record)}, **changes}
+        )
 
     def asdict(record: Any) -> Any:
         """The values of a record by name, and in the same way those of the records in them."""

@@ -22,7 +22,9 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 NICENESS = 10
-"""A tenth of the weight of others that want the processor, so that a trainer is slow beside them, and not stopped."""
+"""A tenth of the weight of others that want the processor, so that a trainer is slow beside them,
+and not stopped.
+"""
 AUTOGROUP = Path("/proc/self/autogroup")
 AGAIN_SECONDS = 0.1
 """So often the kernel lets users other than root weigh a group."""
@@ -35,9 +37,10 @@ SETATTR = {"x86_64": 314, "aarch64": 274}
 def follow_parent(parent: int) -> None:
     """Die with the parent. Asked for first and compared second: it may have died in between.
 
-    By exit status 1, not by the signal: where the server is process 1, as in containers, it inherits orphans, and one
-    that a signal ended looks to it like a crashed backend. The C library's own function is the handler, so that it
-    needs no turn of the interpreter, which a framework may keep for long; the signal's number is the status.
+    By exit status 1, not by the signal: where the server is process 1, as in containers, it
+    inherits orphans, and one that a signal ended looks to it like a crashed backend. The C
+    library's own function is the handler, so that it needs no turn of the interpreter, which a
+    framework may keep for long; the signal's number is the status.
     """
     libc = ctypes.CDLL(None)
     libc.signal(signal.SIGHUP, ctypes.cast(libc["_exit"], ctypes.c_void_p))
@@ -47,9 +50,11 @@ def follow_parent(parent: int) -> None:
 
 
 def keep_private() -> None:
-    """Training data stay in this process: no core file, no debugger of the same user, no program with more rights.
+    """Training data stay in this process: no core file, no debugger of the same user, no program
+    with more rights.
 
-    It gives up the right to write files of its own in /proc, so this comes after what is written there.
+    It gives up the right to write files of its own in /proc, so this comes after what is written
+    there.
     """
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -72,9 +77,10 @@ def keep_to(cores: Sequence[int]) -> None:
 def give_way(*, threads: bool) -> None:
     """Whoever else wants the processor has it first: the server answers while trainers compute.
 
-    A process that leads a session is in a group of its own, which the kernel weighs against others by a number of the
-    group's. Before any other thread is started, for each has its own niceness; and before `keep_private`. Who is not to
-    have threads waits for the kernel, which may take a moment.
+    A process that leads a session is in a group of its own, which the kernel weighs against others
+    by a number of the group's. Before any other thread is started, for each has its own niceness;
+    and before `keep_private`. Who is not to have threads waits for the kernel, which may take a
+    moment.
     """
     niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
@@ -88,20 +94,25 @@ def give_way(*, threads: bool) -> None:
 
 
 def _take_long_slices(niceness: int) -> None:
-    """Ask for long slices of time, for this thread and those that it starts: who asks for less comes in between.
+    """Ask for long slices of time, for this thread and those that it starts: who asks for less
+    comes in between.
 
-    Niceness alone does not do that. Since it chooses by deadlines (EEVDF) the kernel lets whoever computes finish a
-    slice before it looks at who has woken up, which costs a session some milliseconds for each of its statements.
-    Kernels before 6.12 do not heed what is asked.
+    Niceness alone does not do that. Since it chooses by deadlines (EEVDF) the kernel lets whoever
+    computes finish a slice before it looks at who has woken up, which costs a session some
+    milliseconds for each of its statements. Kernels before 6.12 do not heed what is asked.
     """
     number = SETATTR.get(platform.machine())
     if number is not None and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        asked = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, niceness, 0, SLICE_NS, 0, 0)  # `struct sched_attr`
+        asked = struct.pack(
+            "=IIQiIQQQ", 48, os.SCHED_OTHER, 0, niceness, 0, SLICE_NS, 0, 0
+        )  # `struct sched_attr`
         ctypes.CDLL(None).syscall(number, 0, asked, 0)
 
 
 def _weigh(group: int) -> None:
-    with suppress(OSError):  # it is nicer than it may be made again, or the kernel was told to make no groups
+    with suppress(
+        OSError
+    ):  # it is nicer than it may be made again, or the kernel was told to make no groups
         while True:
             try:
                 os.write(group, str(NICENESS).encode())
@@ -117,8 +128,12 @@ def adopt_orphans() -> None:
 
 
 def name_trainer(framework: str, backend: int | None) -> None:
-    """What `ps` shows of a trainer, however it was started; None while it is kept for a backend still to come."""
-    setproctitle(f"cerebro_trainer: {framework} {'kept' if backend is None else f'for backend {backend}'}")
+    """What `ps` shows of a trainer, however it was started; None while it is kept for a backend
+    still to come.
+    """
+    setproctitle(
+        f"cerebro_trainer: {framework} {'kept' if backend is None else f'for backend {backend}'}"
+    )
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,7 +1,8 @@
-"""What a trainer reports back, as data: the backend turns it into a PostgreSQL error or a failed config.
+"""What a trainer reports back, as data: the backend turns it into a PostgreSQL error or a failed
+config.
 
-The kind says who is to blame, because that decides what the run does next: after `config` it goes on
-without that configuration, after `request` or `memory` the call itself fails.
+The kind says who is to blame, because that decides what the run does next: after `config` it goes
+on without that configuration, after `request` or `memory` the call itself fails.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ class TrainerError(Exception):
     kind: ClassVar[str] = "request"
 
     def __init__(
-        self, message: str, *, sqlstate: str = "22023", hint: str | None = None, detail: str | None = None
+        self,
+        message: str,
+        *,
+        sqlstate: str = "22023",
+        hint: str | None = None,
+        detail: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -79,7 +85,13 @@ CONFIG_EXCEPTIONS = (
 """What Keras raises, anywhere, for configurations that make no sense."""
 
 
-PREAMBLE = ("Graph execution error", "Detected at node", "File ", "[[", "Exception encountered when")
+PREAMBLE = (
+    "Graph execution error",
+    "Detected at node",
+    "File ",
+    "[[",
+    "Exception encountered when",
+)
 """How lines of Keras' and TensorFlow's messages begin that only say where it happened."""
 COLOURS = re.compile(r"\x1b\[\d*m")
 

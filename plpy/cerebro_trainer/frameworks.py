@@ -19,38 +19,50 @@ MODULES = {
     "torch": "cerebro_trainer.programs.torch_program",
 }
 DOWNLOADS = ("kagglehub", "huggingface_hub", "sentencepiece", "tensorflow_text")
-"""What keras_hub finds presets with, and reads texts with. It is built of numbers here, and goes to no network."""
+"""What keras_hub finds presets with, and reads texts with. It is built of numbers here, and goes to
+no network.
+"""
 NOT_NEEDED = {
     "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib", *DOWNLOADS),
     "jax": ("tensorflow", "sklearn", "pandas", "matplotlib", *DOWNLOADS),
     "torch": ("tensorflow", "jax", "sklearn", "scipy", "pandas", "matplotlib", *DOWNLOADS),
 }
-"""Keras and its frameworks import these where they find them, for wrappers, plots and conversions: a second and 95 MB
-of no use here."""
+"""Keras and its frameworks import these where they find them, for wrappers, plots and conversions:
+a second and 95 MB of no use here."""
 SETTINGS = {"torch": {"OMP_WAIT_POLICY": "PASSIVE"}}
-"""What a framework reads of the environment while it is imported. Threads of PyTorch that wait for each other would
-otherwise do so at full speed: where others want the cores too, that takes three times as long."""
+"""What a framework reads of the environment while it is imported. Threads of PyTorch that wait for
+each other would otherwise do so at full speed: where others want the cores too, that takes three
+times as long."""
 HOMES = ("HOME", "TMPDIR", "KERAS_HOME", "TORCHINDUCTOR_CACHE_DIR")
-"""What says where libraries keep files of theirs. PyTorch makes the folder of the last one when Keras imports it, among
-temporary files where none is named, and remembers that for good."""
+"""What says where libraries keep files of theirs. PyTorch makes the folder of the last one when
+Keras imports it, among temporary files where none is named, and remembers that for good."""
 NAMES = (NONE, *MODULES)
 
 
 def load(name: str) -> ModuleType | None:
-    """Import a framework, which takes a second and much memory, and touches no device; None where it is to be none."""
+    """Import a framework, which takes a second and much memory, and touches no device; None where
+    it is to be none.
+    """
     if name == NONE:
         return None
-    os.environ.update({"KERAS_BACKEND": name, "TORCHINDUCTOR_CACHE_DIR": os.getcwd(), **SETTINGS.get(name, {})})
+    os.environ.update(
+        {"KERAS_BACKEND": name, "TORCHINDUCTOR_CACHE_DIR": os.getcwd(), **SETTINGS.get(name, {})}
+    )
     if not any(isinstance(finder, _NotNeeded) for finder in sys.meta_path):
         sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:
         return importlib.import_module(MODULES[name])
     except ModuleNotFoundError as error:
-        sys.exit(f"cerebro_trainer: {error}; in a clone of cerebro_db: {sys.executable} -m pip install '.[{name}]'")
+        sys.exit(
+            f"cerebro_trainer: {error}; in a clone of cerebro_db: {sys.executable} -m pip install "
+            f"'.[{name}]'"
+        )
 
 
 def start(name: str, threads: int, cache: Path | None) -> Framework | None:
-    """Set a framework up in this process, with so many threads for an operation and a folder for compiled code."""
+    """Set a framework up in this process, with so many threads for an operation and a folder for
+    compiled code.
+    """
     module = load(name)
     if module is None:
         return None
@@ -61,8 +73,8 @@ def start(name: str, threads: int, cache: Path | None) -> Framework | None:
 class _NotNeeded(MetaPathFinder, Loader):
     """Lets modules look as if they were not installed, to whoever imports them.
 
-    An entry None in sys.modules would look imported to Keras; and PyTorch asks where some of them lie, and takes no
-    error for an answer.
+    An entry None in sys.modules would look imported to Keras; and PyTorch asks where some of them
+    lie, and takes no error for an answer.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:

@@ -1,4 +1,6 @@
-"""A trainer from its first sign of life to its end, however its process came to be: executed, or forked."""
+"""A trainer from its first sign of life to its end, however its process came to be: executed, or
+forked.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ PROTOCOL = 1
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a trainer is to be: its ends of the socket pair and of the pulse, as descriptors, and how it computes.
+    """What a trainer is to be: its ends of the socket pair and of the pulse, as descriptors, and
+    how it computes.
 
     Above so many bytes of `memory` its backend ends it; 0 is no limit.
     """
@@ -42,7 +45,9 @@ class Assignment:
 
 
 def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
-    """Serve until the backend goes, then `later` ones, and end the process. Folders are removed by the backends'."""
+    """Serve until the backend goes, then `later` ones, and end the process. Folders are removed by
+    the backends'.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.excepthook = _end_at_once
     pulse = Pulse(assignment.pulse)
@@ -67,7 +72,9 @@ def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
     os._exit(status)
 
 
-def _attend(connection: Connection, pulse: Pulse, workshop: Workshop | None, hello: Message) -> None:
+def _attend(
+    connection: Connection, pulse: Pulse, workshop: Workshop | None, hello: Message
+) -> None:
     """Serve one backend until it goes."""
     ahead = Ahead(connection)
     # While a GPU computes, the processor may wait for long.
@@ -79,8 +86,12 @@ def _attend(connection: Connection, pulse: Pulse, workshop: Workshop | None, hel
     ahead.close()
 
 
-def _end_at_once(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """After an error of our own: the thread that waits for the peer would keep the process alive until it goes."""
+def _end_at_once(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """After an error of our own: the thread that waits for the peer would keep the process alive
+    until it goes.
+    """
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()
     os._exit(1)
@@ -102,7 +113,9 @@ def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
 
 
 def _machine(framework: Framework | None) -> str:
-    """All that speed depends on beside the program, so that timings are remembered for what they were taken on."""
+    """All that speed depends on beside the program, so that timings are remembered for what they
+    were taken on.
+    """
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     hardware = f"{os.cpu_count()} x {models[0].strip() if models else platform.machine()}"
     if framework is None:

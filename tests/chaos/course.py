@@ -1,4 +1,6 @@
-"""How a round goes: the call and its misfortunes side by side, then what a user would do, until the run is complete."""
+"""How a round goes: the call and its misfortunes side by side, then what a user would do, until the
+run is complete.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +33,25 @@ ONCE = """
     WHERE run_id = %s AND status = 'completed'"""
 LIMITS = """
     SELECT d.mst_key, (SELECT count(*) FROM cerebro.visit v
-                       WHERE (v.run_id, v.mst_key, v.status) = (d.run_id, d.mst_key, 'completed')), d.last_epoch
-    FROM (SELECT DISTINCT ON (mst_key) * FROM cerebro.decision WHERE run_id = %s ORDER BY mst_key, decision_no DESC) d
+                       WHERE (v.run_id, v.mst_key, v.status) = (d.run_id, d.mst_key, 'completed')),
+                           d.last_epoch
+    FROM (SELECT DISTINCT ON (mst_key) * FROM cerebro.decision WHERE run_id = %s ORDER BY mst_key,
+        decision_no DESC) d
     WHERE d.action <> 'hold'"""
 SOURCE = "CREATE TABLE {} AS SELECT id, x[1] AS first, x[2] AS second, label FROM points"
 VERSIONS = "SELECT count(*) FROM cerebro.model_version WHERE model = %s AND run_id = %s"
-PREDICTED = "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, 'id') ORDER BY id::integer"
+PREDICTED = (
+    "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, 'id') ORDER BY id::integer"
+)
 METRICS = """
     SELECT mst_key, training_loss, training_metrics, validation_loss, validation_metrics
     FROM {}_info ORDER BY mst_key"""
 
 
 class Course:
-    """One round on these premises. `errors` are those that its calls ended with, `struck` the faults that struck."""
+    """One round on these premises. `errors` are those that its calls ended with, `struck` the
+    faults that struck.
+    """
 
     def __init__(self, premises: Premises, plan: Round) -> None:
         self.premises, self.plan = premises, plan
@@ -57,7 +65,10 @@ class Course:
         self._pending = list(plan.misfortunes)
         self._asked = list(plan.acts)
         self._reached: dict[Misfortune, float] = {}
-        self._observer, self._waiter = Observer(premises.superuser_url), Observer(premises.superuser_url)
+        self._observer, self._waiter = (
+            Observer(premises.superuser_url),
+            Observer(premises.superuser_url),
+        )
         with opened(premises.url) as session:
             self._before = session.newest_run()
             if plan.named:
@@ -66,7 +77,9 @@ class Course:
                 session.configure(self.configs, plan.compiles, [plan.fit], model=2)
 
     def play(self) -> None:
-        """Bring the run to its end whatever befalls it; then repeat it, compare, and see that nothing is left."""
+        """Bring the run to its end whatever befalls it; then repeat it, compare, and see that
+        nothing is left.
+        """
         self.premises.seen.clear()
         with ThreadPoolExecutor(1) as pool:
             try:
@@ -90,12 +103,16 @@ class Course:
     def _finish(self, pool: ThreadPoolExecutor) -> None:
         while True:
             self.calls += 1
-            assert self.calls <= len(self.struck) + 1, f"undisturbed, and not completed: {self.errors} {self._runs()}"
+            assert self.calls <= len(self.struck) + 1, (
+                f"undisturbed, and not completed: {self.errors} {self._runs()}"
+            )
             call = pool.submit(self._call)
             self._disturb(call)
             error = call.result()
             self.scene.afterwards.close()
-            if self._finished():  # also where its caller has not heard of it: it may have gone on in the background
+            if (
+                self._finished()
+            ):  # also where its caller has not heard of it: it may have gone on in the background
                 return
             self.errors.append(self._told(error))
 
@@ -110,7 +127,9 @@ class Course:
         """Let strike what is due, until the call has ended."""
         deadline = time.monotonic() + LONGEST
         while not call.done():
-            assert time.monotonic() < deadline, f"a call hangs: {self._observer.ask('TABLE pg_stat_activity')}"
+            assert time.monotonic() < deadline, (
+                f"a call hangs: {self._observer.ask('TABLE pg_stat_activity')}"
+            )
             self.premises.watch()
             self._act()
             if due := next((each for each in self._pending if self._due(each)), None):
@@ -136,7 +155,9 @@ class Course:
             assert error.pgcode not in INTERNAL, str(error)
 
     def _due(self, misfortune: Misfortune) -> bool:
-        """Whether the run is as far as it says, for as long as it says, if somebody has to strike."""
+        """Whether the run is as far as it says, for as long as it says, if somebody has to
+        strike.
+        """
         if FAULTS[misfortune.fault].strike is nothing:
             return False
         if misfortune not in self._reached and self._visits() >= misfortune.visits:
@@ -144,7 +165,9 @@ class Course:
         return time.monotonic() >= self._reached.get(misfortune, float("inf")) + misfortune.seconds
 
     def _visits(self) -> int:
-        """How many visits are completed; -1 before there is a run, and -2 before there is a trainer."""
+        """How many visits are completed; -1 before there is a run, and -2 before there is a
+        trainer.
+        """
         found = self._observer.ask(RUNS, self._before)
         if found and not self.scene.run:
             self.scene.run = found[0][0]
@@ -164,7 +187,9 @@ class Course:
         session.close()
         deadline = time.monotonic() + LONGEST
         while self._waiter.ask(AT_WORK) != [] and not self.premises.abandoned:
-            assert time.monotonic() < deadline, f"still at work: {self._waiter.ask('TABLE pg_stat_activity')}"
+            assert time.monotonic() < deadline, (
+                f"still at work: {self._waiter.ask('TABLE pg_stat_activity')}"
+            )
             time.sleep(PAUSE)
         return error
 
@@ -178,7 +203,9 @@ class Course:
         elif found[0][1] == "completed":
             session.rows("SELECT cerebro.write_outputs(%s, %s)", found[0][0], self.output)
         else:
-            session.rows("SELECT cerebro.resume(%s, background => %s)", found[0][0], self.plan.background)
+            session.rows(
+                "SELECT cerebro.resume(%s, background => %s)", found[0][0], self.plan.background
+            )
             self._await(found[0][0])
 
     def _begin(self, session: Workbench) -> None:
@@ -189,9 +216,17 @@ class Course:
             return
         call = "cerebro.submit" if self.plan.background else "madlib_fit_multiple_model"
         run = session.value(
-            f"SELECT {call}(%s, %s, %s, %s, schedule => %s, workers => %s, backend => %s, max_attempts => %s,"
-            " validation_table => %s, metrics_compute_frequency => %s, search => %s, search_params => %s)",
-            *(self.source, self.output, self.configs, self.plan.epochs, self.plan.schedule, self.plan.workers),
+            f"SELECT {call}(%s, %s, %s, %s, schedule => %s, workers => %s, backend => %s, "
+            "max_attempts => %s, validation_table => %s, metrics_compute_frequency => %s, search "
+            "=> %s, search_params => %s)",
+            *(
+                self.source,
+                self.output,
+                self.configs,
+                self.plan.epochs,
+                self.plan.schedule,
+                self.plan.workers,
+            ),
             *(self.plan.framework, ATTEMPTS, *self._evaluation),
             "asha" if self.plan.search else None,
             self.plan.search_params,
@@ -201,16 +236,25 @@ class Course:
 
     def _begin_named(self, session: Workbench) -> None:
         (run, *_), *_ = session.rows(
-            "SELECT run_id FROM cerebro.train(%s, 'label', %s, models => '{linear}', configs => %s, epochs => %s,"
-            " seed => 1, ensemble => 1, workers => %s, backend => %s, background => %s)",
-            *(self.source, self.output, len(self.plan.optimizers), self.plan.epochs, self.plan.workers),
+            "SELECT run_id FROM cerebro.train(%s, 'label', %s, models => '{linear}', configs => "
+            "%s, epochs => %s, seed => 1, ensemble => 1, workers => %s, backend => %s, background "
+            "=> %s)",
+            *(
+                self.source,
+                self.output,
+                len(self.plan.optimizers),
+                self.plan.epochs,
+                self.plan.workers,
+            ),
             *(self.plan.framework, self.plan.background),
         )
         if self.plan.background:
             self._await(run)
 
     def _hurry(self, session: Workbench) -> None:
-        """What the caller has set, of the first call alone; where that strikes by itself, it has."""
+        """What the caller has set, of the first call alone; where that strikes by itself, it
+        has.
+        """
         for misfortune in tuple(self._pending):
             fault = FAULTS[misfortune.fault]
             if fault.setting:
@@ -266,19 +310,35 @@ class Course:
         return all(made)
 
     def _check_log(self, session: Workbench) -> None:
-        """It looks like that of a run that nothing befell, but for visits that failed and were made again."""
+        """It looks like that of a run that nothing befell, but for visits that failed and were made
+        again.
+        """
         run = self.scene.run = self._runs()[0][0]
         keys = len(self.plan.optimizers) + self.plan.drawn
         made, once = session.row(ONCE, run)
-        clones = session.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND source = 'clone'", run)
+        clones = session.value(
+            "SELECT count(*) FROM cerebro.config WHERE run_id = %s AND source = 'clone'", run
+        )
         assert made == once
-        assert self.plan.named or made <= self.plan.visits + clones * self.plan.segments * self.plan.epochs
-        assert not session.rows("SELECT FROM cerebro.act WHERE run_id = %s AND status = 'scheduled'", run)
-        ends = {status for (status,) in session.rows("SELECT status FROM cerebro.config WHERE run_id = %s", run)}
+        assert (
+            self.plan.named
+            or made <= self.plan.visits + clones * self.plan.segments * self.plan.epochs
+        )
+        assert not session.rows(
+            "SELECT FROM cerebro.act WHERE run_id = %s AND status = 'scheduled'", run
+        )
+        ends = {
+            status
+            for (status,) in session.rows(
+                "SELECT status FROM cerebro.config WHERE run_id = %s", run
+            )
+        }
         if self.plan.named:
             assert ends <= {"completed", "stopped"}
             return
-        assert ends == {"completed"} or (ends <= {"completed", "stopped"} and (self.plan.search or self.plan.acts))
+        assert ends == {"completed"} or (
+            ends <= {"completed", "stopped"} and (self.plan.search or self.plan.acts)
+        )
         if not (self.plan.search or self.plan.acts):
             assert made == self.plan.visits
         for key, visits, last in session.rows(LIMITS, run):
@@ -313,7 +373,10 @@ class Course:
     def _predict(self, session: Workbench) -> None:
         """A prediction is right, whatever befalls it."""
         assert self.plan.scored is not None
-        strike, rows = OF_PREDICTIONS[self.plan.scored].strike, (PREDICTED, self.output, self.source)
+        strike, rows = (
+            OF_PREDICTIONS[self.plan.scored].strike,
+            (PREDICTED, self.output, self.source),
+        )
         expected = session.rows(*rows)
         self.premises.watch()
         with opened(self.premises.url) as other:

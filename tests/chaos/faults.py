@@ -1,4 +1,5 @@
-"""What may befall a run, by name: each is a small function that strikes once, and puts back what it changed.
+"""What may befall a run, by name: each is a small function that strikes once, and puts back what it
+changed.
 
 It returns False where there is nothing yet that it could strike; it is then tried again.
 """
@@ -30,14 +31,25 @@ LOG = "cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, c
 ENDED = """
     SELECT worker_pid, extract(epoch FROM max(ended_at))::float8 FROM cerebro.visit
     WHERE run_id = %s AND status = 'completed' GROUP BY worker_pid"""
-NOT_LOCKED = psycopg2.errors.LockNotAvailable, psycopg2.errors.UndefinedTable, psycopg2.errors.DeadlockDetected
-"""Errors of who locks several tables of a run that goes on. The server ends either of two that wait for each other."""
-LABELLED = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s AND datname = current_database()"
+NOT_LOCKED = (
+    psycopg2.errors.LockNotAvailable,
+    psycopg2.errors.UndefinedTable,
+    psycopg2.errors.DeadlockDetected,
+)
+"""Errors of who locks several tables of a run that goes on. The server ends either of two that wait
+for each other.
+"""
+LABELLED = (
+    "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s AND datname = "
+    "current_database()"
+)
 
 
 @dataclass
 class Scene:
-    """A round as a fault finds it: `caller` is the session of the call that goes on now, `run` its run, or 0."""
+    """A round as a fault finds it: `caller` is the session of the call that goes on now, `run` its
+    run, or 0.
+    """
 
     premises: Premises
     draw: random.Random
@@ -65,7 +77,9 @@ class Scene:
         return self.one(self.backends("cerebro\\_db%worker"))
 
     def orchestrator(self) -> int:
-        """The backend that drives the workers: one in the background, or the caller's; 0 where neither is there."""
+        """The backend that drives the workers: one in the background, or the caller's; 0 where
+        neither is there.
+        """
         if found := self.backends("cerebro\\_db%background"):
             return min(found)
         return self.caller.pid() if self.caller and not self.caller.connection.closed else 0
@@ -91,11 +105,15 @@ def signalled(number: int, scene: Scene) -> bool:
 
 
 def stopped(scene: Scene) -> bool:
-    """A trainer stands still for ever: one that has trained, for while it starts nobody notices for ten minutes."""
+    """A trainer stands still for ever: one that has trained, for while it starts nobody notices for
+    ten minutes.
+    """
     with opened(scene.premises.superuser_url) as session:
         ended = session.rows(ENDED, scene.run)
     seen = scene.premises.seen
-    pid = scene.one({pid for worker, at in ended for pid in trainers({worker}) if seen.get(pid, at) < at})
+    pid = scene.one(
+        {pid for worker, at in ended for pid in trainers({worker}) if seen.get(pid, at) < at}
+    )
     if pid:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
@@ -123,7 +141,9 @@ def crashed(choose: Callable[[Scene], int], scene: Scene) -> bool:
 
 def checkpointer(scene: Scene) -> int:
     with opened(scene.premises.superuser_url) as session:
-        return int(session.value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
+        return int(
+            session.value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+        )
 
 
 def a_trainer(scene: Scene) -> int:
@@ -133,7 +153,9 @@ def a_trainer(scene: Scene) -> int:
 def a_nursery(scene: Scene) -> int:
     """The process that has forked a trainer; 0 where a backend has executed it."""
     pid = parent(a_trainer(scene))
-    return pid if command_line(pid)[:1] and command_line(pid)[0].startswith("cerebro_nursery") else 0
+    return (
+        pid if command_line(pid)[:1] and command_line(pid)[0].startswith("cerebro_nursery") else 0
+    )
 
 
 def nursery_killed(scene: Scene) -> bool:
@@ -234,7 +256,9 @@ def backup(scene: Scene) -> bool:
         session.rows("SET lock_timeout = '3s'")
         session.connection.autocommit = False
         with suppress(*NOT_LOCKED):
-            session.rows(f"LOCK TABLE {', '.join(names)}, {scene.packed}, {LOG} IN ACCESS SHARE MODE")
+            session.rows(
+                f"LOCK TABLE {', '.join(names)}, {scene.packed}, {LOG} IN ACCESS SHARE MODE"
+            )
     return bool(names)
 
 
@@ -249,13 +273,20 @@ def rewritten(scene: Scene) -> bool:
 
 
 def name_taken(scene: Scene) -> bool:
-    """Somebody makes a table of the name that the output is to have, and keeps it until the call has ended."""
+    """Somebody makes a table of the name that the output is to have, and keeps it until the call
+    has ended.
+    """
     with opened(scene.premises.superuser_url) as session:
         session.rows("SET lock_timeout = '3s'")
         try:
             session.rows(f"CREATE TABLE {scene.output} AS SELECT 'mine' AS whose")
-        except (psycopg2.errors.DuplicateTable, psycopg2.errors.UniqueViolation, psycopg2.errors.LockNotAvailable):
-            return False  # the run has it, perhaps since just now: it begins with its output before its end
+        except (
+            psycopg2.errors.DuplicateTable,
+            psycopg2.errors.UniqueViolation,
+            psycopg2.errors.LockNotAvailable,
+        ):
+            # the run has it, perhaps since just now: it begins with its output before its end
+            return False
 
     def given_back() -> None:
         with opened(scene.premises.superuser_url) as session:
@@ -278,10 +309,15 @@ def changed(url: str, there: str, back: str) -> Iterator[None]:
 
 
 def shut_out(there: str, back: str, scene: Scene) -> bool:
-    """No session can be opened for a while, when a worker's has just ended: the other database can be."""
+    """No session can be opened for a while, when a worker's has just ended: the other database can
+    be.
+    """
     pid = scene.worker()
     if pid:
-        with changed(scene.premises.elsewhere, there, back), opened(scene.premises.elsewhere) as session:
+        with (
+            changed(scene.premises.elsewhere, there, back),
+            opened(scene.premises.elsewhere) as session,
+        ):
             session.rows("SELECT pg_terminate_backend(%s)", pid)
             scene.hold()
     return bool(pid)
@@ -311,7 +347,9 @@ def renamed_table(scene: Scene) -> bool:
 
 
 def source_renamed(scene: Scene) -> bool:
-    """What is trained on has another name until the call has ended: also when what was trained is compared."""
+    """What is trained on has another name until the call has ended: also when what was trained is
+    compared.
+    """
     with opened(scene.premises.superuser_url) as session:
         session.rows("SET lock_timeout = '3s'")
         try:
@@ -331,7 +369,10 @@ def source_renamed(scene: Scene) -> bool:
 
 def no_privilege(scene: Scene) -> bool:
     """The role may not use the log for a while."""
-    there, back = f"REVOKE USAGE ON SCHEMA cerebro FROM {ROLE}", f"GRANT USAGE ON SCHEMA cerebro TO {ROLE}"
+    there, back = (
+        f"REVOKE USAGE ON SCHEMA cerebro FROM {ROLE}",
+        f"GRANT USAGE ON SCHEMA cerebro TO {ROLE}",
+    )
     with changed(scene.premises.superuser_url, there, back):
         scene.hold()
     return True
@@ -382,8 +423,12 @@ FAULTS = {
     "a worker's backend is stopped for a while": Fault(partial(paused, Scene.worker)),
     "a worker's backend is killed": Fault(partial(crashed, Scene.worker)),
     "all sessions of the call are ended": Fault(all_ended),
-    "the caller's session is ended": Fault(partial(told, "pg_terminate_backend", Scene.orchestrator)),
-    "the caller's statement is cancelled": Fault(partial(told, "pg_cancel_backend", Scene.orchestrator)),
+    "the caller's session is ended": Fault(
+        partial(told, "pg_terminate_backend", Scene.orchestrator)
+    ),
+    "the caller's statement is cancelled": Fault(
+        partial(told, "pg_cancel_backend", Scene.orchestrator)
+    ),
     "the caller's backend is stopped for a while": Fault(partial(paused, Scene.orchestrator)),
     "the caller's backend is killed": Fault(partial(crashed, Scene.orchestrator)),
     "the caller's client is gone": Fault(connection_cut),
@@ -402,7 +447,9 @@ FAULTS = {
     "the output's name is taken": Fault(name_taken),
     "the role is renamed": Fault(renamed_role),
     "the role loses its privilege": Fault(no_privilege),
-    "the role may not log in": Fault(partial(shut_out, f"ALTER ROLE {ROLE} NOLOGIN", f"ALTER ROLE {ROLE} LOGIN")),
+    "the role may not log in": Fault(
+        partial(shut_out, f"ALTER ROLE {ROLE} NOLOGIN", f"ALTER ROLE {ROLE} LOGIN")
+    ),
     "the database takes no connections": Fault(
         partial(
             shut_out,

@@ -1,4 +1,6 @@
-"""The server that the loop disturbs, and what there is on it: sessions, processes, and what is left of a round."""
+"""The server that the loop disturbs, and what there is on it: sessions, processes, and what is left
+of a round.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,28 @@ SEGMENTS = (2, 3)
 ROLE = "cerebro"
 FOLDERS = "cerebro_trainer-*"
 LEFT = {
-    "sessions": "SELECT pid, application_name FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'",
+    "sessions": "SELECT pid, application_name FROM pg_stat_activity WHERE application_name LIKE "
+    "'cerebro\\_db%'",
     "advisory locks": "SELECT pid, classid, objid FROM pg_locks WHERE locktype = 'advisory'",
-    "open transactions": "SELECT pid, state, query FROM pg_stat_activity WHERE xact_start IS NOT NULL"
-    " AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
+    "open transactions": "SELECT pid, state, query FROM pg_stat_activity WHERE xact_start IS NOT "
+    "NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
     "temporary tables": "SELECT oid::regclass::text FROM pg_class WHERE relpersistence = 't'",
     "runs": "SELECT run_id FROM cerebro.run_log WHERE status = 'running'",
-    "configurations": "SELECT run_id, mst_key, status FROM cerebro.config_log WHERE status IN ('waiting', 'running')",
-    "visits": "SELECT run_id, mst_key, visit_no, attempt FROM cerebro.visit WHERE status = 'running'",
-    "evaluations": "SELECT run_id, mst_key, epoch, attempt FROM cerebro.evaluation WHERE status = 'running'",
+    "configurations": "SELECT run_id, mst_key, status FROM cerebro.config_log WHERE status IN "
+    "('waiting', 'running')",
+    "visits": "SELECT run_id, mst_key, visit_no, attempt FROM cerebro.visit WHERE status = "
+    "'running'",
+    "evaluations": "SELECT run_id, mst_key, epoch, attempt FROM cerebro.evaluation WHERE status = "
+    "'running'",
     "states of nothing": """
-        SELECT t.relname FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = 'cerebro_state'::regnamespace
+        SELECT t.relname FROM pg_class t WHERE t.relkind = 'r'
+            AND t.relnamespace = 'cerebro_state'::regnamespace
         AND NOT EXISTS (SELECT FROM cerebro.config_log c
                         WHERE format('cerebro_state."%s"', t.relname) = ANY (c.state_tables))
         AND NOT EXISTS (SELECT FROM cerebro.run_log r
                         WHERE t.relname ~ format('^r%s_(training|validation|m-?[0-9])', r.run_id))
-        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid
+        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
+            AND d.refobjid = t.oid
                         AND d.deptype = 'n')""",
 }
 """What must have ended, or be in the log as ended, once nobody works any more."""
@@ -50,8 +58,12 @@ KEPT = {
 
 
 def check_passing(error: psycopg2.Error) -> None:
-    """Raise what does not say that a session was lost, refused or kept waiting; of a lost one there may be no code."""
-    if error.pgcode is not None and not isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError)):
+    """Raise what does not say that a session was lost, refused or kept waiting; of a lost one there
+    may be no code.
+    """
+    if error.pgcode is not None and not isinstance(
+        error, (psycopg2.OperationalError, psycopg2.InterfaceError)
+    ):
         raise error
 
 
@@ -91,8 +103,12 @@ class Premises:
         self.elsewhere = self.superuser_url.replace("/cerebro?", "/postgres?", 1)
         self.postmaster = 0
         self.abandoned = False
-        self.seen: dict[int, float] = {}  # processes of the server, and what they started, and since when
-        self._others = _folders()  # left by others, whose processes may have had the numbers that come now
+        self.seen: dict[
+            int, float
+        ] = {}  # processes of the server, and what they started, and since when
+        self._others = (
+            _folders()
+        )  # left by others, whose processes may have had the numbers that come now
         with opened(self.superuser_url) as session:
             self.postmaster = parent(session.pid())
             session.rows(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")

@@ -1,4 +1,6 @@
-"""What a round is, drawn from a seed: a small fit, how it is asked for, and the faults that befall it, each when."""
+"""What a round is, drawn from a seed: a small fit, how it is asked for, and the faults that befall
+it, each when.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from faults import FAULTS, OF_PREDICTIONS
 from premises import SEGMENTS
 from workbench import compile_text
 
-OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
+OPTIMIZERS = (
+    "Adam(learning_rate=0.01)",
+    "SGD(learning_rate=0.05,momentum=0.9)",
+    "RMSprop(learning_rate=0.01)",
+)
 TRAIN = "train"
 """In the place of a schedule: a model by name is trained."""
 FITS = tuple(product(("rotation", "longest"), (False, True)))
@@ -47,7 +53,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Misfortune:
-    """A fault, and when it strikes: so long after so many visits were completed; -1: when a trainer was started."""
+    """A fault, and when it strikes: so long after so many visits were completed; -1: when a trainer
+    was started.
+    """
 
     fault: str
     visits: int
@@ -92,7 +100,9 @@ class Round:
 
     @property
     def fit(self) -> str:
-        """How its configurations go through the data; where metrics are computed, one state is kept as the best."""
+        """How its configurations go through the data; where metrics are computed, one state is kept
+        as the best.
+        """
         return "batch_size=1,epochs=6" + (f",callbacks=[{KEEPING}]" if self.evaluated else "")
 
     @property
@@ -100,7 +110,11 @@ class Round:
         """What its search is told."""
         if not self.search:
             return None
-        drawn = {"sampler": "tpe", "configs": len(self.optimizers) + self.drawn, "space": SPACE} if self.drawn else {}
+        drawn = (
+            {"sampler": "tpe", "configs": len(self.optimizers) + self.drawn, "space": SPACE}
+            if self.drawn
+            else {}
+        )
         return json.dumps({"eta": 2, **drawn})
 
     @property
@@ -110,8 +124,13 @@ class Round:
 
     def __str__(self) -> str:
         call = "submit" if self.background else "fit"
-        size = f"{len(self.optimizers)} configurations, {self.segments} segments, {self.epochs} epochs"
-        how = f"{self.framework}, {self.schedule}, {call}, {self.workers} workers{', a search' * self.search}"
+        size = (
+            f"{len(self.optimizers)} configurations, {self.segments} segments, {self.epochs} epochs"
+        )
+        how = (
+            f"{self.framework}, {self.schedule}, {call}, {self.workers} "
+            f"workers{', a search' * self.search}"
+        )
         how += f" that draws {self.drawn}" * bool(self.drawn)
         how += "".join(f", {act} after visit {visits}" for visits, act in self.acts)
         how += f", predicts while {self.scored}" if self.scored else ""
@@ -130,7 +149,11 @@ def rounds(seed: str) -> Iterator[Round]:
 
 def _rounds(seed: str) -> Iterator[Round]:
     order = random.Random(seed)
-    faults, forms, frameworks = dealt(order, list(FAULTS)), dealt(order, FORMS), dealt(order, FRAMEWORKS)
+    faults, forms, frameworks = (
+        dealt(order, list(FAULTS)),
+        dealt(order, FORMS),
+        dealt(order, FRAMEWORKS),
+    )
     scored = dealt(order, list(OF_PREDICTIONS))
     for number in count(1):
         name = f"{seed}/{number}"
@@ -140,7 +163,9 @@ def _rounds(seed: str) -> Iterator[Round]:
             plan = drawn_train(random.Random(name), name, next(frameworks), form, hand)
             yield replace(plan, scored=next(scored))
         else:
-            yield drawn(random.Random(name), name, next(frameworks), form, list(islice(faults, size)))
+            yield drawn(
+                random.Random(name), name, next(frameworks), form, list(islice(faults, size))
+            )
 
 
 def dealt(order: random.Random, cards: Sequence[T]) -> Iterator[T]:
@@ -149,7 +174,9 @@ def dealt(order: random.Random, cards: Sequence[T]) -> Iterator[T]:
         yield from order.sample(cards, len(cards))
 
 
-def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool], hand: Sequence[str]) -> Round:
+def drawn(
+    draw: random.Random, name: str, framework: str, form: tuple[str, bool], hand: Sequence[str]
+) -> Round:
     """A round of that way to call, with those faults."""
     optimizers = draw.sample(OPTIMIZERS, draw.randint(1, len(OPTIMIZERS)))
     segments, epochs = draw.choice(SEGMENTS), draw.randint(2, 3)
@@ -173,10 +200,14 @@ def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool]
     return replace(plan, search=search, acts=acts, drawn=draw.randint(0, 2) if search else 0)
 
 
-def drawn_train(draw: random.Random, name: str, framework: str, form: tuple[str, bool], hand: Sequence[str]) -> Round:
+def drawn_train(
+    draw: random.Random, name: str, framework: str, form: tuple[str, bool], hand: Sequence[str]
+) -> Round:
     """A round that trains a model by name, with those faults."""
     configs, epochs = draw.randint(1, 2), draw.randint(4, 8)
-    moments = sorted((draw.randint(-1, configs * epochs - 1), draw.uniform(0, 0.5), fault) for fault in hand)
+    moments = sorted(
+        (draw.randint(-1, configs * epochs - 1), draw.uniform(0, 0.5), fault) for fault in hand
+    )
     return Round(
         name=name,
         framework=framework,
@@ -192,7 +223,8 @@ def drawn_train(draw: random.Random, name: str, framework: str, form: tuple[str,
 
 
 def crashes(seed: str) -> Iterator[Round]:
-    """Searches with acts, without end, each of which loses the server at some moment; of `SEED/NUMBER` that one alone.
+    """Searches with acts, without end, each of which loses the server at some moment; of
+    `SEED/NUMBER` that one alone.
 
     By rotation nobody acts but to pause, so that an undisturbed run comes to the same.
     """
@@ -202,11 +234,17 @@ def crashes(seed: str) -> Iterator[Round]:
 
 
 def crash(name: str, schedule: str, background: bool) -> Round:
-    """One of these: the server is lost while configurations are still in their first epoch, or some begin the next."""
+    """One of these: the server is lost while configurations are still in their first epoch, or some
+    begin the next.
+    """
     draw = random.Random(f"crash {name}")
     segments, epochs = draw.choice(SEGMENTS), draw.randint(3, 4)
     last = segments * len(OPTIMIZERS)
-    asked = ["pause_run"] if schedule == "rotation" else draw.sample((*ACTS, CLONE), draw.randint(1, len(ACTS) + 1))
+    asked = (
+        ["pause_run"]
+        if schedule == "rotation"
+        else draw.sample((*ACTS, CLONE), draw.randint(1, len(ACTS) + 1))
+    )
     return Round(
         name=name,
         framework="jax",

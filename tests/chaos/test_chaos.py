@@ -1,9 +1,11 @@
-"""Whatever befalls a run, it comes to the end that it would have come to, and leaves nothing behind.
+"""Whatever befalls a run, it comes to the end that it would have come to, and leaves nothing
+behind.
 
-Each round is a small fit that is disturbed at moments drawn from a seed, and resumed as a user would. It must end
-completed after at most one call more than there were faults; its replay must have the same bits; and of neither may
-anything be left but its tables: `Course.play` asserts all of that. Rounds end when each fault was drawn once;
-`make chaos` goes on for so many minutes, with another seed.
+Each round is a small fit that is disturbed at moments drawn from a seed, and resumed as a user
+would. It must end completed after at most one call more than there were faults; its replay must
+have the same bits; and of neither may anything be left but its tables: `Course.play` asserts all of
+that. Rounds end when each fault was drawn once; `make chaos` goes on for so many minutes, with
+another seed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from rounds import rounds
 MINUTES = float(os.environ.get("CHAOS_MINUTES") or 0)
 SEED = os.environ.get("CHAOS_SEED") or "4671"
 PATIENCE = 3600
-"""Seconds after which rounds that draw each fault once, or the last one of so many minutes, hang."""
+"""Seconds after which rounds that draw each fault once, or the last one of so many minutes, hang.
+"""
 
 
 @pytest.fixture
@@ -41,12 +44,19 @@ def test_a_run_comes_to_its_end_whatever_befalls_it(premises: Premises) -> None:
         try:
             course.play()
         except BaseException:
-            print(f"To repeat it alone: make chaos SEED={plan.name}; so far {course.calls} calls, {course.errors}")
+            print(
+                f"To repeat it alone: make chaos SEED={plan.name}; so far {course.calls} calls, "
+                f"{course.errors}"
+            )
             raise
         count.update(rounds=1, resumed=course.calls - 1, faults=len(course.struck))
         count.update(each.fault for each in course.struck)
         seconds = time.monotonic() - began
-        print(f"    {seconds:.0f} s: {course.calls} calls {course.errors}, {len(course.struck)} faults", flush=True)
+        print(
+            f"    {seconds:.0f} s: {course.calls} calls {course.errors}, {len(course.struck)} "
+            "faults",
+            flush=True,
+        )
         undrawn -= {each.fault for each in plan.misfortunes}
         if not undrawn and time.monotonic() - began > 60 * MINUTES:
             break

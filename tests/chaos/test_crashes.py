@@ -1,8 +1,10 @@
-"""The server is killed at moments drawn from a seed, in the midst of searches with acts, and each is resumed.
+"""The server is killed at moments drawn from a seed, in the midst of searches with acts, and each
+is resumed.
 
-Its replay must have the same bits; and by rotation, where no clock decides anything, an undisturbed run of the same
-seed the same winner, and the same bits as well where both used the same forms of their programs: `Course.play` and
-`Crashed` assert that. Each way to call comes once; `make chaos` goes on for more moments, with another seed.
+Its replay must have the same bits; and by rotation, where no clock decides anything, an undisturbed
+run of the same seed the same winner, and the same bits as well where both used the same forms of
+their programs: `Course.play` and `Crashed` assert that. Each way to call comes once; `make chaos`
+goes on for more moments, with another seed.
 """
 
 from __future__ import annotations
@@ -23,8 +25,14 @@ SEED = os.environ.get("CHAOS_SEED") or "141"
 SECONDS = 120
 """That a moment may take, with all that follows from it."""
 WINNERS = "SELECT mst_key FROM cerebro.leaderboard WHERE run_id = %s AND rank = 1 ORDER BY mst_key"
-DECIDED = "SELECT mst_key, max(last_epoch) FROM cerebro.decision WHERE run_id = %s GROUP BY mst_key ORDER BY mst_key"
-FORMS = "SELECT DISTINCT mst_key, form FROM cerebro.visit WHERE run_id = %s AND status = 'completed' ORDER BY 1, 2"
+DECIDED = (
+    "SELECT mst_key, max(last_epoch) FROM cerebro.decision WHERE run_id = %s GROUP BY mst_key "
+    "ORDER BY mst_key"
+)
+FORMS = (
+    "SELECT DISTINCT mst_key, form FROM cerebro.visit WHERE run_id = %s AND status = 'completed' "
+    "ORDER BY 1, 2"
+)
 
 
 class Crashed(Course):
@@ -45,7 +53,10 @@ class Crashed(Course):
             calm,
             self.configs,
             self.plan.epochs,
-            seed=session.value("SELECT (spec ->> 'seed')::bigint FROM cerebro.run WHERE run_id = %s", self.scene.run),
+            seed=session.value(
+                "SELECT (spec ->> 'seed')::bigint FROM cerebro.run WHERE run_id = %s",
+                self.scene.run,
+            ),
             schedule=self.plan.schedule,
             workers=self.plan.workers,
             backend=self.plan.framework,
@@ -78,13 +89,24 @@ def test_a_search_comes_to_its_end_whenever_the_server_is_killed(premises: Premi
         try:
             course.play()
         except BaseException:
-            print(f"To repeat it alone: make chaos SEED={plan.name}; {course.calls} calls, {course.errors}")
+            print(
+                f"To repeat it alone: make chaos SEED={plan.name}; {course.calls} calls, "
+                f"{course.errors}"
+            )
             raise
-        count.update(searches=1, killed=len(course.struck), calm=plan.schedule == "rotation", bits=course.same_bits)
-        print(f"    {time.monotonic() - began:.0f} s: {course.calls} calls {course.errors}", flush=True)
+        count.update(
+            searches=1,
+            killed=len(course.struck),
+            calm=plan.schedule == "rotation",
+            bits=course.same_bits,
+        )
+        print(
+            f"    {time.monotonic() - began:.0f} s: {course.calls} calls {course.errors}",
+            flush=True,
+        )
         if count["killed"] >= MOMENTS:
             break
     print(
-        f"{count['killed']} kills in {count['searches']} searches; {count['calm']} beside an undisturbed run,"
-        f" {count['bits']} of these with the same forms, and bits"
+        f"{count['killed']} kills in {count['searches']} searches; {count['calm']} beside an "
+        f"undisturbed run, {count['bits']} of these with the same forms, and bits"
     )

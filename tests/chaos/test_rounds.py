@@ -1,4 +1,6 @@
-"""What is drawn from a seed: every kind of fault and call before one comes again; a round alone is as in its loop."""
+"""What is drawn from a seed: every kind of fault and call before one comes again; a round alone is
+as in its loop.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ SEEDS = st.integers(0, 10**6).map(str)
 
 @given(seed=SEEDS)
 def test_no_fault_comes_twice_before_each_has_come_once(seed: str) -> None:
-    dealt: list[set[str]] = [{each.fault for each in drawn.misfortunes} for drawn in islice(rounds(seed), len(FAULTS))]
+    dealt: list[set[str]] = [
+        {each.fault for each in drawn.misfortunes} for drawn in islice(rounds(seed), len(FAULTS))
+    ]
     before: set[str] = set()
     for hand in dealt:
         if before | hand == set(FAULTS):
@@ -41,7 +45,9 @@ def test_what_befalls_a_run_does_so_while_it_goes_on(seed: str) -> None:
     for drawn in islice(rounds(seed), 10):
         assert all(-1 <= each.visits < drawn.visits for each in drawn.misfortunes)
         assert 1 <= drawn.workers <= drawn.segments
-        assert [each.visits for each in drawn.misfortunes] == sorted(each.visits for each in drawn.misfortunes)
+        assert [each.visits for each in drawn.misfortunes] == sorted(
+            each.visits for each in drawn.misfortunes
+        )
         assert drawn.misfortunes and drawn.optimizers
 
 

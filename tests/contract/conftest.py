@@ -18,13 +18,19 @@ from cerebro_plpy.trainer import nursery
 
 
 def _installed(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(find_spec(name) is None, reason=f"without {name}, which is not installed")
+    return pytest.mark.skipif(
+        find_spec(name) is None, reason=f"without {name}, which is not installed"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A framework with fewer forms has fewer tests; so has one that a test needs not be repeated for."""
+    """A framework with fewer forms has fewer tests; so has one that a test needs not be repeated
+    for.
+    """
     gone = [
-        item for item in items if isinstance(item, pytest.Function) and (_is_of_no_form(item) or _is_repeated(item))
+        item
+        for item in items
+        if isinstance(item, pytest.Function) and (_is_of_no_form(item) or _is_repeated(item))
     ]
     config.hook.pytest_deselected(items=gone)
     items[:] = [item for item in items if item not in gone]
@@ -39,10 +45,14 @@ def _is_of_no_form(item: pytest.Function) -> bool:
 def _is_repeated(item: pytest.Function) -> bool:
     params = item.callspec.params if hasattr(item, "callspec") else {}
     marks = item.iter_markers("one_framework")
-    return params.get("framework") not in (None, "tensorflow") and any(matches(mark.kwargs, params) for mark in marks)
+    return params.get("framework") not in (None, "tensorflow") and any(
+        matches(mark.kwargs, params) for mark in marks
+    )
 
 
-@pytest.fixture(scope="session", params=[pytest.param(name, marks=_installed(name)) for name in FORMS])
+@pytest.fixture(
+    scope="session", params=[pytest.param(name, marks=_installed(name)) for name in FORMS]
+)
 def framework(request: pytest.FixtureRequest) -> str:
     """Each framework in turn; the laws are the same."""
     return str(request.param)
@@ -70,7 +80,9 @@ def second_trainer(framework: str) -> Iterator[Peer]:
 
 @pytest.fixture
 def own_nurseries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A test has nurseries of its own, as if another server asked for them, and forgets those that failed."""
+    """A test has nurseries of its own, as if another server asked for them, and forgets those that
+    failed.
+    """
     parts = nursery._installed
     monkeypatch.setattr(nursery, "_barren", set())
     monkeypatch.setattr(nursery, "_installed", lambda python: [*parts(python), str(tmp_path)])

@@ -30,9 +30,13 @@ KEYS = "tensorflow.python.ops.gen_stateless_random_ops_v2"
 
 
 def outcome() -> tuple[bool, int]:
-    """Whether both states have the same bits, and for how many draws TensorFlow calculates no key."""
+    """Whether both states have the same bits, and for how many draws TensorFlow calculates no
+    key.
+    """
     state, keys = _trained()
-    with mock.patch("cerebro_trainer.programs.tensorflow_program.philox_draws", side_effect=nullcontext):
+    with mock.patch(
+        "cerebro_trainer.programs.tensorflow_program.philox_draws", side_effect=nullcontext
+    ):
         expected, by_itself = _trained()
     return state == expected, by_itself - keys
 

@@ -1,4 +1,6 @@
-"""Keras by itself, for comparison, in a process of its own: a process has one backend for its life."""
+"""Keras by itself, for comparison, in a process of its own: a process has one backend for its
+life.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ Model = tuple[dict[str, Any], list[np.ndarray]]
 def choose(backend: str) -> None:
     """Fix this process's backend, on the CPU; called before all else.
 
-    Trainers have a bare environment. What chooses other kernels of OpenBLAS, with other bits, is no part of it.
+    Trainers have a bare environment. What chooses other kernels of OpenBLAS, with other bits, is no
+    part of it.
     """
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]
@@ -28,8 +31,12 @@ def choose(backend: str) -> None:
     os.environ.update(OMP_WAIT_POLICY="PASSIVE", TORCHINDUCTOR_CACHE_DIR=tempfile.gettempdir())
 
 
-def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tuple[float, list[np.ndarray]]:
-    """Mean loss over all rows, and weights, after `Model.fit` over buffer by buffer in the order of their rows."""
+def fit(
+    model: Model, parts: list[Arrays], batch_size: int, epochs: int
+) -> tuple[float, list[np.ndarray]]:
+    """Mean loss over all rows, and weights, after `Model.fit` over buffer by buffer in the order of
+    their rows.
+    """
     built = _compiled(model)
     losses, rows = [], []
     for _ in range(epochs):
@@ -59,7 +66,9 @@ def _compiled(model: Model) -> Any:
     built = keras.models.model_from_json(json.dumps(program["architecture"]))
     built.set_weights(weights)
     options = program["compile"]
-    optimizer = keras.optimizers.get(copy.deepcopy(options["optimizer"]))  # Keras takes configs apart
+    optimizer = keras.optimizers.get(
+        copy.deepcopy(options["optimizer"])
+    )  # Keras takes configs apart
     built.compile(
         optimizer,
         loss=options["loss"],
@@ -85,29 +94,43 @@ def seeded(architecture: dict[str, Any], seed: int) -> list[np.ndarray]:
     return list(keras.models.model_from_json(json.dumps(architecture)).get_weights())
 
 
-def predictions_alike(texts: list[str], inputs: list[np.ndarray]) -> list[tuple[np.ndarray, list[tuple[int, ...]]]]:
-    """What models with the same weights predict of rows, and the shapes of all variables that each has."""
+def predictions_alike(
+    texts: list[str], inputs: list[np.ndarray]
+) -> list[tuple[np.ndarray, list[tuple[int, ...]]]]:
+    """What models with the same weights predict of rows, and the shapes of all variables that each
+    has.
+    """
     import keras
 
     models = [keras.models.model_from_json(text) for text in texts]
     for model in models:
         model.set_weights(models[0].get_weights())
-    return [(_array(model(_alone(inputs))), [tuple(each.shape) for each in model.variables]) for model in models]
+    return [
+        (_array(model(_alone(inputs))), [tuple(each.shape) for each in model.variables])
+        for model in models
+    ]
 
 
 def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """What a model with large weights predicts of rows, and what the model of its own JSON does with these weights."""
+    """What a model with large weights predicts of rows, and what the model of its own JSON does
+    with these weights.
+    """
     import keras
 
     random = np.random.default_rng(0)
     first = keras.models.model_from_json(text)
     drawn = [random.normal(scale=3.0, size=weight.shape) for weight in first.weights]
-    drawn = [np.abs(a) if "variance" in weight.path else a for a, weight in zip(drawn, first.weights, strict=True)]
+    drawn = [
+        np.abs(a) if "variance" in weight.path else a
+        for a, weight in zip(drawn, first.weights, strict=True)
+    ]
     found = []
     for model in (first, keras.models.model_from_json(first.to_json())):
         model.set_weights(drawn)
         with warnings.catch_warnings(action="error"):
-            warnings.simplefilter("ignore", DeprecationWarning)  # of Keras' variables to numpy, with PyTorch
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of Keras' variables to numpy, with PyTorch
             found.append(_array(model(_alone(inputs))))
     return found[0], found[1]
 
@@ -126,17 +149,29 @@ def built(texts: list[str]) -> list[tuple[tuple[int | None, ...], list[tuple[int
     import keras
 
     models = [keras.models.model_from_json(text) for text in texts]
-    return [(tuple(model.output_shape), [tuple(weight.shape) for weight in model.weights]) for model in models]
+    return [
+        (tuple(model.output_shape), [tuple(weight.shape) for weight in model.weights])
+        for model in models
+    ]
 
 
 def shapes_apart(text: str) -> list[str]:
-    """The names of layers whose results are of other shapes than calls in the JSON say; but for those of one row."""
+    """The names of layers whose results are of other shapes than calls in the JSON say; but for
+    those of one row.
+    """
     import keras
 
-    found = {each.name: tuple(each.output.shape[1:]) for each in keras.models.model_from_json(text).operations}
+    found = {
+        each.name: tuple(each.output.shape[1:])
+        for each in keras.models.model_from_json(text).operations
+    }
     config = json.loads(text)["config"]
     told = [each for layer in config["layers"] for each in _tensors(layer["inbound_nodes"])]
-    return [name for name, shape in told if found[name] != tuple(shape[1:]) and not name.startswith("getitem")]
+    return [
+        name
+        for name, shape in told
+        if found[name] != tuple(shape[1:]) and not name.startswith("getitem")
+    ]
 
 
 def _tensors(node: Any) -> Iterator[tuple[str, list[int | None]]]:
@@ -150,7 +185,9 @@ def _tensors(node: Any) -> Iterator[tuple[str, list[int | None]]]:
 def members_apart(
     text: str, inputs: list[np.ndarray], targets: np.ndarray
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Weights after a step: of a model that is trained as it is, and by the mean of its members' losses."""
+    """Weights after a step: of a model that is trained as it is, and by the mean of its members'
+    losses.
+    """
     import keras
 
     whole, twin = keras.models.model_from_json(text), keras.models.model_from_json(text)
@@ -160,10 +197,15 @@ def members_apart(
 
     def mean_loss(y: Any, members: Any) -> Any:
         # Keras takes away dimensions of 1.
-        y, members = keras.ops.reshape(y, (-1, *targets.shape[1:])), keras.ops.reshape(members, (-1, *shape[1:]))
+        y, members = (
+            keras.ops.reshape(y, (-1, *targets.shape[1:])),
+            keras.ops.reshape(members, (-1, *shape[1:])),
+        )
         each = keras.ops.broadcast_to(keras.ops.expand_dims(y, 1), keras.ops.shape(members))
         if classes:
-            return keras.ops.mean(keras.ops.categorical_crossentropy(each, members, from_logits=True), axis=-1)
+            return keras.ops.mean(
+                keras.ops.categorical_crossentropy(each, members, from_logits=True), axis=-1
+            )
         return keras.ops.mean(keras.ops.square(each - members), axis=[1, 2])
 
     losses = ("categorical_crossentropy" if classes else "mean_squared_error", mean_loss)
@@ -176,7 +218,9 @@ def members_apart(
 def smoothed_apart(
     texts: tuple[str, str], inputs: list[np.ndarray], targets: np.ndarray, share: float
 ) -> tuple[list[np.ndarray], list[np.ndarray], float, float]:
-    """Weights after a step of a model that smooths labels itself, and of another by Keras' loss; and their losses."""
+    """Weights after a step of a model that smooths labels itself, and of another by Keras' loss;
+    and their losses.
+    """
     import keras
 
     ours, plain = (keras.models.model_from_json(text) for text in texts)

@@ -11,7 +11,9 @@ Arrays = list[tuple[str, np.ndarray]]
 
 
 class Trained(NamedTuple):
-    """What a program came to: its loss and state, sums of metrics, predictions; and how many pieces it has."""
+    """What a program came to: its loss and state, sums of metrics, predictions; and how many pieces
+    it has.
+    """
 
     loss: float
     state: list[bytes]
@@ -21,7 +23,9 @@ class Trained(NamedTuple):
 
 
 def trained(program: dict[str, Any], parts: Sequence[Arrays], most: int | None) -> Trained:
-    """A program after two passes over buffers, in shards of so many pieces at most; None for one that has none."""
+    """A program after two passes over buffers, in shards of so many pieces at most; None for one
+    that has none.
+    """
     from cerebro_trainer.data.buffers import Buffer
     from cerebro_trainer.models.program_spec import ProgramSpec
     from cerebro_trainer.programs.memory import Room

@@ -1,4 +1,5 @@
-"""Requests with one part that is wrong, to a trainer with a framework: it answers each with an error and lives on.
+"""Requests with one part that is wrong, to a trainer with a framework: it answers each with an
+error and lives on.
 
 So do states that were changed on their way, and those that hold code.
 """
@@ -21,8 +22,10 @@ from trials import trials
 UNHURT = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 MANY, FEW = (settings(trials(number), suppress_health_check=UNHURT) for number in (60, 40))
 BEGIN = {
-    "do": "begin", "job": "train", "program": program(), "program_key": "p", "state": {"source": "new", "seed": 1},
-    "result_key": "r", "datasets": ["d"], "fit": {**fit(), "steps_per_epoch": 2, "class_weight": [1.0, 2.0, 1.0]},
+    "do": "begin", "job": "train", "program": program(), "program_key": "p",
+    "state": {"source": "new", "seed": 1},
+    "result_key": "r", "datasets": ["d"], "fit": {**fit(), "steps_per_epoch": 2,
+    "class_weight": [1.0, 2.0, 1.0]},
     "order": place(), "forms": {"remaining_rows": 10, "known": {}},
 }  # fmt: skip
 ROW = np.array([(1, 0, 700, 4, 1, 0, 0, 0, 0)], "i4").tobytes()
@@ -33,10 +36,16 @@ ROWS = {
     "classes": [3],
     "want": {"kind": "top", "n": 2},
 }
-RESULTS = {"do": "results", "program": program(), "sums": {"d": [[1.0, 2.0], [1.0, 2.0]]}, "rows": {"d": 2}}
+RESULTS = {
+    "do": "results",
+    "program": program(),
+    "sums": {"d": [[1.0, 2.0], [1.0, 2.0]]},
+    "rows": {"d": 2},
+}
 OUTPUTS = {"do": "outputs", "units": 3, "chunk_bytes": 100}
 PERMUTE = {
-    "do": "permute", "dataset": "d", "columns": [[[0]], [[1, 2]]], "metric": "log_loss", "classes": 3, "repeats": 2,
+    "do": "permute", "dataset": "d", "columns": [[[0]], [[1, 2]]], "metric": "log_loss",
+    "classes": 3, "repeats": 2,
     "seed": 1, "seconds": 1.0,
 }  # fmt: skip
 LONGEST = 50
@@ -71,7 +80,9 @@ def asked(peer: Peer, header: dict[str, Any], payload: bytes = b"") -> Any:
 
 
 def takes_long(begin: dict[str, Any]) -> bool:
-    """Whether a job that is asked for, wrongly or not, would go over the data so often that it takes hours."""
+    """Whether a job that is asked for, wrongly or not, would go over the data so often that it
+    takes hours.
+    """
     how = begin.get("fit")
     passes = how.get("epochs") if isinstance(how, dict) else 0
     return isinstance(passes, int) and passes > LONGEST
@@ -125,9 +136,17 @@ def test_permutations_of_a_dataset(answering: Peer, header: Any) -> None:
 ODD_BUFFERS = {
     "no rows": [[("x", np.zeros((0, 4), "f4")), ("y", np.zeros((0, 3), "i2"))]],
     "no classes": [[("x", np.zeros((2, 4), "f4")), ("y", np.zeros((2, 0), "i2"))]],
-    "two targets": [[("x", np.zeros((2, 4), "f4")), ("y", np.zeros((2, 3), "i2")), ("y", np.zeros((2, 3), "i2"))]],
+    "two targets": [
+        [
+            ("x", np.zeros((2, 4), "f4")),
+            ("y", np.zeros((2, 3), "i2")),
+            ("y", np.zeros((2, 3), "i2")),
+        ]
+    ],
     "several numbers": [[("x", np.zeros((2, 4), "f4")), ("y", np.zeros((2, 3), "f4"))]],
-    "other shapes": [[("x", np.zeros((2, n), "f4")), ("y", np.zeros((2, 3), "i2"))] for n in (4, 5)],
+    "other shapes": [
+        [("x", np.zeros((2, n), "f4")), ("y", np.zeros((2, 3), "i2"))] for n in (4, 5)
+    ],
     "no input": [[("y", np.zeros((2, 3), "i2"))]],
 }
 

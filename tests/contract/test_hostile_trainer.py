@@ -1,4 +1,6 @@
-"""A trainer that answers nonsense: the backend says so, once, and keeps neither the process nor its folder."""
+"""A trainer that answers nonsense: the backend says so, once, and keeps neither the process nor its
+folder.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def speaking(tmp_path: Path) -> Speak:
     return speak
 
 
-ERROR = {"error": {"kind": "config", "sqlstate": "22023", "message": "m", "hint": "h", "detail": None}}
+ERROR = {
+    "error": {"kind": "config", "sqlstate": "22023", "message": "m", "hint": "h", "detail": None}
+}
 FRAMES = (
     st.binary(max_size=40)
     | hostile.damaged(frame({"ok": {"a": 1}}, b"payload"))
@@ -51,9 +55,12 @@ FRAMES = (
     | hostile.changed(ERROR).map(frame)
 )
 SPECIAL = (
-    PREFIX.pack(b"CDB1", 2, 2**63) + b"{}", PREFIX.pack(b"CDB1", 2**32 - 1, 0), PREFIX.pack(b"CDB1", 2, 2**64 - 1),
-    PREFIX.pack(b"CDB1", 100_000, 0) + b"[" * 100_000, PREFIX.pack(b"CDB1", 2, 0) + b"\xff\xfe", frame([]), frame(None),
-    frame({"error": None}), frame({"error": {"message": 3}}), frame({"error": {"message": "\ud800\0", "hint": 7}}), b"",
+    PREFIX.pack(b"CDB1", 2, 2**63) + b"{}", PREFIX.pack(b"CDB1", 2**32 - 1, 0), PREFIX.pack(b"CDB1",
+    2, 2**64 - 1),
+    PREFIX.pack(b"CDB1", 100_000, 0) + b"[" * 100_000, PREFIX.pack(b"CDB1", 2, 0) + b"\xff\xfe",
+    frame([]), frame(None),
+    frame({"error": None}), frame({"error": {"message": 3}}),
+    frame({"error": {"message": "\ud800\0", "hint": 7}}), b"",
 )  # fmt: skip
 
 

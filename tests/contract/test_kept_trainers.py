@@ -31,7 +31,12 @@ SPEC = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=60)
 ROOM = len(os.sched_getaffinity(0)) + 1
 PRIVATES: list[dict[str, Any]] = [
     {"sealed": True, "program": program()},
-    {"program": {**program(loss="own"), "sources": {"own": "def own(y_true, y_pred):\n    return y_pred\n"}}},
+    {
+        "program": {
+            **program(loss="own"),
+            "sources": {"own": "def own(y_true, y_pred):\n    return y_pred\n"},
+        }
+    },
 ]
 """What only one session may have."""
 
@@ -124,7 +129,12 @@ def test_its_clock_tells_what_it_did_for_this_session(opened: Opened) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "who"),
-    [(SPEC, "bob"), (SPEC, None), (replace(SPEC, threads=2), "ann"), (replace(SPEC, memory_bytes=1 << 40), "ann")],
+    [
+        (SPEC, "bob"),
+        (SPEC, None),
+        (replace(SPEC, threads=2), "ann"),
+        (replace(SPEC, memory_bytes=1 << 40), "ann"),
+    ],
 )
 def test_nobody_else_has_it(opened: Opened, spec: TrainerSpec, who: str | None) -> None:
     pid = left(opened())
@@ -227,13 +237,17 @@ def descriptors(pid: int) -> list[str]:
 
 
 def test_nothing_stays_open(opened: Opened) -> None:
-    """Neither in the nursery, nor in a trainer that has served others, nor in one that is forked beside kept ones."""
+    """Neither in the nursery, nor in a trainer that has served others, nor in one that is forked
+    beside kept ones.
+    """
     first = opened()
     before = descriptors(first.pid)
     pid = left(first)
     eventually(lambda: kept(pid))
     found = parent(pid)
-    alone = Counter(descriptors(found))  # the connection of whom it has served may be among them for a moment
+    alone = Counter(
+        descriptors(found)
+    )  # the connection of whom it has served may be among them for a moment
     for _ in range(3):
         link = opened()
         assert link.pid == pid
@@ -257,7 +271,10 @@ def test_who_comes_while_it_is_wiped_waits_for_it(opened: Opened) -> None:
 def load(link: Link) -> None:
     link.send(wire.request("open", dataset="d", cache_bytes=1 << 30))
     for number, arrays in enumerate(buffers(40, 24)):
-        entries = [{"role": role, "dtype": array.dtype.name, "shape": list(array.shape)} for role, array in arrays]
+        entries = [
+            {"role": role, "dtype": array.dtype.name, "shape": list(array.shape)}
+            for role, array in arrays
+        ]
         link.send(
             wire.request("buffer", dataset="d", buffer_id=number, arrays=entries, **{"pass": 0}),
             *(array.tobytes() for _, array in arrays),
@@ -282,14 +299,17 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
         )
     )
     link.ask(wire.request("finish"))
-    return b"".join(map(bytes, link.chunks(wire.request("state_get", key="result", chunk_bytes=1 << 20))))
+    return b"".join(
+        map(bytes, link.chunks(wire.request("state_get", key="result", chunk_bytes=1 << 20)))
+    )
 
 
 @pytest.mark.long_for(framework="jax")
 @pytest.mark.one_framework(framework="torch")
 def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Opened) -> None:
-    """Whatever it has trained before, with dropout and other rates; and what it has had is not there any more, nor is a
-    folder that it had. A trainer with a sealed model, or with functions of its user's own, is not kept."""
+    """Whatever it has trained before, with dropout and other rates; and what it has had is not
+    there any more, nor is a folder that it had. A trainer with a sealed model, or with functions of
+    its user's own, is not kept."""
     spec, form = replace(SPEC, framework=framework), FORMS[framework][0]
     first = opened(spec)
     expected = trained(first, NOISY, form, 0.01)
@@ -306,13 +326,19 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
     for private in PRIVATES:
         link = opened(spec)
         state = {"source": "new", "key": "", "seed": 1}
-        link.ask(wire.request("begin", job="predict", state=state, result_key="r", datasets=[], **private))
+        link.ask(
+            wire.request(
+                "begin", job="predict", state=state, result_key="r", datasets=[], **private
+            )
+        )
         pid = left(link)
         eventually(lambda ended={pid}: not alive(ended))  # type: ignore[misc]
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-def test_nothing_of_a_session_stays_in_a_program(plain: ProcessPoolExecutor, framework: str) -> None:
+def test_nothing_of_a_session_stays_in_a_program(
+    plain: ProcessPoolExecutor, framework: str
+) -> None:
     """Variables cannot be seen from outside, so the program is made where Keras runs."""
     assert plain.submit(traces.wiped, framework).result() == []
 
@@ -328,5 +354,7 @@ def test_a_new_state_costs_no_prepared_graph(plain: ProcessPoolExecutor) -> None
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
-def test_what_is_beside_weights_is_as_in_a_new_state(plain: ProcessPoolExecutor, framework: str) -> None:
+def test_what_is_beside_weights_is_as_in_a_new_state(
+    plain: ProcessPoolExecutor, framework: str
+) -> None:
     assert plain.submit(traces.renewed, framework).result()

@@ -1,4 +1,6 @@
-"""What is true of trainers that a nursery forks, beside what is true of all: see test_trainer_confinement.py."""
+"""What is true of trainers that a nursery forks, beside what is true of all: see
+test_trainer_confinement.py.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def opened() -> Iterator[Opened]:
         return links[-1]
 
     yield link
-    found = {nursery_of(each) for each in links if isinstance(each._child, Forked) and alive({each.pid})}
+    found = {
+        nursery_of(each) for each in links if isinstance(each._child, Forked) and alive({each.pid})
+    }
     for each in links:
         each.close()
     for pid in found:
@@ -58,7 +62,10 @@ def test_all_of_a_framework_come_from_one_nursery(opened: Opened) -> None:
     assert nursery_of(first) == nursery_of(second) != os.getpid()
     assert command_line(nursery_of(first))[0] == "cerebro_nursery: none"
     keeper = parent(nursery_of(first))
-    assert command_line(keeper)[0] == f"cerebro_keeper: nursery {nursery_of(first)} for server {os.getppid()}"
+    assert (
+        command_line(keeper)[0]
+        == f"cerebro_keeper: nursery {nursery_of(first)} for server {os.getppid()}"
+    )
     assert (first.hello["threads"], second.hello["threads"]) == (1, 2)
     assert first.hello["pid"] == first.pid != second.pid
 
@@ -75,7 +82,9 @@ def test_of_two_that_are_started_at_once_one_serves(opened: Opened) -> None:
 def test_all_threads_of_a_trainer_keep_to_its_cores(opened: Opened) -> None:
     """Also where it is executed; who is to have others comes from another nursery."""
     usual, last = opened(), (max(os.sched_getaffinity(0)),)
-    forked, executed = (opened(replace(SPEC, cores=last, nursery_seconds=seconds)) for seconds in (60, 0))
+    forked, executed = (
+        opened(replace(SPEC, cores=last, nursery_seconds=seconds)) for seconds in (60, 0)
+    )
     assert [type(each._child) for each in (forked, executed)] == [Forked, Executed]
     assert cores_of(nursery_of(forked)) == cores_of(forked.pid) == cores_of(executed.pid) == {*last}
     assert cores_of(usual.pid) == os.sched_getaffinity(0)
@@ -95,21 +104,26 @@ def test_ps_names_the_backend(opened: Opened) -> None:
 
 
 def test_no_two_draw_the_same_numbers(opened: Opened) -> None:
-    """The generators of numpy and of Python are those of the nursery, until they are seeded anew."""
+    """The generators of numpy and of Python are those of the nursery, until they are seeded
+    anew.
+    """
     code = (
-        "import os, random, socket, sys, tempfile; import numpy as np; from cerebro_trainer import service;"
-        "from cerebro_trainer.nursery import forks; from cerebro_trainer.nursery.tenancy import Tenant;"
-        "show = lambda *_: print(random.random(), np.random.rand(), os.getcwd(), tempfile.gettempdir(),"
-        " flush=True);"
-        "service.serve = show; forks.confinement.keep_private = lambda: None\n"
+        "import os, random, socket, sys, tempfile; import numpy as np; from cerebro_trainer "
+        "import service;from cerebro_trainer.nursery import forks; from "
+        "cerebro_trainer.nursery.tenancy import Tenant;show = lambda *_: print(random.random(), "
+        "np.random.rand(), os.getcwd(), tempfile.gettempdir(), flush=True);service.serve = show; "
+        "forks.confinement.keep_private = lambda: None\n"
         "for home in sys.argv[1:]:\n"
         "  pulse = os.pipe()\n"
         "  fds = [socket.socketpair()[0].detach(), *pulse, os.dup(1)]\n"
         "  nursery = forks.Nursery(socket.socket(socket.AF_UNIX), 'none')\n"
-        "  tenant = Tenant(dict(parent=1, home=home, threads=1, cache=None, memory=0, key=None), fds)\n"
+        "  tenant = Tenant(dict(parent=1, home=home, threads=1, cache=None, memory=0, key=None), "
+        "fds)\n"
         "  os.waitpid(nursery._forked(tenant).pid, 0)\n"
     )
-    told = subprocess.run([sys.executable, "-c", code, "/tmp", "/"], check=True, capture_output=True, text=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", code, "/tmp", "/"], check=True, capture_output=True, text=True
+    ).stdout
     (first, second) = (line.split() for line in told.splitlines())
     assert first[0] != second[0] and first[1] != second[1]
     assert (first[2:], second[2:]) == (["/tmp", "/tmp"], ["/", "/"])
@@ -125,7 +139,9 @@ def test_the_end_of_one_is_not_hidden_by_another(opened: Opened) -> None:
     assert second.alive()
 
 
-def test_a_nursery_that_is_killed_costs_its_trainers_and_the_next_one_has_another(opened: Opened) -> None:
+def test_a_nursery_that_is_killed_costs_its_trainers_and_the_next_one_has_another(
+    opened: Opened,
+) -> None:
     link = opened()
     killed = nursery_of(link)
     keeper = parent(killed)
@@ -137,7 +153,9 @@ def test_a_nursery_that_is_killed_costs_its_trainers_and_the_next_one_has_anothe
 
 
 def test_a_trainer_that_is_stopped_ends_with_its_nursery(opened: Opened) -> None:
-    """The signal of its parent's end waits until the process goes on, which nobody may ever let it do."""
+    """The signal of its parent's end waits until the process goes on, which nobody may ever let it
+    do.
+    """
     link = opened()
     keeper = parent(nursery_of(link))
     os.kill(link.pid, signal.SIGSTOP)
@@ -186,7 +204,9 @@ def test_a_nursery_that_comes_to_no_end_of_its_import_is_given_up(
     assert isinstance(link._child, Forked)
     child = link._child
     name = "cerebro_nursery"
-    eventually(lambda: child.begun(10) or (command_line(child._awaited()) or [""])[0].startswith(name))
+    eventually(
+        lambda: child.begun(10) or (command_line(child._awaited()) or [""])[0].startswith(name)
+    )
     found = child._awaited()
     if stopped:
         os.kill(found, signal.SIGSTOP)
@@ -274,7 +294,9 @@ def nurseries_by(code: str) -> Callable[..., object]:
     return start
 
 
-def test_where_a_nursery_fails_the_trainer_is_executed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_nursery_fails_the_trainer_is_executed(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = PATCHED.format(plpy=str(PLPY), fail="raise SystemExit('no import')")
     monkeypatch.setattr(subprocess, "Popen", nurseries_by(code))
     for _ in range(2):
@@ -286,7 +308,8 @@ def test_where_a_nursery_fails_the_trainer_is_executed(opened: Opened, monkeypat
 SERVER = """
 import os, subprocess, sys, time
 if sys.argv[1:]:
-    print(subprocess.run([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, text=True).stdout, flush=True)
+    print(subprocess.run([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE,
+        text=True).stdout, flush=True)
     time.sleep(300)
 """
 LEAVING = """

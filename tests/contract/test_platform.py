@@ -1,6 +1,8 @@
-"""The laws of `cerebro_plpy.platform.protocol.Visits` on each platform, with real sessions and real trainers.
+"""The laws of `cerebro_plpy.platform.protocol.Visits` on each platform, with real sessions and real
+trainers.
 
-The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in between.
+The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in
+between.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ BEGINNING, END = "cerebro.job_begin", "cerebro.state_chunks"
 
 @dataclass(frozen=True)
 class Place:
-    """A database in which the laws are to hold: its platform, and how its worker sessions are opened."""
+    """A database in which the laws are to hold: its platform, and how its worker sessions are
+    opened.
+    """
 
     bench: Workbench
     platform: TrainingPlatform
@@ -82,10 +86,16 @@ class Place:
 
     def worker(self, segment: int) -> Worker:
         """A new worker, which serves the segment of that place among all, if it alone can do so."""
-        return Worker(0, self.session(), segment_id=self.platform.posts(self.segments, len(self.segments))[segment])
+        return Worker(
+            0,
+            self.session(),
+            segment_id=self.platform.posts(self.segments, len(self.segments))[segment],
+        )
 
     def at(self, team: Team, segment: int) -> Worker:
-        """Of the workers that stay the one that serves a segment: on PostgreSQL the first serves all."""
+        """Of the workers that stay the one that serves a segment: on PostgreSQL the first serves
+        all.
+        """
         return team[segment if self.greenplum else 0]
 
 
@@ -97,10 +107,16 @@ def place(bench: Workbench, platform: str) -> Place:
     bench.pack("packed", 2)
     adapter: TrainingPlatform = Greenplum() if platform == "greenplum" else Postgres()
     kind = GreenplumVisits if platform == "greenplum" else PostgresVisits
-    server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
-    segments = tuple(key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1"))
+    server = bench.value(
+        sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0]
+    )
+    segments = tuple(
+        key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1")
+    )
     caller: Any = bench
-    who = Identity("cerebro", "cerebro", bench.url, server, adapter, adapter.session_options(caller))
+    who = Identity(
+        "cerebro", "cerebro", bench.url, server, adapter, adapter.session_options(caller)
+    )
     return Place(
         bench,
         adapter,
@@ -146,7 +162,12 @@ class Run:
     run_id: int
 
     def train(
-        self, segment: int, number: int = 1, attempt: int = 1, free: Collection[str] = (), fresh: Collection[str] = ()
+        self,
+        segment: int,
+        number: int = 1,
+        attempt: int = 1,
+        free: Collection[str] = (),
+        fresh: Collection[str] = (),
     ) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
         first = visits.initial_state(self.request, CONFIG, self.run_id)
@@ -161,42 +182,66 @@ class Run:
 
     def left(self, number: int) -> StoredState:
         """Where that state lies."""
-        logged = "SELECT segment_id FROM cerebro.visit WHERE (run_id, visit_no, status) = (%s, %s, 'completed')"
+        logged = (
+            "SELECT segment_id FROM cerebro.visit WHERE (run_id, visit_no, status) = (%s, %s, "
+            "'completed')"
+        )
         segment = self.place.bench.value(logged, self.run_id, number)
         return StoredState(state_tables.state_table(self.run_id, CONFIG.mst_key, number), segment)
 
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
         visit = Visit(1, CONFIG.mst_key, self.place.segments[segment], "evaluate")
-        return visits.evaluate_visit(self.request, CONFIG, self.run_id, (visit,), attempt, self.later(number))
+        return visits.evaluate_visit(
+            self.request, CONFIG, self.run_id, (visit,), attempt, self.later(number)
+        )
 
     def evaluation_of(self, epoch: int, state: StateSource) -> EvaluateVisit:
         """The evaluation of a state over all segments."""
-        tour = tuple(Visit(epoch, CONFIG.mst_key, segment, "evaluate") for segment in self.place.segments)
+        tour = tuple(
+            Visit(epoch, CONFIG.mst_key, segment, "evaluate") for segment in self.place.segments
+        )
         return visits.evaluate_visit(self.request, CONFIG, self.run_id, tour, 1, state)
 
     def tour_of_epoch(self, epoch: int) -> list[TourVisit]:
-        """The visits of an epoch, and its evaluation, as part of a tour whose state goes to the first table."""
+        """The visits of an epoch, and its evaluation, as part of a tour whose state goes to the
+        first table.
+        """
         made: list[TourVisit] = []
         for number, segment in zip((2 * epoch - 1, 2 * epoch), self.place.segments, strict=True):
-            where, start = Visit(epoch, CONFIG.mst_key, segment, "train"), visits.Attempt(number, 1, 0, {}, 1)
+            where, start = (
+                Visit(epoch, CONFIG.mst_key, segment, "train"),
+                visits.Attempt(number, 1, 0, {}, 1),
+            )
             first = visits.initial_state(self.request, CONFIG, self.run_id)
-            state = visits.later_state(self.run_id, CONFIG.mst_key, number - 1, None) if number > 1 else first
+            state = (
+                visits.later_state(self.run_id, CONFIG.mst_key, number - 1, None)
+                if number > 1
+                else first
+            )
             made.append(visits.train_visit(self.request, CONFIG, self.run_id, where, start, state))
-        evaluation = self.evaluation_of(epoch, visits.later_state(self.run_id, CONFIG.mst_key, 2 * epoch, None))
-        return [*made, replace(visits.evaluate_within(self.request, CONFIG, evaluation), candidate=True)]
+        evaluation = self.evaluation_of(
+            epoch, visits.later_state(self.run_id, CONFIG.mst_key, 2 * epoch, None)
+        )
+        return [
+            *made,
+            replace(visits.evaluate_within(self.request, CONFIG, evaluation), candidate=True),
+        ]
 
     def logged(self) -> list[Row]:
         """Status, state table and state size of each visit."""
         return self.place.bench.rows(
-            "SELECT status, state_table, state_bytes FROM cerebro.visit WHERE run_id = %s ORDER BY visit_no, attempt",
+            "SELECT status, state_table, state_bytes FROM cerebro.visit WHERE run_id = %s ORDER "
+            "BY visit_no, attempt",
             self.run_id,
         )
 
     def stored(self, number: int) -> bytes:
         """What the table holds that takes the state after visits with that number."""
         table = state_tables.state_table(self.run_id, CONFIG.mst_key, number)
-        return b"".join(bytes(c) for (c,) in self.place.bench.rows(f"SELECT chunk FROM {table} ORDER BY part"))
+        return b"".join(
+            bytes(c) for (c,) in self.place.bench.rows(f"SELECT chunk FROM {table} ORDER BY part")
+        )
 
 
 @pytest.fixture
@@ -260,14 +305,18 @@ def until(worker: Worker, steps: Steps[Any], mark: str) -> Statement:
     return statement
 
 
-def test_the_log_says_running_before_training_starts(place: Place, worker: Worker, run: Run) -> None:
+def test_the_log_says_running_before_training_starts(
+    place: Place, worker: Worker, run: Run
+) -> None:
     steps = made(place.visits, worker, [run.train(0)])
     until(worker, steps, BEGINNING)
     assert run.logged() == [("running", None, None)]
     steps.close()
 
 
-def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Worker, run: Run) -> None:
+def test_a_visit_is_completed_together_with_its_state(
+    place: Place, worker: Worker, run: Run
+) -> None:
     steps = made(place.visits, worker, [run.train(0)])
     last = until(worker, steps, END)
     assert run.logged() == [("running", None, None)]
@@ -276,10 +325,14 @@ def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Work
     with pytest.raises(StopIteration) as stop:
         steps.send([])
     assert run.logged() == [("completed", stop.value.value[0].state_table, len(run.stored(1)))]
-    assert stop.value.value[0].state_table == state_tables.state_table(run.run_id, CONFIG.mst_key, 1)
+    assert stop.value.value[0].state_table == state_tables.state_table(
+        run.run_id, CONFIG.mst_key, 1
+    )
 
 
-def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
+def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(
+    place: Place, run: Run
+) -> None:
     killed = place.worker(0)
     steps = made(place.visits, killed, [run.train(0)])
     last = until(killed, steps, END)
@@ -330,7 +383,9 @@ def test_a_visit_starts_from_the_state_that_the_one_before_committed(
     assert not same(run.stored(2), run.stored(3))
 
 
-def test_a_tour_leaves_what_its_visits_leave_one_by_one(place: Place, worker: Worker, run: Run) -> None:
+def test_a_tour_leaves_what_its_visits_leave_one_by_one(
+    place: Place, worker: Worker, run: Run
+) -> None:
     if place.greenplum:
         pytest.skip("a worker of Greenplum has one segment")
     stayed = begun(place, worker, run.request.source)
@@ -338,10 +393,14 @@ def test_a_tour_leaves_what_its_visits_leave_one_by_one(place: Place, worker: Wo
         drive(worker.session, made(place.visits, worker, [stayed.train(segment, number)]))
     first, held = run.train(0), visits.later_state(run.run_id, CONFIG.mst_key, 1, None)
     where = Visit(1, CONFIG.mst_key, place.segments[1], "train")
-    second = visits.train_visit(run.request, CONFIG, run.run_id, where, visits.Attempt(2, 1, 0, {}, 1), held)
+    second = visits.train_visit(
+        run.request, CONFIG, run.run_id, where, visits.Attempt(2, 1, 0, {}, 1), held
+    )
     steps = made(place.visits, worker, [first, second])
     last = until(worker, steps, END)
-    assert run.logged() == [("running", None, None)] and run.stored(1) == b"", "nothing before all is done"
+    assert run.logged() == [("running", None, None)] and run.stored(1) == b"", (
+        "nothing before all is done"
+    )
     worker.session.run(last.sql, last.values)
     with pytest.raises(StopIteration) as stop:
         steps.send([])
@@ -350,12 +409,17 @@ def test_a_tour_leaves_what_its_visits_leave_one_by_one(place: Place, worker: Wo
     assert same(run.stored(1), stayed.stored(2))
     assert run.logged() == [("completed", None, None), ("completed", table, len(run.stored(1)))]
     logged = (
-        "SELECT epoch, segment_id, visit_no, attempt, kind, rows, form, threads, loss, ended_at >= started_at"
-        " FROM cerebro.visit WHERE run_id = %s ORDER BY visit_no"
+        "SELECT epoch, segment_id, visit_no, attempt, kind, rows, form, threads, loss, ended_at "
+        ">= started_at FROM cerebro.visit WHERE run_id = %s ORDER BY visit_no"
     )
     assert place.bench.rows(logged, run.run_id) == place.bench.rows(logged, stayed.run_id)
-    in_turn = "SELECT (SELECT ended_at FROM cerebro.visit WHERE (run_id, visit_no) = (%s, 1)) = started_at"
-    assert place.bench.value(f"{in_turn} FROM cerebro.visit WHERE (run_id, visit_no) = (%s, 2)", *[run.run_id] * 2)
+    in_turn = (
+        "SELECT (SELECT ended_at FROM cerebro.visit WHERE (run_id, visit_no) = (%s, 1)) = "
+        "started_at"
+    )
+    assert place.bench.value(
+        f"{in_turn} FROM cerebro.visit WHERE (run_id, visit_no) = (%s, 2)", *[run.run_id] * 2
+    )
 
 
 def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
@@ -368,14 +432,18 @@ def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
     found = {}
     for epoch in (1, 2):
         for number in (2 * epoch - 1, 2 * epoch):
-            drive(worker.session, made(place.visits, worker, [apart.train((number - 1) % 2, number)]))
+            drive(
+                worker.session, made(place.visits, worker, [apart.train((number - 1) % 2, number)])
+            )
         evaluation = apart.evaluation_of(epoch, apart.later(2 * epoch))
         parts = drive(worker.session, place.visits.evaluate(worker, evaluation))
         total = add_parts(parts[segment] for segment in sorted(parts))
         sums = Sums(evaluation.job.program, total["sums"], total["rows"])
         found[epoch] = drive(worker.session, place.visits.results(worker, sums))
         if epoch == 1:
-            best = BestState(apart.run_id, CONFIG.mst_key, 1, apart.later(2), place.segments[1], "", None)
+            best = BestState(
+                apart.run_id, CONFIG.mst_key, 1, apart.later(2), place.segments[1], "", None
+            )
             table = state_tables.best_table(apart.run_id, CONFIG.mst_key, 1)
             kept = drive(worker.session, place.visits.keep(worker, replace(best, table=table)))
     first, second = run.tour_of_epoch(1), run.tour_of_epoch(2)
@@ -386,21 +454,38 @@ def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
     drive(worker.session, place.visits.store(worker, trained._replace(best=best)))
     assert same(run.stored(1), apart.stored(4)), "a tour has one table"
     copies = [place.bench.rows(place.platform.state_rows(*each)) for each in (best.kept, kept)]
-    assert copies[0] and [bytes(chunk) for _, chunk in copies[0]] == [bytes(chunk) for _, chunk in copies[1]]
-    assert place.bench.value("SELECT best_epoch FROM cerebro.config WHERE run_id = %s", run.run_id) == 1
-    logged = "SELECT epoch, dataset, name, value FROM cerebro.metric WHERE run_id = %s ORDER BY epoch, name"
-    expected = [(epoch, "training", "loss", told["training"]["loss"]) for epoch, told in found.items()]
+    assert copies[0] and [bytes(chunk) for _, chunk in copies[0]] == [
+        bytes(chunk) for _, chunk in copies[1]
+    ]
+    assert (
+        place.bench.value("SELECT best_epoch FROM cerebro.config WHERE run_id = %s", run.run_id)
+        == 1
+    )
+    logged = (
+        "SELECT epoch, dataset, name, value FROM cerebro.metric WHERE run_id = %s ORDER BY epoch, "
+        "name"
+    )
+    expected = [
+        (epoch, "training", "loss", told["training"]["loss"]) for epoch, told in found.items()
+    ]
     assert place.bench.rows(logged, run.run_id) == expected
     rows = (
-        "SELECT epoch, segment_id, attempt, status, rows, ended_at >= started_at FROM cerebro.evaluation"
-        " WHERE run_id = %s ORDER BY epoch, segment_id"
+        "SELECT epoch, segment_id, attempt, status, rows, ended_at >= started_at FROM "
+        "cerebro.evaluation WHERE run_id = %s ORDER BY epoch, segment_id"
     )
     assert place.bench.rows(rows, run.run_id) == place.bench.rows(rows, apart.run_id)
 
 
-def test_a_state_is_stored_beside_the_next_visit_as_it_was(place: Place, worker: Worker, run: Run) -> None:
-    """Of a program of the same name or another one; and whether that visit has ended by then, or has not."""
-    apart, beside = begun(place, worker, run.request.source), begun(place, worker, run.request.source)
+def test_a_state_is_stored_beside_the_next_visit_as_it_was(
+    place: Place, worker: Worker, run: Run
+) -> None:
+    """Of a program of the same name or another one; and whether that visit has ended by then, or
+    has not.
+    """
+    apart, beside = (
+        begun(place, worker, run.request.source),
+        begun(place, worker, run.request.source),
+    )
     serving = backends(worker)
     drive(worker.session, made(place.visits, worker, [apart.train(0)]))
     drive(worker.session, made(place.visits, worker, [apart.train(0, 2)]))
@@ -416,20 +501,27 @@ def test_a_state_is_stored_beside_the_next_visit_as_it_was(place: Place, worker:
         drive(worker.session, place.visits.store(worker, trained))
         rest = drive(worker.session, place.visits.finish(worker, [second]))
         drive(worker.session, place.visits.store(worker, rest))
-        assert same(run.stored(number), apart.stored(number)) and same(beside.stored(number), apart.stored(number))
+        assert same(run.stored(number), apart.stored(number)) and same(
+            beside.stored(number), apart.stored(number)
+        )
         order = (
-            "SELECT v.ended_at <= w.started_at AND w.started_at <= v.stored_at AND v.stored_at <= w.stored_at"
-            " FROM cerebro.visit v JOIN cerebro.visit w USING (visit_no)"
-            " WHERE (v.run_id, w.run_id, visit_no) = (%s, %s, %s)"
+            "SELECT v.ended_at <= w.started_at AND w.started_at <= v.stored_at AND v.stored_at <= "
+            "w.stored_at FROM cerebro.visit v JOIN cerebro.visit w USING (visit_no) WHERE "
+            "(v.run_id, w.run_id, visit_no) = (%s, %s, %s)"
         )
         assert place.bench.value(order, run.run_id, beside.run_id, number)
 
 
-def test_what_could_not_begin_beside_a_state_costs_nothing_of_it(place: Place, worker: Worker, run: Run) -> None:
+def test_what_could_not_begin_beside_a_state_costs_nothing_of_it(
+    place: Place, worker: Worker, run: Run
+) -> None:
     other = begun(place, worker, run.request.source)
     trained = drive(worker.session, place.visits.train(worker, [run.train(0)]))
     second = other.train(0)
-    wrong = replace(second, job=replace(second.job, program={**second.job.program, "compile": {}}, program_key=None))
+    wrong = replace(
+        second,
+        job=replace(second.job, program={**second.job.program, "compile": {}}, program_key=None),
+    )
     with pytest.raises(CerebroError):
         drive(worker.session, place.visits.begin(worker, [wrong]))
     drive(worker.session, place.visits.store(worker, trained))
@@ -438,7 +530,9 @@ def test_what_could_not_begin_beside_a_state_costs_nothing_of_it(place: Place, w
     assert [status for status, *_ in other.logged()] == ["failed", "completed"]
 
 
-def test_a_tour_is_cut_where_the_trainer_does_not_keep_its_segments(place: Place, worker: Worker) -> None:
+def test_a_tour_is_cut_where_the_trainer_does_not_keep_its_segments(
+    place: Place, worker: Worker
+) -> None:
     run = begun(place, worker, packed(place, "packed"))
     streaming = place.kind([TrainerOptions(trainers=2)], 0, lambda text: None)
     visit, other = run.train(0), place.worker(0)
@@ -447,14 +541,19 @@ def test_a_tour_is_cut_where_the_trainer_does_not_keep_its_segments(place: Place
     assert run.logged() == [("completed", result.state_table, len(run.stored(1)))]
 
 
-def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker: Worker, team: Team, run: Run) -> None:
+def test_states_of_other_segments_in_a_table_do_not_matter(
+    place: Place, worker: Worker, team: Team, run: Run
+) -> None:
     emptied = begun(place, worker, run.request.source)
     tables = state_tables.state_tables(run.run_id, CONFIG.mst_key)
     for number, segment in ((1, 0), (2, 1), (3, 1), (4, 0)):
         states = []
         for which, free in ((run, tables), (emptied, [])):
             serves = place.at(team, segment)
-            drive(serves.session, made(place.visits, serves, [which.train(segment, number, free=free)]))
+            drive(
+                serves.session,
+                made(place.visits, serves, [which.train(segment, number, free=free)]),
+            )
             read = place.bench.rows(place.platform.state_rows(*which.left(number)))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
             states.append(b"".join(bytes(chunk) for _, chunk in read))
@@ -469,12 +568,17 @@ def test_a_table_that_nothing_was_written_to_takes_a_state_as_an_emptied_one_doe
     emptied, serves = begun(place, worker, run.request.source), place.at(team, 0)
     tables = state_tables.state_tables(run.run_id, CONFIG.mst_key)
     for number in (1, 2):
-        drive(serves.session, made(place.visits, serves, [run.train(0, number, free=tables, fresh=tables)]))
+        drive(
+            serves.session,
+            made(place.visits, serves, [run.train(0, number, free=tables, fresh=tables)]),
+        )
         drive(serves.session, made(place.visits, serves, [emptied.train(0, number)]))
         assert run.stored(number) == emptied.stored(number)
 
 
-def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: Worker, team: Team, run: Run) -> None:
+def test_a_state_is_kept_apart_and_the_one_before_it_goes(
+    place: Place, worker: Worker, team: Team, run: Run
+) -> None:
     """Whoever reads the old one, such as a backup, keeps it as long as it does; others may copy."""
     named = "SELECT best_epoch, state_tables FROM cerebro.config WHERE run_id = %s"
     before = None
@@ -483,16 +587,22 @@ def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: 
         drive(serves.session, made(place.visits, serves, [run.train(segment, number)]))
         table = state_tables.best_table(run.run_id, CONFIG.mst_key, epoch)
         left = run.left(number)
-        best = BestState(run.run_id, CONFIG.mst_key, epoch, run.later(number), left.segment_id, table, before)
+        best = BestState(
+            run.run_id, CONFIG.mst_key, epoch, run.later(number), left.segment_id, table, before
+        )
         for _ in range(2):  # also again, where nobody heard that it was done
             kept = drive(worker.session, place.visits.keep(worker, best))
         for state in (kept, run.left(number)):
             read = place.bench.rows(place.platform.state_rows(*state))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
-        copied, original = (place.bench.rows(place.platform.state_rows(*s)) for s in (kept, run.left(number)))
+        copied, original = (
+            place.bench.rows(place.platform.state_rows(*s)) for s in (kept, run.left(number))
+        )
         alone = place.bench.rows(place.platform.state_rows(table, None))
         assert [bytes(chunk) for _, chunk in copied] == [bytes(chunk) for _, chunk in original]
-        assert [(part, bytes(chunk)) for part, chunk in alone] == [(part, bytes(chunk)) for part, chunk in copied]
+        assert [(part, bytes(chunk)) for part, chunk in alone] == [
+            (part, bytes(chunk)) for part, chunk in copied
+        ]
         found, tables = place.bench.row(named, run.run_id)
         assert (found, table in tables, before in tables) == (epoch, True, False)
         assert before is None or not place.bench.exists(before)
@@ -511,7 +621,9 @@ def held(worker: Worker, key: str) -> bytes:
     """The state of that name that a worker's trainer holds."""
     return b"".join(
         bytes(chunk)
-        for (chunk,) in worker.session.run("SELECT cerebro.state_chunks(1000, %s)" + statements.at(worker), (key,))
+        for (chunk,) in worker.session.run(
+            "SELECT cerebro.state_chunks(1000, %s)" + statements.at(worker), (key,)
+        )
     )
 
 
@@ -550,13 +662,19 @@ def test_measuring_outside_a_run_gives_what_an_evaluation_gives(
     visit = run.evaluation(1, 1)
     found = drive(another.session, place.visits.evaluate(another, visit))
     logged = place.bench.value("SELECT count(*) FROM cerebro.evaluation")
-    measured = drive(another.session, place.visits.measure(another, visit.datasets, visit.state, visit.job))
+    measured = drive(
+        another.session, place.visits.measure(another, visit.datasets, visit.state, visit.job)
+    )
     assert measured == {visit.datasets[0].key: found[place.segments[1]]["training"]}
     assert place.bench.value("SELECT count(*) FROM cerebro.evaluation") == logged
 
 
-def outputs_of(place: Place, visits_of: Visits, worker: Worker, run: Run, segment: int) -> np.ndarray:
-    """A line for each row of a segment after the first visit: its class, and the probabilities of all."""
+def outputs_of(
+    place: Place, visits_of: Visits, worker: Worker, run: Run, segment: int
+) -> np.ndarray:
+    """A line for each row of a segment after the first visit: its class, and the probabilities of
+    all.
+    """
     visit = run.evaluation(segment, 1)
     job = Job("outputs", visits.program(run.request, CONFIG), visit.job.result_key)
     chunks = drive(worker.session, visits_of.outputs(worker, visit.datasets[0], visit.state, job))
@@ -576,19 +694,29 @@ def test_outputs_of_rows_are_those_that_an_evaluation_adds_up(
     assert len(found) == rows == rows_of(place, "packed", 1)
     assert -np.log(right.astype(np.float64)).sum() == pytest.approx(loss, rel=1e-5)
     streaming, fresh = place.kind([TrainerOptions(trainers=2)], 0, print), anew(another)
-    assert outputs_of(place, streaming, fresh, run, 1).tobytes() == found.tobytes(), "whether they are kept or not"
+    assert outputs_of(place, streaming, fresh, run, 1).tobytes() == found.tobytes(), (
+        "whether they are kept or not"
+    )
 
 
-def test_outputs_of_packed_rows_are_those_of_the_raw_ones(place: Place, worker: Worker, team: Team, run: Run) -> None:
+def test_outputs_of_packed_rows_are_those_of_the_raw_ones(
+    place: Place, worker: Worker, team: Team, run: Run
+) -> None:
     drive(worker.session, made(place.visits, worker, [run.train(0)]))
-    packed_rows = [outputs_of(place, place.visits, place.at(team, each), run, each)[:, 1:] for each in (0, 1)]
+    packed_rows = [
+        outputs_of(place, place.visits, place.at(team, each), run, each)[:, 1:] for each in (0, 1)
+    ]
     raw = [values for _, values in predictions(place, run, "public.points")]
-    found, expected = (np.array(sorted(map(tuple, rows))) for rows in (np.concatenate(packed_rows), raw))
+    found, expected = (
+        np.array(sorted(map(tuple, rows))) for rows in (np.concatenate(packed_rows), raw)
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(
-    "relation", ["public.points", "(SELECT * FROM public.points)"], ids=["table", "rows without a place"]
+    "relation",
+    ["public.points", "(SELECT * FROM public.points)"],
+    ids=["table", "rows without a place"],
 )
 def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, relation: str) -> None:
     drive(worker.session, made(place.visits, worker, [run.train(0)]))
@@ -599,12 +727,22 @@ def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, rela
 def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[float]]]:
     """The id of each raw row, and the probabilities of its classes after the first visit."""
     job = Job("predict", visits.program(run.request, CONFIG), "p")
-    oid = place.bench.value("SELECT 'points'::regclass::oid::bigint") if relation == "public.points" else 0
-    raw = RawRows(relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).sent('t.x')}]")
+    oid = (
+        place.bench.value("SELECT 'points'::regclass::oid::bigint")
+        if relation == "public.points"
+        else 0
+    )
+    raw = RawRows(
+        relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).sent('t.x')}]"
+    )
     session = place.session()
     rows = place.platform.raw_rows(session, oid, raw)
     session.close()
-    request = {"arrays": [{"kind": "float32", "column": "x", "divide": 1.0}], "want": {"kind": "prob"}, "classes": [3]}
+    request = {
+        "arrays": [{"kind": "float32", "column": "x", "divide": 1.0}],
+        "want": {"kind": "prob"},
+        "classes": [3],
+    }
     found: list[tuple[str, list[float]]] = []
     for number, post in enumerate(place.platform.posts(rows.segments, 1)):
         serves = Worker(number, place.session(), segment_id=post)
@@ -619,25 +757,38 @@ def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[f
 
 
 def predicted(session: Session, declare: str) -> Iterator[tuple[str, list[float]]]:
-    """The identifiers of all blocks that a cursor gives, with the probabilities of three classes in their order."""
+    """The identifiers of all blocks that a cursor gives, with the probabilities of three classes in
+    their order.
+    """
     session.run("BEGIN")
     session.run(declare)
     while rows := session.run(sql("score.fetch")):
         told = statements.job_result([rows[0][1:]])
-        lines = zip(*(map(float, told[name].strip("{}").split(",")) for name in ("row", "class", "value")), strict=True)
+        lines = zip(
+            *(map(float, told[name].strip("{}").split(",")) for name in ("row", "class", "value")),
+            strict=True,
+        )
         values = [value for _, _, value in sorted(lines)]
-        yield from zip(json.loads(rows[0][0]), (values[at : at + 3] for at in range(0, len(values), 3)), strict=True)
+        yield from zip(
+            json.loads(rows[0][0]),
+            (values[at : at + 3] for at in range(0, len(values), 3)),
+            strict=True,
+        )
     session.run("COMMIT")
 
 
 def rows_of(place: Place, table: str, segment: int) -> int:
     """Examples on one segment."""
     key = place.segments[segment]
-    return int(place.bench.value(f"SELECT sum(x_shape[1]) FROM {table} WHERE __dist_key__ = %s", key))
+    return int(
+        place.bench.value(f"SELECT sum(x_shape[1]) FROM {table} WHERE __dist_key__ = %s", key)
+    )
 
 
 @pytest.mark.parametrize("cache_bytes", [1 << 30, 0], ids=["kept", "streamed"])
-def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, cache_bytes: int) -> None:
+def test_all_rows_of_a_segment_come_once_in_order(
+    place: Place, worker: Worker, cache_bytes: int
+) -> None:
     """The table's physical order must not matter, that of buffer_id must."""
     streaming = place.kind([TrainerOptions(trainers=2)], cache_bytes, print)
     distributed = "DISTRIBUTED BY (__dist_key__)" if place.greenplum else ""
@@ -649,8 +800,8 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
     ):
         table = f"{name}_{cache_bytes}"
         place.bench.rows(
-            f"CREATE TABLE {table} AS SELECT __dist_key__, x, label, x_shape, label_shape, {buffer_id} AS buffer_id"
-            f" FROM packed ORDER BY {order} {distributed}"
+            f"CREATE TABLE {table} AS SELECT __dist_key__, x, label, x_shape, label_shape, "
+            f"{buffer_id} AS buffer_id FROM packed ORDER BY {order} {distributed}"
         )
         run = begun(place, worker, packed(place, table))
         visit = run.train(0)
@@ -675,7 +826,9 @@ def test_into_what_parts_a_buffer_is_cut_does_not_matter(
     assert same(whole.stored(1), cut.stored(1))
 
 
-def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, worker: Worker, team: Team) -> None:
+def test_the_caller_is_told_once_of_a_table_that_does_not_fit(
+    place: Place, worker: Worker, team: Team
+) -> None:
     told: list[str] = []
     small = place.kind([TrainerOptions(trainers=2)], 100, told.append)
     run = begun(place, worker, packed(place, "packed"))
@@ -683,7 +836,9 @@ def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, work
     for number in (0, 1):
         serves = place.at(fresh, number)
         drive(serves.session, made(small, serves, [run.train(number, number + 1)]))
-    assert [text.partition(" takes ")[0] for text in told] == [f"segment {place.segments[0]} of packed"]
+    assert [text.partition(" takes ")[0] for text in told] == [
+        f"segment {place.segments[0]} of packed"
+    ]
 
 
 def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:
@@ -694,14 +849,21 @@ def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker,
     steps.close()
     found = summary if isinstance(summary, dict) else json.loads(summary)
     buffers, size = place.bench.row(
-        "SELECT count(*), sum(octet_length(x) + octet_length(label)) FROM packed WHERE __dist_key__ = %s",
+        "SELECT count(*), sum(octet_length(x) + octet_length(label)) FROM packed WHERE "
+        "__dist_key__ = %s",
         place.segments[0],
     )
-    assert (found["buffers"], found["rows"], found["bytes"]) == (buffers, rows_of(place, "packed", 0), size)
+    assert (found["buffers"], found["rows"], found["bytes"]) == (
+        buffers,
+        rows_of(place, "packed", 0),
+        size,
+    )
 
 
 @pytest.mark.parametrize("done", range(5))
-def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, run: Run, done: int) -> None:
+def test_steps_may_be_abandoned_at_any_statement(
+    place: Place, worker: Worker, run: Run, done: int
+) -> None:
     fresh = anew(worker)
     steps = made(place.visits, fresh, [run.train(0)])
     statement = next(steps)
@@ -719,7 +881,9 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
     )
 
 
-def test_a_config_that_cannot_train_is_logged_as_failed(place: Place, worker: Worker, run: Run) -> None:
+def test_a_config_that_cannot_train_is_logged_as_failed(
+    place: Place, worker: Worker, run: Run
+) -> None:
     visit = run.train(0)
     visit.job.program["compile"]["optimizer"]["config"]["learning_rate"] = 1e38
     with pytest.raises(Exception, match="the training loss became"):

@@ -1,4 +1,6 @@
-"""Training in shards: the same bits for any number of them, and those of the plain loop of a graph."""
+"""Training in shards: the same bits for any number of them, and those of the plain loop of a
+graph.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ import sharded_programs
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import NOISY, Json, buffers, dense, layer, program, sequential
 
-L2 = {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.05}, "registered_name": None}
+L2 = {
+    "module": "keras.regularizers",
+    "class_name": "L2",
+    "config": {"l2": 0.05},
+    "registered_name": None,
+}
 DEEP = sequential(
     [4],
     dense(16, "first", trainable=False),
@@ -31,7 +38,9 @@ pytestmark = pytest.mark.parametrize("framework", ["tensorflow"], indirect=True,
 
 @pytest.fixture(scope="module")
 def trainer(framework: str) -> Iterator[Peer]:
-    """Return a trainer of these tests alone, because a program that was cut stays cut, and others expect it whole."""
+    """Return a trainer of these tests alone, because a program that was cut stays cut, and others
+    expect it whole.
+    """
     with Peer(framework) as peer:
         yield peer
 
@@ -84,7 +93,9 @@ def test_a_step_that_is_measured_is_one_like_others(trainer: Peer) -> None:
         ({"gradient_accumulation_steps": 2}, "gradient_accumulation_steps"),
     ],
 )
-def test_optimizers_that_look_across_variables_are_refused(trainer: Peer, config: Json, said: str) -> None:
+def test_optimizers_that_look_across_variables_are_refused(
+    trainer: Peer, config: Json, said: str
+) -> None:
     trainer.load("d", buffers(*SIZES))
     with pytest.raises(TrainerFailed, match=f"Adam needs all of it at once for {said}") as caught:
         trainer.train(program(DEEP, "Adam", **config), NEW, forms=USE)
@@ -99,8 +110,12 @@ def test_what_needs_all_of_a_model_at_once_is_refused(trainer: Peer) -> None:
     trainer.begin("predict", program(DEEP), state, ())
     ((_, x), _) = buffers(4)[0]
     arrays = [{"role": "x", "dtype": "float32", "shape": x.shape}]
-    trainer.tell({"do": "features", "layer": "first", "buffer_id": 0, "arrays": arrays}, x.tobytes())
-    with pytest.raises(TrainerFailed, match="larger than its trainer's memory: what its layers give") as caught:
+    trainer.tell(
+        {"do": "features", "layer": "first", "buffer_id": 0, "arrays": arrays}, x.tobytes()
+    )
+    with pytest.raises(
+        TrainerFailed, match="larger than its trainer's memory: what its layers give"
+    ) as caught:
         trainer.reply()
     assert caught.value.error["sqlstate"] == "0A000"
     trainer.begin("cuts", program(DEEP), state, ())

@@ -1,7 +1,8 @@
-"""Architectures of old and new Keras build the same models; what could run code or eat the machine does not.
+"""Architectures of old and new Keras build the same models; what could run code or eat the machine
+does not.
 
-`keras2_architectures.json` was written by tf_keras 2.21 (Keras 2's last line) with `model.to_json()`,
-`keras2_versions.json` by the versions that are named in it.
+`keras2_architectures.json` was written by tf_keras 2.21 (Keras 2's last line) with
+`model.to_json()`, `keras2_versions.json` by the versions that are named in it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import Any
 import pytest
 import traces
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import Json, buffers, content, dense, layer, program, sequential, tensors, weights
+from trainer_programs import (
+    Json,
+    buffers,
+    content,
+    dense,
+    layer,
+    program,
+    sequential,
+    tensors,
+    weights,
+)
 
 from cerebro_plpy.configs.architecture import check_architecture
 
@@ -31,7 +42,20 @@ SHAPES_BY_VERSION = {
 SHAPES = {
     "seq": [(4, 10), (10,), (10,), (10,), (10,), (10,), (10, 3), (3,)],
     "cnn": [(3, 3, 1, 4), (4,), (2, 2, 4, 1), (1, 1, 4, 4), (4,), (16, 3), (3,)],
-    "rnn": [(50, 8), (8, 16), (4, 16), (16,), (8, 16), (4, 16), (16,), (8, 9), (3, 9), (2, 9), (3, 1), (1,)],
+    "rnn": [
+        (50, 8),
+        (8, 16),
+        (4, 16),
+        (16,),
+        (8, 16),
+        (4, 16),
+        (16,),
+        (8, 9),
+        (3, 9),
+        (2, 9),
+        (3, 1),
+        (1,),
+    ],
     "func": [(4, 3), (3,), (3, 2), (2,), (5, 2), (2,), (5, 1), (1,)],
     "built": [(5, 4), (4,), (4, 2), (2,)],
     "nested": [(5, 4), (4,), (4, 3), (3,), (3, 2), (2,)],
@@ -48,7 +72,12 @@ LIST_STYLE = {
             "config": {
                 "kernel_initializer": {
                     "class_name": "VarianceScaling",
-                    "config": {"distribution": "uniform", "scale": 1.0, "seed": None, "mode": "fan_avg"},
+                    "config": {
+                        "distribution": "uniform",
+                        "scale": 1.0,
+                        "seed": None,
+                        "mode": "fan_avg",
+                    },
                 },
                 "name": "hidden",
                 "kernel_constraint": None,
@@ -89,12 +118,17 @@ def test_keras_2_models_build(trainer: Peer, name: str) -> None:
         KERAS_2[name],
         loss="mse",
         metrics=None,
-        targets=[{"kind": "onehot", "classes": count} if count else {"kind": "float"} for count in targets],
+        targets=[
+            {"kind": "onehot", "classes": count} if count else {"kind": "float"}
+            for count in targets
+        ],
     )
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
 
 
-@pytest.mark.long_for(version=tuple({version for version, _ in VERSIONS} - {VERSIONS[0][0], VERSIONS[-1][0]}))
+@pytest.mark.long_for(
+    version=tuple({version for version, _ in VERSIONS} - {VERSIONS[0][0], VERSIONS[-1][0]})
+)
 @pytest.mark.one_framework
 @pytest.mark.parametrize(("version", "name"), VERSIONS)
 def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: str) -> None:
@@ -162,8 +196,16 @@ def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
         "config": {
             "name": "residual",
             "layers": [
-                {**layer("InputLayer", "input", batch_shape=[None, 4]), "name": "input", "inbound_nodes": []},
-                {**dense(4, "a"), "name": "a", "inbound_nodes": [{"args": [tensor("input")], "kwargs": {}}]},
+                {
+                    **layer("InputLayer", "input", batch_shape=[None, 4]),
+                    "name": "input",
+                    "inbound_nodes": [],
+                },
+                {
+                    **dense(4, "a"),
+                    "name": "a",
+                    "inbound_nodes": [{"args": [tensor("input")], "kwargs": {}}],
+                },
                 added,
                 {
                     **dense(3, "out", "softmax"),
@@ -187,7 +229,9 @@ def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
 @pytest.mark.parametrize(
     "evil",
     [
-        layer("Lambda", "evil", function={"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}),
+        layer(
+            "Lambda", "evil", function={"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}
+        ),
         layer("TFSMLayer", "evil", filepath="/tmp"),
         layer("TextVectorization", "evil", vocabulary="/etc/passwd"),
         layer("StringLookup", "evil", vocabulary="/etc/passwd"),
@@ -196,9 +240,17 @@ def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
         {**dense(3, "evil"), "registered_name": "Package>Dense"},
         {**layer("system", "evil"), "module": "keras.src.ops.numpy"},
         layer("TFOpLambda", "evil", function="math.add"),
-        dense(3, "evil", activation={"class_name": "function", "config": "get_file", "module": "keras.utils"}),
+        dense(
+            3,
+            "evil",
+            activation={"class_name": "function", "config": "get_file", "module": "keras.utils"},
+        ),
         dense(3, "evil", kernel_initializer={"class_name": "Lambda", "config": {}}),
-        dense(3, "evil", kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}}),
+        dense(
+            3,
+            "evil",
+            kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}},
+        ),
         dense(3, "evil", bias={"class_name": "__lambda__", "config": {"value": "x"}}),
         dense(3, "evil", dtype={"class_name": "__typespec__", "config": {"name": "float32x"}}),
         layer("TimeDistributed", "evil", layer=layer("Lambda", "inner")),
@@ -212,11 +264,17 @@ def test_what_is_not_listed_is_refused(trainer: Peer, evil: Json) -> None:
 
 @pytest.mark.one_framework
 @pytest.mark.parametrize(
-    "name", ["__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend"]
+    "name",
+    ["__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend"],
 )
-def test_what_is_no_listed_operation_is_refused_before_keras_sees_it(trainer: Peer, name: str) -> None:
+def test_what_is_no_listed_operation_is_refused_before_keras_sees_it(
+    trainer: Peer, name: str
+) -> None:
     evil = {**layer(name, "evil", value="4wEAAAA="), "module": "keras.src.ops.numpy"}
-    assert "not allowed" in refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))["message"]
+    assert (
+        "not allowed"
+        in refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))["message"]
+    )
 
 
 @pytest.mark.one_framework
@@ -257,7 +315,9 @@ def test_what_makes_no_model_is_refused(trainer: Peer, architecture: Json) -> No
         ({"targets": [{"kind": "float"}, {"kind": "float"}]}, "2 dependent columns"),
     ],
 )
-def test_compile_parameters_that_make_no_sense_are_refused(trainer: Peer, changes: dict[str, Any], words: str) -> None:
+def test_compile_parameters_that_make_no_sense_are_refused(
+    trainer: Peer, changes: dict[str, Any], words: str
+) -> None:
     with pytest.raises(TrainerFailed, match=words) as failed:
         trainer.begin("predict", program(**changes), NEW, ())
     assert failed.value.error["kind"] == "config"
@@ -265,7 +325,9 @@ def test_compile_parameters_that_make_no_sense_are_refused(trainer: Peer, change
 
 @pytest.mark.one_framework
 def test_models_larger_than_the_machine_are_refused_before_they_are_built(trainer: Peer) -> None:
-    error = refusal(trainer, sequential([10**6], dense(10**7, "hidden"), dense(3, "out", "softmax")))
+    error = refusal(
+        trainer, sequential([10**6], dense(10**7, "hidden"), dense(3, "out", "softmax"))
+    )
     assert error["sqlstate"] == "53200"
     assert "10000040000003 parameters" in error["message"]
 
@@ -293,4 +355,6 @@ def test_a_step_asks_its_schedule_once(plain: ProcessPoolExecutor, framework: st
 def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:
     state = trainer.initial(program(KERAS_2["seq"]))
     assert len(weights(state)) == 8
-    assert len(tensors(state)) == 8 + 1 + 2 + 2 * 6  # weights, generator, iterations and rate, Adam's slots
+    assert (
+        len(tensors(state)) == 8 + 1 + 2 + 2 * 6
+    )  # weights, generator, iterations and rate, Adam's slots

@@ -1,4 +1,6 @@
-"""Attributions: together they are what an output differs from that of a row of which nothing is known."""
+"""Attributions: together they are what an output differs from that of a row of which nothing is
+known.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ TABLES = {
 }
 HEADS: tuple[Head, ...] = (Classes(3), Floats((Measure(1.0, 3.0, -500.0, 500.0),)))
 SMOOTH = ("linear", "realmlp", "realmlp_simple")
-"""Of other networks that are drawn at random the way would need more points: the gap tells by how much it misses."""
+"""Of other networks that are drawn at random the way would need more points: the gap tells by how
+much it misses.
+"""
 TYPES = {"float32": (700, "=f4"), "int32": (23, "=i4")}
 Arrays = list[tuple[str, np.ndarray]]
 
@@ -61,7 +65,9 @@ def rows_of(table: Table) -> Arrays:
 
 
 def sent(arrays: Arrays) -> tuple[dict[str, Any], bytes]:
-    """The rows as PostgreSQL holds arrays: dimensions, no NULLs, type, size, lower bound, values."""
+    """The rows as PostgreSQL holds arrays: dimensions, no NULLs, type, size, lower bound,
+    values.
+    """
     parts = []
     for kind, array in arrays:
         oid, dtype = TYPES[kind]
@@ -80,10 +86,15 @@ def asked(trainer: Peer, do: str, arrays: Arrays, **more: object) -> list[list[A
     for length in answer["lengths"]:
         found.append(data[begin : begin + length].decode())
         begin += length
-    return [json.loads("[" + text[1:-1].replace("NULL", "null") + "]") if '"' not in text else [text] for text in found]
+    return [
+        json.loads("[" + text[1:-1].replace("NULL", "null") + "]") if '"' not in text else [text]
+        for text in found
+    ]
 
 
-def attributed(trainer: Peer, arrays: Arrays, columns: list[Any], patches: Sequence[Any] = ()) -> list[list[Any]]:
+def attributed(
+    trainer: Peer, arrays: Arrays, columns: list[Any], patches: Sequence[Any] = ()
+) -> list[list[Any]]:
     """Attributions and gaps."""
     return asked(trainer, "attribute", arrays, columns=columns, patches=patches)
 
@@ -91,7 +102,10 @@ def attributed(trainer: Peer, arrays: Arrays, columns: list[Any], patches: Seque
 def architecture(template: Template | None, table: Table, head: Head) -> str:
     """A small network; None for several as one."""
     if template is None:
-        members = (Member(architecture(each, table, head), share) for each, share in zip(TEMPLATES, (0.7, 0.3)))  # noqa: B905
+        members = (
+            Member(architecture(each, table, head), share)
+            for each, share in zip(TEMPLATES, (0.7, 0.3))  # noqa: B905
+        )
         return ensemble.architecture([*members], head.units)
     small = {"width": 16, "depth": 2} if template.name != "linear" else {}
     return template.architecture(table, head, template.params(head, 1000, small))
@@ -99,7 +113,11 @@ def architecture(template: Template | None, table: Table, head: Head) -> str:
 
 def begin(trainer: Peer, template: Template | None, table: Table, head: Head) -> None:
     """Open a job on a network whose weights are drawn."""
-    target = {"kind": "onehot", "classes": head.units} if isinstance(head, Classes) else {"kind": "float"}
+    target = (
+        {"kind": "onehot", "classes": head.units}
+        if isinstance(head, Classes)
+        else {"kind": "float"}
+    )
     described = {
         "architecture": json.loads(architecture(template, table, head)),
         "compile": parse_compile_params("optimizer='SGD()',loss='mean_squared_error'").to_json(),
@@ -108,7 +126,9 @@ def begin(trainer: Peer, template: Template | None, table: Table, head: Head) ->
     random = np.random.default_rng(5)
     # What begins as ones may be a variance, which cannot be anything.
     drawn = [
-        weight if (weight == 1).all() else random.normal(scale=0.5, size=weight.shape).astype(np.float32)
+        weight
+        if (weight == 1).all()
+        else random.normal(scale=0.5, size=weight.shape).astype(np.float32)
         for weight in weights(trainer.initial(described))
     ]
     trainer.begin("predict", described, {"source": "weights", "seed": 1}, ())
@@ -130,19 +150,27 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
 
 @pytest.mark.long_for(framework="jax")
 @pytest.mark.long_for(framework="torch", template=REALMLP)
-@pytest.mark.one_framework(table="mixed", template=(None, *(each for each in TEMPLATES if each is not LINEAR)))
+@pytest.mark.one_framework(
+    table="mixed", template=(None, *(each for each in TEMPLATES if each is not LINEAR))
+)
 @pytest.mark.long_for(template=tuple(each for each in TEMPLATES if each not in (LINEAR, REALMLP)))
 @pytest.mark.long_for(table=("numbers", "categories"))
 @pytest.mark.parametrize(
     ("template", "table", "head"),
     [
-        *(pytest.param(each, "mixed", HEADS[0], id=each.name) for each in TEMPLATES if each not in (SERIES, CNN)),
+        *(
+            pytest.param(each, "mixed", HEADS[0], id=each.name)
+            for each in TEMPLATES
+            if each not in (SERIES, CNN)
+        ),
         pytest.param(None, "mixed", HEADS[0], id=ensemble.NAME),
         pytest.param(REALMLP, "numbers", HEADS[1], id="numbers"),
         pytest.param(REALMLP, "categories", HEADS[1], id="categories"),
     ],
 )
-def test_attributions_make_up_the_difference(trainer: Peer, template: Template | None, table: str, head: Head) -> None:
+def test_attributions_make_up_the_difference(
+    trainer: Peer, template: Template | None, table: str, head: Head
+) -> None:
     arrays, columns = rows_of(TABLES[table]), columns_of(TABLES[table])
     begin(trainer, template, TABLES[table], head)
     values, gaps = attributed(trainer, arrays, columns)
@@ -168,11 +196,15 @@ def test_of_a_patch_it_is_what_is_lost_where_that_is_covered(trainer: Peer) -> N
     table, head = TABLES["mixed"], HEADS[0]
     arrays, columns = rows_of(table), columns_of(table)
     begin(trainer, template, table, head)
-    alone, gaps = (np.array(values).reshape(ROWS, -1) for values in attributed(trainer, arrays, columns))
+    alone, gaps = (
+        np.array(values).reshape(ROWS, -1) for values in attributed(trainer, arrays, columns)
+    )
     patches: list[list[list[int]]] = [[[0, 2], []], [[], [1]], [[1], [0]], [[], []]]
     values, beside = attributed(trainer, arrays, columns, patches)
     found = np.array(values, dtype=float).reshape(ROWS, -1)
-    assert (found[:, : len(columns)] == alone).all() and found.shape[1] == len(columns) + len(patches)
+    assert (found[:, : len(columns)] == alone).all() and found.shape[1] == len(columns) + len(
+        patches
+    )
     noted = np.array(beside, dtype=object).reshape(ROWS, -1)
     assert (noted[:, : len(columns)] == gaps).all() and {*noted[:, len(columns) :].flat} == {None}
     every = outputs(trainer, arrays, head)

@@ -24,7 +24,9 @@ def replicas(trainer: Peer, chosen: dict[str, Any], count: int) -> list[bytes]:
     return [trainer.train(chosen, first, mst_key=key, epochs=1 + key)[1] for key in range(count)]
 
 
-def average(trainer: Peer, chosen: dict[str, Any], states: bytes, shares: list[int]) -> dict[str, Any]:
+def average(
+    trainer: Peer, chosen: dict[str, Any], states: bytes, shares: list[int]
+) -> dict[str, Any]:
     trainer.begin("average", chosen, {"source": "averaged", "shares": shares}, ())
     trainer.send_state(states)
     return dict(trainer.ask({"do": "finish"}))
@@ -73,7 +75,9 @@ def test_training_goes_on_from_the_mean(trainer: Peer) -> None:
     (2, [0, 0], "expected numbers of rows"),
     (1, ["1"], '"shares" must be int'),
 ])  # fmt: skip
-def test_what_cannot_be_averaged_is_refused(trainer: Peer, copies: int, shares: list[int], words: str) -> None:
+def test_what_cannot_be_averaged_is_refused(
+    trainer: Peer, copies: int, shares: list[int], words: str
+) -> None:
     (state,) = replicas(trainer, program(), 1)
     with pytest.raises(TrainerFailed, match=words):
         average(trainer, program(), state * copies, shares)

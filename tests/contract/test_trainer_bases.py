@@ -1,4 +1,6 @@
-"""Frozen weights may stand apart from a state: it is cut in two, and comes without them where the trainer has them."""
+"""Frozen weights may stand apart from a state: it is cut in two, and comes without them where the
+trainer has them.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,17 @@ NEW = {"source": "new", "seed": 3}
 FROZEN = {"trainable": False}
 MIDDLE = (dense(700, "wide", **FROZEN), dense(500, "narrow", **FROZEN))
 HEAD = program(sequential([4], dense(6, "first"), *MIDDLE, dense(3, "output", "softmax")))
-OTHER = program(sequential([4], dense(6, "first"), *MIDDLE, dense(5, "more"), dense(3, "output", "softmax")))
+OTHER = program(
+    sequential([4], dense(6, "first"), *MIDDLE, dense(5, "more"), dense(3, "output", "softmax"))
+)
 UNFROZEN = program(
-    sequential([4], dense(6, "first"), dense(700, "wide"), dense(500, "narrow"), dense(3, "output", "softmax"))
+    sequential(
+        [4],
+        dense(6, "first"),
+        dense(700, "wide"),
+        dense(500, "narrow"),
+        dense(3, "output", "softmax"),
+    )
 )
 FROZEN_BYTES = 4 * (7 * 700 + 701 * 500)
 
@@ -33,7 +43,9 @@ def part(peer: Peer, name: str, key: str = "result") -> bytes:
     return peer.reply()[1]
 
 
-def trained(peer: Peer, chosen: dict[str, Any], state: dict[str, Any], chunks: bytes = b"", epoch: int = 0) -> Any:
+def trained(
+    peer: Peer, chosen: dict[str, Any], state: dict[str, Any], chunks: bytes = b"", epoch: int = 0
+) -> Any:
     """Train; what the answer says."""
     peer.begin("train", chosen, state, fit=fit(), order=place(epoch))
     if chunks:
@@ -46,17 +58,28 @@ def test_both_parts_are_the_whole(trainer: Peer) -> None:
     told = trained(trainer, HEAD, NEW)
     whole, own, base = trainer.state(), part(trainer, "own"), part(trainer, "base")
     assert own + base == whole and len(base) == FROZEN_BYTES
-    assert metadata(whole)["format"] == "cerebro_db.state/2" and metadata(whole)["base"] == told["base"]
+    assert (
+        metadata(whole)["format"] == "cerebro_db.state/2"
+        and metadata(whole)["base"] == told["base"]
+    )
     assert told["lent_base"] == told["base"]
-    assert len(tensors(whole)) == len(json.loads(metadata(whole)["weights"])) + 2 + 2 * 4, "Adam, of four variables"
+    assert len(tensors(whole)) == len(json.loads(metadata(whole)["weights"])) + 2 + 2 * 4, (
+        "Adam, of four variables"
+    )
 
 
 @pytest.mark.one_framework
 def test_what_is_trained_or_small_stays_in_the_state(trainer: Peer) -> None:
-    for chosen in (UNFROZEN, program(sequential([4], dense(5, "small", **FROZEN), dense(3, "output", "softmax")))):
+    for chosen in (
+        UNFROZEN,
+        program(sequential([4], dense(5, "small", **FROZEN), dense(3, "output", "softmax"))),
+    ):
         told = trained(trainer, chosen, NEW)
         assert told["base"] is None
-        assert metadata(trainer.state())["format"] == "cerebro_db.state/1" and part(trainer, "base") == b""
+        assert (
+            metadata(trainer.state())["format"] == "cerebro_db.state/1"
+            and part(trainer, "base") == b""
+        )
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
@@ -72,7 +95,10 @@ def test_a_state_goes_on_without_its_base(trainer: Peer, second_trainer: Peer) -
 
     trainer.begin("predict", OTHER, {**NEW, "seed": 4}, ())
     state = trainer.state()
-    changed, base = trained(second_trainer, OTHER, {"source": "chunks"}, state), part(second_trainer, "base")
+    changed, base = (
+        trained(second_trainer, OTHER, {"source": "chunks"}, state),
+        part(second_trainer, "base"),
+    )
     assert changed["base"] != first["base"] and len(base) == FROZEN_BYTES
     with pytest.raises(TrainerFailed, match="not held"):
         trainer.begin("predict", HEAD, lent, ())
@@ -88,7 +114,9 @@ def test_another_program_takes_the_base_over(trainer: Peer, second_trainer: Peer
     heads = {"first": (HEAD, 5 * 6, 501 * 3), "other": (OTHER, 5 * 6, 501 * 5 + 6 * 3)}
     told, states = {}, {}
     for name, (chosen, before, after) in heads.items():
-        weights = np.concatenate([np.full(before, 0.1, "<f4"), flat, np.full(after, 0.2, "<f4")]).tobytes()
+        weights = np.concatenate(
+            [np.full(before, 0.1, "<f4"), flat, np.full(after, 0.2, "<f4")]
+        ).tobytes()
         told[name] = trained(second_trainer, chosen, {"source": "weights", "seed": 1}, weights)
         states[name] = part(second_trainer, "own"), second_trainer.state()
     assert told["first"]["base"] == told["other"]["base"], "the same weights, wherever they stand"
@@ -96,7 +124,13 @@ def test_another_program_takes_the_base_over(trainer: Peer, second_trainer: Peer
     expected = second_trainer.state()
 
     trained(trainer, HEAD, {"source": "chunks"}, states["first"][1])
-    found = trained(trainer, OTHER, {"source": "chunks", "base": told["first"]["base"]}, states["other"][0], epoch=1)
+    found = trained(
+        trainer,
+        OTHER,
+        {"source": "chunks", "base": told["first"]["base"]},
+        states["other"][0],
+        epoch=1,
+    )
     assert content(trainer.state()) == content(expected)
     assert found["base"] == told["other"]["base"]
 
@@ -104,7 +138,11 @@ def test_another_program_takes_the_base_over(trainer: Peer, second_trainer: Peer
 @pytest.mark.one_framework
 def test_weights_that_a_step_changes_are_no_base(trainer: Peer) -> None:
     """A moving mean of a layer in training, and what a norm changes of a frozen layer."""
-    normal = {"class_name": "BatchNormalization", "module": "keras.layers", "config": {"name": "normal"}}
+    normal = {
+        "class_name": "BatchNormalization",
+        "module": "keras.layers",
+        "config": {"name": "normal"},
+    }
     inner = {**dense(400, "inner", **FROZEN)}
     spectral = {"class_name": "SpectralNormalization", "module": "keras.layers",
                 "config": {"name": "spectral", "layer": inner, **FROZEN}}  # fmt: skip

@@ -46,7 +46,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
 
 
 @pytest.mark.long
-def test_compiled_code_is_found_again_and_gives_the_same_bits(expected: object, filled: tuple[Path, object]) -> None:
+def test_compiled_code_is_found_again_and_gives_the_same_bits(
+    expected: object, filled: tuple[Path, object]
+) -> None:
     root, first = filled
     files = kept(root)
     assert trained("jax", "scan", root) == first == expected
@@ -56,8 +58,12 @@ def test_compiled_code_is_found_again_and_gives_the_same_bits(expected: object, 
 @pytest.mark.long
 @ON_JAX
 def test_who_finds_functions_traces_none(plain: ProcessPoolExecutor, tmp_path: Path) -> None:
-    """Where JAX fails to load them, or they are of other libraries or of a custom function, they are made anew."""
-    first, again, refused, newer, newer_again, custom, custom_again = plain.submit(traces.found, str(tmp_path)).result()
+    """Where JAX fails to load them, or they are of other libraries or of a custom function, they
+    are made anew.
+    """
+    first, again, refused, newer, newer_again, custom, custom_again = plain.submit(
+        traces.found, str(tmp_path)
+    ).result()
     assert first[0] > 5
     assert again == newer_again == (0, True)
     assert refused == newer == first
@@ -96,7 +102,9 @@ def flipped(content: bytes) -> bytes:
 
 
 @pytest.mark.long
-def test_damaged_code_is_as_good_as_none_and_is_made_anew(filled: tuple[Path, object], tmp_path: Path) -> None:
+def test_damaged_code_is_as_good_as_none_and_is_made_anew(
+    filled: tuple[Path, object], tmp_path: Path
+) -> None:
     """A trainer is ended at any moment, and a machine that loses power leaves files of zeros."""
     root, first = filled
     copytree(root, tmp_path, dirs_exist_ok=True)

@@ -1,6 +1,8 @@
-"""What a trainer gets from its backend, and what it keeps from others: see docs/operations.md, Privileges.
+"""What a trainer gets from its backend, and what it keeps from others: see docs/operations.md,
+Privileges.
 
-What it gets is looked at by a program that is started in a trainer's place; what it does itself, on a trainer.
+What it gets is looked at by a program that is started in a trainer's place; what it does itself, on
+a trainer.
 """
 
 from __future__ import annotations
@@ -28,35 +30,51 @@ from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_trainer.confinement import SLICE_NS
 
 NAMES = {
-    "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES",
+    "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL",
+    "CUDA_VISIBLE_DEVICES",
     "OPENBLAS_NUM_THREADS",
 }  # fmt: skip
 WAYS = {"executed": 0, "forked": 60}
 """In which a trainer comes to be, by the seconds that a nursery is to stay."""
 SECRETS = {
-    "PGPASSWORD": "secret", "PGPASSFILE": "/secret", "PGSERVICEFILE": "/secret", "AWS_SECRET_ACCESS_KEY": "secret",
-    "LD_LIBRARY_PATH": "/nowhere", "LD_AUDIT": "", "PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere",
-    "PYTHONINSPECT": "", "PYTHONUSERBASE": "/nowhere", "KERAS_HOME": "/nowhere", "KERAS_BACKEND": "torch",
-    "XLA_FLAGS": "--xla_dump_to=/tmp/dump", "TF_XLA_FLAGS": "x", "http_proxy": "http://user:secret@proxy",
+    "PGPASSWORD": "secret", "PGPASSFILE": "/secret", "PGSERVICEFILE": "/secret",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "LD_LIBRARY_PATH": "/nowhere", "LD_AUDIT": "", "PYTHONPATH": "/nowhere",
+    "PYTHONSTARTUP": "/nowhere",
+    "PYTHONINSPECT": "", "PYTHONUSERBASE": "/nowhere", "KERAS_HOME": "/nowhere",
+    "KERAS_BACKEND": "torch",
+    "XLA_FLAGS": "--xla_dump_to=/tmp/dump", "TF_XLA_FLAGS": "x",
+    "http_proxy": "http://user:secret@proxy",
     "LC_ALL": "C",
 }  # fmt: skip
 PROBE = """#!{python} -I
 import json, os, sys
 here = "/proc/self/fd"
-fds = {{fd: os.readlink(f"{{here}}/{{fd}}") for fd in os.listdir(here) if os.path.lexists(f"{{here}}/{{fd}}")}}
+fds = {{fd: os.readlink(f"{{here}}/{{fd}}") for fd in os.listdir(here) if
+    os.path.lexists(f"{{here}}/{{fd}}")}}
 environ = open("/proc/self/environ").read().split("\\0")
 print("PROBE" + json.dumps(dict(
-    environ=dict(entry.split("=", 1) for entry in environ if entry), fds=fds, words=sys.argv[1:], cwd=os.getcwd(),
-    mode=os.stat(".").st_mode & 0o7777, files=os.listdir("."), session=os.getsid(0), pid=os.getpid())))
+    environ=dict(entry.split("=", 1) for entry in environ if entry), fds=fds, words=sys.argv[1:],
+        cwd=os.getcwd(),
+    mode=os.stat(".").st_mode & 0o7777, files=os.listdir("."), session=os.getsid(0),
+        pid=os.getpid())))
 """
-PRCTL = "import ctypes, json, os, resource; from cerebro_trainer.confinement import keep_private; keep_private();"
+PRCTL = (
+    "import ctypes, json, os, resource; from cerebro_trainer.confinement import keep_private; "
+    "keep_private();"
+)
 PRCTL += "get = ctypes.CDLL(None).prctl;"
-PRCTL += "print(json.dumps([get(3, 0, 0, 0, 0), get(39, 0, 0, 0, 0), resource.getrlimit(4), os.umask(0)]))"
+PRCTL += (
+    "print(json.dumps([get(3, 0, 0, 0, 0), get(39, 0, 0, 0, 0), resource.getrlimit(4), "
+    "os.umask(0)]))"
+)
 
 
 @pytest.fixture
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What a program sees that is started as a trainer, by a backend with secrets and open files."""
+    """What a program sees that is started as a trainer, by a backend with secrets and open
+    files.
+    """
     program = tmp_path / "trainer"
     program.write_text(PROBE.format(python=sys.executable))
     program.chmod(0o700)
@@ -78,8 +96,8 @@ def test_its_environment_is_bare(seen: dict[str, Any]) -> None:
 
 
 def test_it_inherits_no_files_but_its_own(seen: dict[str, Any]) -> None:
-    """Nothing to read, a file without a name for what it says, its socket, its pulse, what keeps its folder, and the
-    folder that it lists just now."""
+    """Nothing to read, a file without a name for what it says, its socket, its pulse, what keeps
+    its folder, and the folder that it lists just now."""
     socket = seen["words"][seen["words"].index("--fd") + 1]
     found = {number: path for number, path in seen["fds"].items() if "/proc/" not in path}
     pulse = seen["words"][seen["words"].index("--pulse") + 1]
@@ -99,13 +117,19 @@ def test_it_works_in_a_session_and_a_folder_of_its_own(seen: dict[str, Any]) -> 
 
 
 def test_nothing_of_its_surroundings_is_imported(seen: dict[str, Any]) -> None:
-    """Isolated mode passes over the working directory, the user's site folder and all PYTHON variables."""
+    """Isolated mode passes over the working directory, the user's site folder and all PYTHON
+    variables.
+    """
     assert seen["words"][:3] == ["-I", "-m", "cerebro_trainer"]
 
 
-def test_a_backend_with_a_poisoned_path_has_a_sound_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_with_a_poisoned_path_has_a_sound_trainer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("numpy", "json", "sitecustomize", "usercustomize", "cerebro_trainer"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the surroundings was executed')")
+        (tmp_path / f"{name}.py").write_text(
+            "raise SystemExit('code of the surroundings was executed')"
+        )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -116,7 +140,12 @@ def test_a_backend_with_a_poisoned_path_has_a_sound_trainer(tmp_path: Path, monk
 
 def test_its_data_stay_in_it() -> None:
     """No debugger, no privileges, no core file, and files for nobody else."""
-    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(PLPY)!r}); {PRCTL}"]
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(PLPY)!r}); {PRCTL}",
+    ]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert json.loads(told) == [0, 1, [0, 0], 0o077]
 
@@ -132,7 +161,10 @@ def link(request: pytest.FixtureRequest) -> Iterator[Link]:
 
 def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
     limits = Path(f"/proc/{link.pid}/limits").read_text()
-    assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == ["0", "0"]
+    assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == [
+        "0",
+        "0",
+    ]
     status = Path(f"/proc/{link.pid}/status").read_text()
     assert "NoNewPrivs:\t1\n" in status
     assert "Umask:\t0077\n" in status
@@ -187,9 +219,13 @@ sys.stdin.read()
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("end", ["exit", "kill", "both", "stopped"])
 def test_it_and_its_folder_are_gone_after_its_backend(end: str, way: str) -> None:
-    """The kernel ends the trainer then, which can do nothing more; also one that somebody had stopped."""
+    """The kernel ends the trainer then, which can do nothing more; also one that somebody had
+    stopped.
+    """
     command = [sys.executable, "-c", BACKEND.format(plpy=str(PLPY), seconds=WAYS[way])]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as backend:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as backend:
         assert backend.stdin is not None and backend.stdout is not None
         pid, home = backend.stdout.readline().split()
         (Path(home) / "left behind").write_text("data")
@@ -206,7 +242,9 @@ def test_it_and_its_folder_are_gone_after_its_backend(end: str, way: str) -> Non
     eventually(lambda: not alive({int(pid)}))
 
 
-def test_what_a_machine_left_when_it_stopped_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_machine_left_when_it_stopped_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gone, here = (tmp_path / f"{folders.PREFIX}{pid}-abc" for pid in (1 << 30, os.getpid()))
     gone.mkdir()
@@ -238,7 +276,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    ("link", "size"), [("forked", 8), ("executed", 50_000_000)], ids=["waiting", "sending"], indirect=["link"]
+    ("link", "size"),
+    [("forked", 8), ("executed", 50_000_000)],
+    ids=["waiting", "sending"],
+    indirect=["link"],
 )
 def test_a_trainer_that_was_stopped_is_noticed_and_ended(link: Link, size: int) -> None:
     """Whether the backend waits for an answer, or for room for what it sends."""
@@ -258,7 +299,9 @@ def with_child() -> Iterator[subprocess.Popen[str]]:
     """A process in a session of its own, whose child holds 200 MB."""
     code = WITH_CHILD.format(hold=HOLD.format(size=200))
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield process

@@ -1,4 +1,6 @@
-"""A config may go on with another framework: with its weights always, with its optimizer where that has a table."""
+"""A config may go on with another framework: with its weights always, with its optimizer where that
+has a table.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ from cerebro_trainer.state.fitting import CROSSING
 NEW = {"source": "new", "seed": 3}
 ROWS = 24
 ROUNDING = 1e-4
-"""Of the largest change of a tensor, beside what float32 leaves of its values: sums are in another order, and rules
-divide them by small numbers."""
+"""Of the largest change of a tensor, beside what float32 leaves of its values: sums are in another
+order, and rules divide them by small numbers."""
 FLOAT32 = 4 * np.finfo(np.float32).eps
 NETWORK = sequential(
     [4],
@@ -71,7 +73,10 @@ of_two_and_of_all = pytest.mark.parametrize(
 )
 
 of_all = pytest.mark.parametrize(
-    "peers", [pytest.param(INSTALLED, id="all", marks=pytest.mark.long)], indirect=True, scope="module"
+    "peers",
+    [pytest.param(INSTALLED, id="all", marks=pytest.mark.long)],
+    indirect=True,
+    scope="module",
 )
 
 
@@ -105,9 +110,13 @@ def crossings(peers: Iterable[str]) -> list[tuple[str, str]]:
     scope="module",
 )
 def test_the_next_steps_are_the_same(peers: dict[str, Peer], name: str) -> None:
-    """After some steps of one framework, those of another; were its optimizer to begin anew, they would be others."""
+    """After some steps of one framework, those of another; were its optimizer to begin anew, they
+    would be others.
+    """
     left = {each: peer.train(CHOSEN[name], NEW)[1] for each, peer in peers.items()}
-    expected = {each: peer.train(CHOSEN[name], left[each], epoch=1)[1] for each, peer in peers.items()}
+    expected = {
+        each: peer.train(CHOSEN[name], left[each], epoch=1)[1] for each, peer in peers.items()
+    }
     for source, target in crossings(peers):
         found = peers[target].train(CHOSEN[name], left[source], epoch=1)[1]
         assert metadata(found)["step"] == metadata(expected[source])["step"]
@@ -118,7 +127,9 @@ def test_the_next_steps_are_the_same(peers: dict[str, Peer], name: str) -> None:
 
 
 def apart(before: bytes, expected: bytes, found: bytes) -> float:
-    """How much two states differ, as a share of what has changed in a tensor since the one before both."""
+    """How much two states differ, as a share of what has changed in a tensor since the one before
+    both.
+    """
     shares = [0.0]
     for first, one, other in zip(tensors(before), tensors(expected), tensors(found), strict=True):
         assert (one.shape, one.dtype.kind == "f") == (other.shape, other.dtype.kind == "f")
@@ -147,20 +158,31 @@ def test_generators_go_over_by_their_numbers(peers: dict[str, Peer]) -> None:
 
 @of_all
 def test_frozen_weights_of_other_types_are_another_base(peers: dict[str, Peer]) -> None:
-    """As those that the framework has by itself, and not what the state was left with: its bytes are others."""
-    frozen = layer("Normalization", "scaled", axis=-1, trainable=False), dense(65536, "wide", trainable=False)
-    chosen = program(sequential([4], *frozen, dense(1, "narrow"), dense(3, "out", "softmax")), "SGD")
+    """As those that the framework has by itself, and not what the state was left with: its bytes
+    are others.
+    """
+    frozen = (
+        layer("Normalization", "scaled", axis=-1, trainable=False),
+        dense(65536, "wide", trainable=False),
+    )
+    chosen = program(
+        sequential([4], *frozen, dense(1, "narrow"), dense(3, "out", "softmax")), "SGD"
+    )
     for source, target in crossings(peers):
         state = peers[source].initial(chosen)
         found = begun(peers[target], chosen, state, "chunks")
         own = begun(peers[target], chosen, state, "weights_of_chunks")
         assert metadata(found)["base"] == metadata(own)["base"]
-        assert (metadata(found)["base"] == metadata(state)["base"]) == ("tensorflow" not in (source, target))
+        assert (metadata(found)["base"] == metadata(state)["base"]) == (
+            "tensorflow" not in (source, target)
+        )
 
 
 @of_two_and_of_all
 def test_what_scales_losses_does_not_go_over(peers: dict[str, Peer]) -> None:
-    """Its weights do, and a state that is asked for as a whole is refused by what is wrong with it."""
+    """Its weights do, and a state that is asked for as a whole is refused by what is wrong with
+    it.
+    """
     for source, target in crossings(peers):
         _, state = peers[source].train(SCALING, NEW)
         with pytest.raises(
@@ -184,6 +206,8 @@ def test_a_count_that_another_type_does_not_hold_is_refused(peers: dict[str, Pee
     wrong = state[:place] + (2**40).to_bytes(8, "little") + state[place + 8 :]
     assert content(begun(peers["tensorflow"], chosen, wrong, "chunks"))[1] == content(wrong)[1]
     for name in peers.keys() - {"tensorflow"}:
-        with pytest.raises(TrainerFailed, match="has 1099511627776, which int32 does not hold") as no:
+        with pytest.raises(
+            TrainerFailed, match="has 1099511627776, which int32 does not hold"
+        ) as no:
             begun(peers[name], chosen, wrong, "chunks")
         assert no.value.error["kind"] == "config"

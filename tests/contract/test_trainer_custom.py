@@ -1,4 +1,6 @@
-"""Custom losses and metrics in a trainer: every form trains with them as with Keras' own, and says what went wrong."""
+"""Custom losses and metrics in a trainer: every form trains with them as with Keras' own, and says
+what went wrong.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ LOSS = "import keras\n\n\ndef {name}(y_true, y_pred):\n    return {body}\n"
 CROSS = "keras.losses.categorical_crossentropy(y_true, y_pred)"
 SOURCES = {
     "Own": LOSS.format(name="Own", body=CROSS),
-    "own_class": "import keras\n\n\nclass own_class(keras.losses.CategoricalCrossentropy):\n    pass\n",
-    "own_accuracy": LOSS.format(name="own_accuracy", body="keras.metrics.categorical_accuracy(y_true, y_pred)"),
-    "own_counts": "import keras\n\n\nclass own_counts(keras.metrics.CategoricalAccuracy):\n    pass\n",
+    "own_class": "import keras\n\n\nclass own_class(keras.losses.CategoricalCrossentropy):\n    "
+    "pass\n",
+    "own_accuracy": LOSS.format(
+        name="own_accuracy", body="keras.metrics.categorical_accuracy(y_true, y_pred)"
+    ),
+    "own_counts": "import keras\n\n\nclass own_counts(keras.metrics.CategoricalAccuracy):\n    "
+    "pass\n",
     "own_sum": """
 import keras
 
@@ -62,14 +68,24 @@ class later(keras.losses.Loss):
         return keras.ops.reshape(y_true, (-1, 7)) - y_pred
 """,
     "absent": "x = 1\n",
-    "abstract": "import keras\n\n\nclass abstract(keras.losses.Loss):\n    def __init__(self, needed):\n        pass\n",
-}  # fmt: skip
+    "abstract": "import keras\n\n\nclass abstract(keras.losses.Loss):\n    def __init__(self, "
+    "needed):\n        pass\n",
+}
 
 
-def custom(loss: Any = "Own", metrics: tuple[str, ...] = ("own_accuracy",), architecture: Json = MLP) -> Json:
+def custom(
+    loss: Any = "Own", metrics: tuple[str, ...] = ("own_accuracy",), architecture: Json = MLP
+) -> Json:
     """A program with the sources of the functions that it names."""
-    named = [name for name in ([loss] if isinstance(loss, str) else loss) + list(metrics) if name in SOURCES]
-    return {**program(architecture, loss=loss, metrics=metrics), "sources": {name: SOURCES[name] for name in named}}
+    named = [
+        name
+        for name in ([loss] if isinstance(loss, str) else loss) + list(metrics)
+        if name in SOURCES
+    ]
+    return {
+        **program(architecture, loss=loss, metrics=metrics),
+        "sources": {name: SOURCES[name] for name in named},
+    }
 
 
 @pytest.mark.long
@@ -82,7 +98,9 @@ def test_a_form_gives_the_bits_of_keras_own(trainer: Peer, form: str) -> None:
     result, state = trainer.train(named, NEW, epochs=2, forms=use(form))
     sums = trainer.evaluate(named, state)
     for loss, metric in (("Own", "own_accuracy"), ("own_class", "own_counts")):
-        again, state_again = trainer.train(custom(loss, (metric,), NOISY), NEW, epochs=2, forms=use(form))
+        again, state_again = trainer.train(
+            custom(loss, (metric,), NOISY), NEW, epochs=2, forms=use(form)
+        )
         assert again["loss"] == result["loss"]
         assert content(state_again) == content(state)
         assert trainer.evaluate(custom(loss, (metric,), NOISY), state) == sums
@@ -126,7 +144,10 @@ def test_another_source_is_another_program(trainer: Peer) -> None:
     """Under the same name, in the same process."""
     trainer.load("d", buffers(24))
     before = trainer.train(custom(), NEW)[0]["loss"]
-    other = {**custom(), "sources": {**custom()["sources"], "Own": LOSS.format(name="Own", body=f"2 * {CROSS}")}}
+    other = {
+        **custom(),
+        "sources": {**custom()["sources"], "Own": LOSS.format(name="Own", body=f"2 * {CROSS}")},
+    }
     assert trainer.train(other, NEW)[0]["loss"] > 1.5 * before
     assert trainer.train(custom(), NEW)[0]["loss"] == before
 
@@ -163,7 +184,9 @@ def test_a_loss_is_named_by_its_output(trainer: Peer) -> None:
     wide = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))
     by_name = {"out": "Own"}
     asked = {**custom(architecture=wide), "compile": {**custom()["compile"], "loss": by_name}}
-    assert content(trainer.train(asked, NEW)[1]) == content(trainer.train(custom(architecture=wide), NEW)[1])
+    assert content(trainer.train(asked, NEW)[1]) == content(
+        trainer.train(custom(architecture=wide), NEW)[1]
+    )
 
 
 @pytest.mark.one_framework

@@ -1,4 +1,6 @@
-"""Where a network can be cut: what lies in front of it, once, and what lies behind are the whole network."""
+"""Where a network can be cut: what lies in front of it, once, and what lies behind are the whole
+network.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ LAYERS = ["first", "normal", "positive", "second"]
 SIZES = (21, 13, 8)
 
 
-def cuts(trainer: Peer, architecture: Json, state: dict[str, Any] | bytes = NEW) -> list[dict[str, Any]]:
+def cuts(
+    trainer: Peer, architecture: Json, state: dict[str, Any] | bytes = NEW
+) -> list[dict[str, Any]]:
     trainer.begin("cuts", program(architecture, "SGD", metrics=None), state, ())
     return list(trainer.ask({"do": "finish"})["cuts"])
 
@@ -89,14 +93,21 @@ def test_states_are_those_of_the_whole_network(trainer: Peer) -> None:
 
 @pytest.mark.one_framework
 def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
-    renamed = [{**each, "config": {**each["config"], "name": f"my_{each['config']['name']}"}} for each in FRONT]
+    renamed = [
+        {**each, "config": {**each["config"], "name": f"my_{each['config']['name']}"}}
+        for each in FRONT
+    ]
     other = sequential([4], *renamed, dense(3, "out", "softmax"))
     ones, others = cuts(trainer, WHOLE), cuts(trainer, other)
-    assert [cut["layer"] for cut in ones] == LAYERS and [cut["layer"] for cut in others] == [f"my_{n}" for n in LAYERS]
+    assert [cut["layer"] for cut in ones] == LAYERS and [cut["layer"] for cut in others] == [
+        f"my_{n}" for n in LAYERS
+    ]
     assert [cut["shape"] for cut in ones] == [[8], [8], [8], [5]]
     assert sorted({cut["flops"] for cut in ones}) == [cut["flops"] for cut in ones]
     assert [cut["digest"] for cut in ones] == [cut["digest"] for cut in others]
-    assert not {cut["digest"] for cut in ones} & {cut["digest"] for cut in cuts(trainer, WHOLE, {**NEW, "seed": 4})}
+    assert not {cut["digest"] for cut in ones} & {
+        cut["digest"] for cut in cuts(trainer, WHOLE, {**NEW, "seed": 4})
+    }
 
 
 @pytest.mark.one_framework
@@ -104,17 +115,35 @@ def test_a_cut_is_the_same_under_other_names_and_heads(trainer: Peer) -> None:
     "changed",
     [
         pytest.param({"activation": "tanh"}, marks=pytest.mark.long),
-        {"activation": {"module": "keras.layers", "class_name": "ReLU", "config": {"negative_slope": 0.5}}},
+        {
+            "activation": {
+                "module": "keras.layers",
+                "class_name": "ReLU",
+                "config": {"negative_slope": 0.5},
+            }
+        },
         {"dtype": "mixed_bfloat16"},
-        {"dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "mixed_bfloat16"}}},
+        {
+            "dtype": {
+                "module": "keras",
+                "class_name": "DTypePolicy",
+                "config": {"name": "mixed_bfloat16"},
+            }
+        },
     ],
     ids=str,
 )
 def test_what_gives_something_else_is_told_apart(trainer: Peer, changed: Json) -> None:
     """With the same weights: another function, or another precision."""
-    drawn = {"bias_initializer": "zeros"}, {"bias_initializer": {"class_name": "Zeros", "config": {}}}
+    drawn = (
+        {"bias_initializer": "zeros"},
+        {"bias_initializer": {"class_name": "Zeros", "config": {}}},
+    )
     digests = [
-        cuts(trainer, sequential([4], dense(8, "first", **FROZEN, **given), dense(3, "out", "softmax")))[0]["digest"]
+        cuts(
+            trainer,
+            sequential([4], dense(8, "first", **FROZEN, **given), dense(3, "out", "softmax")),
+        )[0]["digest"]
         for given in (*drawn, changed)
     ]
     assert digests[0] == digests[1] != digests[2]
@@ -127,12 +156,17 @@ def test_what_leads_to_a_layer_is_a_network_of_its_own(trainer: Peer) -> None:
     state = trainer.initial(program(frozen))
     trainer.begin("fronts", program(frozen), state, (), layers=["positive", "second"])
     found = trainer.ask({"do": "finish"})["fronts"]
-    assert [(front["layer"], front["shape"]) for front in found] == [("positive", [8]), ("second", [5])]
+    assert [(front["layer"], front["shape"]) for front in found] == [
+        ("positive", [8]),
+        ("second", [5]),
+    ]
     flat = np.concatenate([array.reshape(-1) for array in weights(state)])
     (_, x), _ = buffers(9)[0]
     for front, before in zip(found, ("normal", "positive"), strict=True):
         part = np.concatenate([flat[begin : begin + count] for begin, count in front["weights"]])
-        alone = program(front["architecture"], targets=[{"kind": "float"}], loss="mse", metrics=None)
+        alone = program(
+            front["architecture"], targets=[{"kind": "float"}], loss="mse", metrics=None
+        )
         trainer.begin("predict", alone, {"source": "weights", "seed": 1}, ())
         trainer.send_state(part.tobytes())
         given = features(trainer, before, x)
@@ -153,33 +187,45 @@ def functional(*layers: Json, output: str = "out") -> Json:
         "name": "graph", "trainable": True, "layers": [first, *layers],
         "input_layers": [["input", 0, 0]], "output_layers": [[output, 0, 0]],
     }  # fmt: skip
-    return {"module": "keras", "class_name": "Functional", "registered_name": "Functional", "config": config}
+    return {
+        "module": "keras",
+        "class_name": "Functional",
+        "registered_name": "Functional",
+        "config": config,
+    }
 
 
 OUT = dense(3, "out", "softmax")
 BASE = sequential([4], dense(4, "inner", **FROZEN))
 ENDS: dict[str, tuple[Json, list[str]]] = {
     "nothing is frozen": (sequential([4], dense(4, "a"), OUT), []),
-    "a trained layer": (sequential([4], dense(4, "a", **FROZEN), dense(4, "b"), dense(4, "c", **FROZEN), OUT), ["a"]),
+    "a trained layer": (sequential([4], dense(4, "a", **FROZEN), dense(4, "b"), dense(4, "c",
+    **FROZEN), OUT), ["a"]),
     "dropout": (
-        sequential([4], dense(4, "a", **FROZEN), layer("Dropout", "b", rate=0.1), dense(4, "c", **FROZEN), OUT),
+        sequential([4], dense(4, "a", **FROZEN), layer("Dropout", "b", rate=0.1), dense(4, "c",
+        **FROZEN), OUT),
         ["a"],
     ),
-    "dropout of nothing": (sequential([4], dense(4, "a", **FROZEN), layer("Dropout", "b", rate=0.0), OUT), ["a", "b"]),
+    "dropout of nothing": (sequential([4], dense(4, "a", **FROZEN), layer("Dropout", "b", rate=0.0),
+    OUT), ["a", "b"]),
     "noise": (sequential([4], layer("GaussianNoise", "a", stddev=0.1), OUT), []),
     "a normalization that learns": (sequential([4], layer("BatchNormalization", "a"), OUT), []),
-    "a loss of its own": (sequential([4], dense(4, "a", activity_regularizer="l2", **FROZEN), OUT), []),
+    "a loss of its own": (sequential([4], dense(4, "a", activity_regularizer="l2", **FROZEN), OUT),
+    []),
     "a spectral normalization": (
-        sequential([4], layer("SpectralNormalization", "a", layer=dense(4, "b", **FROZEN), **FROZEN), OUT),
+        sequential([4], layer("SpectralNormalization", "a", layer=dense(4, "b", **FROZEN),
+        **FROZEN), OUT),
         [],
     ),
     "tokens that are masked": (
-        sequential([4], layer("Embedding", "a", input_dim=9, output_dim=2, mask_zero=True, **FROZEN),
+        sequential([4], layer("Embedding", "a", input_dim=9, output_dim=2, mask_zero=True,
+        **FROZEN),
                    layer("Flatten", "b"), OUT),
         [],
     ),
     "tokens": (
-        sequential([4], layer("Embedding", "a", input_dim=9, output_dim=2, **FROZEN), layer("Flatten", "b"), OUT),
+        sequential([4], layer("Embedding", "a", input_dim=9, output_dim=2, **FROZEN),
+        layer("Flatten", "b"), OUT),
         ["a", "b"],
     ),
     "two ways that meet": (
@@ -191,14 +237,16 @@ ENDS: dict[str, tuple[Json, list[str]]] = {
     ),
     "a way around": (
         functional(
-            called(dense(4, "a", **FROZEN), "input"), called(layer("Add", "b"), "a", "input"), called(OUT, "b"),
+            called(dense(4, "a", **FROZEN), "input"), called(layer("Add", "b"), "a", "input"),
+            called(OUT, "b"),
         ),
         ["b"],
     ),
     "a layer that is called twice": (
         functional(
             called(dense(4, "a", **FROZEN), "input"),
-            {**called(dense(4, "b", **FROZEN), "a"), "inbound_nodes": [[["a", 0, 0, {}]], [["b", 0, 0, {}]]]},
+            {**called(dense(4, "b", **FROZEN), "a"), "inbound_nodes": [[["a", 0, 0, {}]], [["b", 0,
+            0, {}]]]},
             {**called(OUT, "b"), "inbound_nodes": [[["b", 1, 0, {}]]]},
         ),
         ["a"],

@@ -25,7 +25,9 @@ METRICS = [
 ]
 
 
-def results(trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[str, object]]) -> dict[str, Any]:
+def results(
+    trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[str, object]]
+) -> dict[str, Any]:
     answer: dict[str, Any] = trainer.ask(
         {
             "do": "results",
@@ -48,8 +50,13 @@ def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     ]
     for key, data in (("whole", [whole]), ("a", parts[:1]), ("b", parts[1:2]), ("c", parts[2:])):
         trainer.load(key, data)
-    evaluated = {key: trainer.evaluate(chosen, state, [key])[key] for key in ("whole", "a", "b", "c")}
-    added = [np.sum([evaluated[key]["sums"][i] for key in "abc"], axis=0).tolist() for i in range(1 + len(METRICS))]
+    evaluated = {
+        key: trainer.evaluate(chosen, state, [key])[key] for key in ("whole", "a", "b", "c")
+    }
+    added = [
+        np.sum([evaluated[key]["sums"][i] for key in "abc"], axis=0).tolist()
+        for i in range(1 + len(METRICS))
+    ]
     expected = results(trainer, chosen, {"d": evaluated["whole"]})["d"]
     found = results(trainer, chosen, {"d": {"sums": added, "rows": 90}})["d"]
     assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5)
@@ -106,7 +113,9 @@ def test_empty_dataset_gives_sums_that_add_nothing(trainer: Peer) -> None:
 
 @pytest.mark.one_framework
 @pytest.mark.parametrize("metrics", [["Mean"], ["MeanIoU"], ["no such metric"], ["IoU"]])
-def test_metrics_that_give_no_one_number_are_refused_by_name(trainer: Peer, metrics: list[str]) -> None:
+def test_metrics_that_give_no_one_number_are_refused_by_name(
+    trainer: Peer, metrics: list[str]
+) -> None:
     with pytest.raises(TrainerFailed, match=metrics[0]) as failed:
         trainer.begin("predict", program(metrics=metrics), NEW, ())
     assert failed.value.error["kind"] == "config"
@@ -116,14 +125,20 @@ def test_metrics_that_give_no_one_number_are_refused_by_name(trainer: Peer, metr
 def test_sums_of_another_program_are_refused(trainer: Peer) -> None:
     for sums in ([[1.0, 1.0]], [[1.0, 1.0], [1.0]]):
         with pytest.raises(TrainerFailed, match="sums"):
-            trainer.ask({"do": "results", "program": program(), "sums": {"d": sums}, "rows": {"d": 1}})
+            trainer.ask(
+                {"do": "results", "program": program(), "sums": {"d": sums}, "rows": {"d": 1}}
+            )
 
 
 def predict(
     trainer: Peer, x: np.ndarray, want: dict[str, object], classes: int = 3, divide: float = 1.0
 ) -> dict[str, list[float]]:
-    """Predictions of rows as PostgreSQL holds real[]: dimensions, no NULLs, type, size, lower bound, values."""
-    payload = b"".join(struct.pack("=iiIii", 1, 0, 700, len(row), 1) + row.astype("=f4").tobytes() for row in x)
+    """Predictions of rows as PostgreSQL holds real[]: dimensions, no NULLs, type, size, lower
+    bound, values.
+    """
+    payload = b"".join(
+        struct.pack("=iiIii", 1, 0, 700, len(row), 1) + row.astype("=f4").tobytes() for row in x
+    )
     reply = trainer.ask(
         {
             "do": "rows",
@@ -170,10 +185,16 @@ def test_one_unit_gives_both_classes(trainer: Peer) -> None:
 
 @pytest.mark.one_framework
 def test_floats_are_predicted_as_they_are(trainer: Peer) -> None:
-    chosen = program(sequential([4], dense(2, "out", "linear")), loss="mse", targets=[{"kind": "float"}])
+    chosen = program(
+        sequential([4], dense(2, "out", "linear")), loss="mse", targets=[{"kind": "float"}]
+    )
     trainer.begin("predict", chosen, NEW, ())
     found = predict(trainer, examples(2)[0], {"kind": "response"}, classes=0)
-    assert (found["row"], found["class"], found["rank"]) == ([1, 1, 2, 2], [0, 1, 0, 1], [1, 2, 1, 2])
+    assert (found["row"], found["class"], found["rank"]) == (
+        [1, 1, 2, 2],
+        [0, 1, 0, 1],
+        [1, 2, 1, 2],
+    )
 
 
 @pytest.mark.one_framework

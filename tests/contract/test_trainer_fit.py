@@ -1,4 +1,6 @@
-"""A visit gives what Keras' `fit` gives on the same backend: the same weights, the same batches, the same numbers."""
+"""A visit gives what Keras' `fit` gives on the same backend: the same weights, the same batches,
+the same numbers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from test_trainer_forms import use
 from test_trainer_keras import CONVOLUTION
 from test_trainer_training import NEW
 from trainer_peer import Peer
-from trainer_programs import FORMS, MLP, NOISY, REGULARISED, Json, dense, layer, program, sequential, weights
+from trainer_programs import (
+    FORMS,
+    MLP,
+    NOISY,
+    REGULARISED,
+    Json,
+    dense,
+    layer,
+    program,
+    sequential,
+    weights,
+)
 
 LOSS_TOLERANCE = 1e-5
 """Float32 has 24 bits, and a form rounds the sums of a batch in another order than `fit`."""
@@ -33,11 +46,15 @@ CASES = {
 
 @pytest.mark.one_framework
 @pytest.mark.parametrize("seed", [7, 2**32 + 7])
-def test_initial_weights_are_those_of_keras_by_its_seed(trainer: Peer, plain: ProcessPoolExecutor, seed: int) -> None:
+def test_initial_weights_are_those_of_keras_by_its_seed(
+    trainer: Peer, plain: ProcessPoolExecutor, seed: int
+) -> None:
     trainer.initial(program(), 5)  # whatever was drawn before
     for architecture in (MLP, NOISY, CONVOLUTION, RECURRENT):
         expected = plain.submit(plain_keras.seeded, architecture, seed % 2**32).result()
-        for left, right in zip(expected, weights(trainer.initial(program(architecture), seed)), strict=True):
+        for left, right in zip(
+            expected, weights(trainer.initial(program(architecture), seed)), strict=True
+        ):
             assert np.array_equal(left, right)
 
 
@@ -56,7 +73,9 @@ def test_every_form_equals_fit(
         result, state = trainer.train(chosen, NEW, shuffle=False, epochs=2, forms=use(form))
         assert (result["form"], result["loss"]) == (form, pytest.approx(loss, rel=LOSS_TOLERANCE))
         for left, right in zip(expected, weights(state), strict=True):
-            np.testing.assert_allclose(right, left, rtol=WEIGHT_TOLERANCE, atol=WEIGHT_TOLERANCE / 10)
+            np.testing.assert_allclose(
+                right, left, rtol=WEIGHT_TOLERANCE, atol=WEIGHT_TOLERANCE / 10
+            )
 
 
 TWO = program(
@@ -77,7 +96,9 @@ def test_every_form_equals_fit_for_several_inputs_and_outputs(
     generator = np.random.default_rng(0)
     left, right = (generator.normal(size=(142, width)).astype(np.float32) for width in (4, 2))
     kind = np.eye(3, dtype=np.int16)[np.arange(142) % 3]
-    parts: list[plain_keras.Arrays] = [[("x", left), ("x", right), ("y", kind), ("y", right[:, :1])]]
+    parts: list[plain_keras.Arrays] = [
+        [("x", left), ("x", right), ("y", kind), ("y", right[:, :1])]
+    ]
     trainer.load("d", parts)
     initial = weights(trainer.initial(TWO, 3))
     result, state = trainer.train(TWO, NEW, shuffle=False, epochs=2, forms=use(form))

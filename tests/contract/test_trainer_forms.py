@@ -28,7 +28,9 @@ from trainer_programs import (
 from cerebro_trainer.programs.forms import HOPELESS
 
 SIZES = (150, 8, 6)
-"""Rows of buffers: batches of 8 fill a block of JAX, there are smaller last ones, and a buffer of no full batch."""
+"""Rows of buffers: batches of 8 fill a block of JAX, there are smaller last ones, and a buffer of
+no full batch.
+"""
 
 
 def use(form: str) -> Json:
@@ -45,7 +47,8 @@ def ahead(rows: int, **known: Any) -> Json:
 def test_all_forms_take_the_same_steps(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(*SIZES))
     results = [
-        trainer.train(program(REGULARISED), NEW, epochs=2, forms=use(form)) for form in (*FORMS[framework], "keras_fit")
+        trainer.train(program(REGULARISED), NEW, epochs=2, forms=use(form))
+        for form in (*FORMS[framework], "keras_fit")
     ]
     (expected, first), *others = results
     for result, state in others:
@@ -57,8 +60,12 @@ def test_all_forms_take_the_same_steps(trainer: Peer, framework: str) -> None:
 
 
 @pytest.mark.long
-def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str) -> None:
-    """In another process, and after the same program trained in other forms, and on buffers of other sizes."""
+def test_a_form_gives_the_same_bits_again(
+    trainer: Peer, second_trainer: Peer, framework: str
+) -> None:
+    """In another process, and after the same program trained in other forms, and on buffers of
+    other sizes.
+    """
 
     def states(peer: Peer) -> dict[str, Any]:
         peer.load("d", buffers(*SIZES))
@@ -106,7 +113,10 @@ def test_little_work_does_not_pay_for_a_second_form(trainer: Peer, framework: st
 SLIDING = layer("Conv1D", "slide", filters=2, kernel_size=[2])
 CONVOLUTIONS = {
     "plain": [layer("Reshape", "series", target_shape=[4, 1]), SLIDING],
-    "within": [layer("Reshape", "more", target_shape=[1, 4, 1]), layer("TimeDistributed", "each", layer=SLIDING)],
+    "within": [
+        layer("Reshape", "more", target_shape=[1, 4, 1]),
+        layer("TimeDistributed", "each", layer=SLIDING),
+    ],
 }
 
 
@@ -125,7 +135,9 @@ def test_a_generator_that_is_named_draws_the_same(plain: ProcessPoolExecutor) ->
 @pytest.mark.long
 @pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")
 @pytest.mark.parametrize("parts", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
-def test_a_loop_in_xla_comes_first_but_not_for_convolutions(trainer: Peer, parts: list[Json]) -> None:
+def test_a_loop_in_xla_comes_first_but_not_for_convolutions(
+    trainer: Peer, parts: list[Json]
+) -> None:
     trainer.load("d", buffers(64))
     whole = sequential([4], *parts, layer("Flatten", "flat"), dense(3, "out", "softmax"))
     assert trainer.train(program(whole), NEW)[0]["form"] == "jit_step"
@@ -167,16 +179,21 @@ def regularised(l1: float, l2: float) -> Json:
         bias_regularizer=regularizer("l1", l1),
         activity_regularizer=regularizer("l2", 0.01),
     )
-    return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
+    return sequential(
+        [4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2))
+    )
 
 
 @pytest.mark.long
 def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, form: str) -> None:
-    """And each trains with its own: in a program that others used, and in one that nobody used before."""
+    """And each trains with its own: in a program that others used, and in one that nobody used
+    before.
+    """
     trainer.load("d", buffers(*SIZES))
 
     def train(l1: float, l2: float, alone: float) -> tuple[Any, list[np.ndarray]]:
-        # A number of the activity regularizer is no variable, so `alone` makes a program of its own.
+        # A number of the activity regularizer is no variable, so `alone` makes a program of its
+        # own.
         architecture = regularised(l1, l2)
         layers = architecture["config"]["layers"]
         hidden = next(entry for entry in layers if entry["config"]["name"] == "hidden")
@@ -185,7 +202,11 @@ def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, fo
         return result["loss"], weights(state)
 
     train(0.5, 0.5, 0.01)
-    second, third, alone = train(0.01, 0.02, 0.01), train(0.0, 0.0, 0.01), train(0.01, 0.02, 0.0100001)
+    second, third, alone = (
+        train(0.01, 0.02, 0.01),
+        train(0.0, 0.0, 0.01),
+        train(0.01, 0.02, 0.0100001),
+    )
     assert second[0] != pytest.approx(third[0], rel=1e-3)
     assert second[0] == pytest.approx(alone[0], rel=1e-5)
     for left, right in zip(second[1], alone[1], strict=True):

@@ -1,4 +1,6 @@
-"""States of one program that are trained in one job: what becomes of each does not depend on the others."""
+"""States of one program that are trained in one job: what becomes of each does not depend on the
+others.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ FUNCTIONS = dense(7, "first", "sigmoid"), dense(5, "second", "elu")
 """They are rounded otherwise by vectors than number by number."""
 ROUNDED = sequential([4], *FUNCTIONS, dense(3, "out", "softmax"))
 DRAWN = sequential(
-    [4], *FUNCTIONS, layer("BatchNormalization", "norm"), layer("Dropout", "drop", rate=0.3), dense(3, "out", "softmax")
+    [4],
+    *FUNCTIONS,
+    layer("BatchNormalization", "norm"),
+    layer("Dropout", "drop", rate=0.3),
+    dense(3, "out", "softmax"),
 )
 """That, which also draws and counts."""
 WIDER = sequential([4], dense(16, "hidden", kernel_regularizer=L2), dense(3, "out", "softmax"))
@@ -51,22 +57,37 @@ Fused = dict[int, Mapping[str, Any]]
 
 def rates(count: int, architecture: Json = MLP, optimizer: str = "Adam") -> dict[int, Json]:
     """Programs that differ in nothing but learning rates, by mst_key."""
-    return {key: program(architecture, optimizer, learning_rate=0.001 * 2**key) for key in range(count)}
+    return {
+        key: program(architecture, optimizer, learning_rate=0.001 * 2**key) for key in range(count)
+    }
 
 
-def fused(trainer: Peer, programs: Mapping[int, Json], form: Json, epochs: int = 1, visits: int = 1) -> Any:
-    """Train states that begin anew, each by its program, in one job; what it came to, and the states that are left."""
+def fused(
+    trainer: Peer, programs: Mapping[int, Json], form: Json, epochs: int = 1, visits: int = 1
+) -> Any:
+    """Train states that begin anew, each by its program, in one job; what it came to, and the
+    states that are left.
+    """
     for number, (key, chosen) in enumerate(programs.items()):
         made = [{"dataset": "d", "order": place(epoch, key)} for epoch in range(visits)]
-        asked: Json = {"fit": fit(BATCH, epochs), "forms": form, "visits": made, "result_key": f"r{key}"}
+        asked: Json = {
+            "fit": fit(BATCH, epochs),
+            "forms": form,
+            "visits": made,
+            "result_key": f"r{key}",
+        }
         state = {"source": "new", "seed": key}
         trainer.begin("fusion", chosen, state, beside=bool(number), **asked)
     result = trainer.ask({"do": "finish"})
     left = zip(programs, result["states"], strict=True)
-    return result, {key: trainer.state(key=f"r{key}") for key, told in left if told["error"] is None}
+    return result, {
+        key: trainer.state(key=f"r{key}") for key, told in left if told["error"] is None
+    }
 
 
-def alone(trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, visits: int = 1) -> tuple[Any, bytes]:
+def alone(
+    trainer: Peer, chosen: Json, key: int, form: Json, epochs: int = 1, visits: int = 1
+) -> tuple[Any, bytes]:
     """Train one of these states by itself."""
     state: Any = {"source": "new", "seed": key}
     for epoch in range(visits):
@@ -90,13 +111,17 @@ def test_neither_the_others_nor_its_place_change_a_state(trainer: Peer, architec
     for key, state in all_of_them.items():
         assert content(turned[key]) == content(state)
         assert key not in fewer or content(fewer[key]) == content(state)
-    assert content(alone(trainer, programs[4], 4, use(FUSED), epochs=2)[1]) == content(all_of_them[4])
+    assert content(alone(trainer, programs[4], 4, use(FUSED), epochs=2)[1]) == content(
+        all_of_them[4]
+    )
 
 
 @pytest.mark.long
 @pytest.mark.one_framework(framework="jax", optimizer="RMSprop")
 @pytest.mark.parametrize(("architecture", "optimizer"), [(NOISY, "Adam"), (REGULARISED, "RMSprop")])
-def test_side_by_side_is_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
+def test_side_by_side_is_the_same_steps(
+    trainer: Peer, framework: str, architecture: Json, optimizer: str
+) -> None:
     # A smaller batch draws other numbers where XLA does not compile it.
     trainer.load("d", buffers(*((147, 7) if architecture is NOISY else SIZES)))
     programs = rates(5, architecture, optimizer)
@@ -128,14 +153,19 @@ def test_visits_follow_one_another_to_the_bit(trainer: Peer) -> None:
     programs = rates(3)
     _, states = fused(trainer, programs, use(FUSED), visits=2)
     for key in programs:
-        assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(states[key])
+        assert content(alone(trainer, programs[key], key, use(FUSED), visits=2)[1]) == content(
+            states[key]
+        )
 
 
 @pytest.mark.parametrize("framework", ["torch"], indirect=True, scope="session")
 def test_others_change_no_state_wherever_a_buffer_ends(trainer: Peer, framework: str) -> None:
     """Within a batch, with one, or before the first; for XLA each would be compiled anew."""
     trainer.load("d", buffers(20, 7, 6))
-    chosen = [program(WIDER, loss="binary_crossentropy", learning_rate=rate) for rate in (0.001, 0.002, 0.004)]
+    chosen = [
+        program(WIDER, loss="binary_crossentropy", learning_rate=rate)
+        for rate in (0.001, 0.002, 0.004)
+    ]
     programs = dict(enumerate(chosen))
     _, states = fused(trainer, programs, use(FUSED))
     for key in programs:
@@ -148,31 +178,44 @@ def test_others_change_no_state_wherever_a_buffer_ends(trainer: Peer, framework:
 @pytest.mark.parametrize("loss", ["categorical_crossentropy", "binary_crossentropy"])
 def test_a_loss_that_is_no_number_is_that_of_one_state_alone(trainer: Peer, loss: str) -> None:
     trainer.load("d", buffers(20))
-    programs = {key: program(optimizer="SGD", loss=loss, learning_rate=rate) for key, rate in enumerate(RATES)}
+    programs = {
+        key: program(optimizer="SGD", loss=loss, learning_rate=rate)
+        for key, rate in enumerate(RATES)
+    }
     result, states = fused(trainer, programs, use(FUSED))
     errors = [told["error"] for told in result["states"]]
     assert [error and error["sqlstate"] for error in errors] == [None, "22003", None]
     assert "the training loss became" in errors[1]["message"]
     del programs[1]
     others = fused(trainer, programs, use(FUSED))[1]
-    assert {key: content(state) for key, state in states.items()} == {k: content(s) for k, s in others.items()}
+    assert {key: content(state) for key, state in states.items()} == {
+        k: content(s) for k, s in others.items()
+    }
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("framework", ["jax", "torch"], indirect=True, scope="session")
-def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(trainer: Peer, framework: str) -> None:
+def test_side_by_side_is_timed_where_much_work_is_ahead_and_never_taken_for_one(
+    trainer: Peer, framework: str
+) -> None:
     trainer.load("d", buffers(130))
     chosen = {key: program(NOISY, "Nadam", learning_rate=0.01 * key) for key in range(1, 9)}
     result, _ = fused(trainer, chosen, ahead(10**9))
     told = [state["visits"][0] for state in result["states"]]
     timings = told[0]["timings"]
     assert FUSED in timings and FORMS[framework][0] in timings
-    seconds = {form: timing["seconds_per_row"] for form, timing in timings.items() if timing["seconds_per_row"]}
+    seconds = {
+        form: timing["seconds_per_row"]
+        for form, timing in timings.items()
+        if timing["seconds_per_row"]
+    }
     best = min(seconds, key=lambda form: seconds[form])
     assert [each["form"] for each in told] == [best] * 8
     assert trainer.train(chosen[1], NEW, batch_size=BATCH, forms=ahead(10**9))[0]["form"] != FUSED
     fast = {FUSED: {"seconds_per_row": 1e-9, "compile_seconds": 0.0}}
-    assert trainer.train(chosen[1], NEW, batch_size=9, forms=ahead(10**6, **fast))[0]["form"] != FUSED
+    assert (
+        trainer.train(chosen[1], NEW, batch_size=9, forms=ahead(10**6, **fast))[0]["form"] != FUSED
+    )
 
 
 @pytest.mark.long
@@ -185,7 +228,9 @@ def test_what_cannot_be_done_for_several_is_done_one_by_one(trainer: Peer, frame
     visit = result["states"][0]["visits"][0]
     assert visit["form"] in FORMS[framework]
     assert visit["timings"][FUSED]["seconds_per_row"] is None
-    convolving = sequential([4], rows, layer("Conv1D", "conv", filters=3, kernel_size=2), layer("Flatten", "flat"))
+    convolving = sequential(
+        [4], rows, layer("Conv1D", "conv", filters=3, kernel_size=2), layer("Flatten", "flat")
+    )
     with pytest.raises(TrainerFailed, match=f"form '{FUSED}' is unknown"):
         trainer.train(program(convolving), NEW, forms=use(FUSED))
 

@@ -1,4 +1,6 @@
-"""What is special about a trainer with a GPU: CEREBRO_TEST_GPU=0 has all tests of this folder use the device."""
+"""What is special about a trainer with a GPU: CEREBRO_TEST_GPU=0 has all tests of this folder use
+the device.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,14 @@ only_torch = pytest.mark.parametrize("framework", ["torch"], indirect=True, scop
 @only_torch
 @pytest.mark.parametrize("architecture", [MLP, REGULARISED])
 @pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
-def test_what_is_captured_takes_the_same_steps(trainer: Peer, architecture: Json, optimizer: str) -> None:
+def test_what_is_captured_takes_the_same_steps(
+    trainer: Peer, architecture: Json, optimizer: str
+) -> None:
     trainer.load("d", buffers(*SIZES))
     chosen = program(architecture, optimizer)
-    (one, first), (other, second) = (trainer.train(chosen, NEW, epochs=3, forms=use(f)) for f in ("graph", "captured"))
+    (one, first), (other, second) = (
+        trainer.train(chosen, NEW, epochs=3, forms=use(f)) for f in ("graph", "captured")
+    )
     assert (other["form"], other["loss"]) == ("captured", pytest.approx(one["loss"], rel=1e-5))
     for left, right in zip(weights(first), weights(second), strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
@@ -42,6 +48,10 @@ def test_the_same_work_has_the_same_bits(trainer: Peer, second_trainer: Peer) ->
     assert made[0] == made[1] == made[2]
 
 
-def test_a_seed_gives_the_weights_that_it_gives_on_a_processor(trainer: Peer, framework: str) -> None:
+def test_a_seed_gives_the_weights_that_it_gives_on_a_processor(
+    trainer: Peer, framework: str
+) -> None:
     with Peer(framework, gpu=NO_GPU) as plain:
-        assert content(plain.initial(program(NOISY), seed=7)) == content(trainer.initial(program(NOISY), seed=7))
+        assert content(plain.initial(program(NOISY), seed=7)) == content(
+            trainer.initial(program(NOISY), seed=7)
+        )

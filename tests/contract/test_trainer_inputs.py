@@ -1,4 +1,6 @@
-"""Odd inputs: batches and buffers of any size, integers, tokens, and targets that do not fit the outputs."""
+"""Odd inputs: batches and buffers of any size, integers, tokens, and targets that do not fit the
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from test_trainer_forms import use
 from test_trainer_keras import TOLERANCE, keras, rebuilt
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import NOISY, REGULARISED, Json, buffers, dense, examples, layer, program, sequential, weights
+from trainer_programs import (
+    NOISY,
+    REGULARISED,
+    Json,
+    buffers,
+    dense,
+    examples,
+    layer,
+    program,
+    sequential,
+    weights,
+)
 
 __all__ = ["keras"]
 TOKENS = 20
@@ -51,7 +64,9 @@ def test_a_batch_ends_with_its_buffer_however_small(
     parts = buffers(*sizes)
     trainer.load("d", parts)
     model = rebuilt(keras, program(REGULARISED), trainer.initial(program(REGULARISED), 3))
-    result, state = trainer.train(program(REGULARISED), NEW, shuffle=False, batch_size=64, forms=use(form))
+    result, state = trainer.train(
+        program(REGULARISED), NEW, shuffle=False, batch_size=64, forms=use(form)
+    )
     for (_, x), (_, y) in parts:
         model.train_on_batch(x, y.astype(np.float32))
     assert (result["rows"], result["batches"]) == (sum(sizes), len(sizes))
@@ -70,8 +85,12 @@ def test_buffers_of_one_row_through_normalisation_and_evaluation(trainer: Peer) 
 @pytest.mark.long_for(dtype="float32")
 @pytest.mark.one_framework(dtype="float32")
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_tokens_are_embedded_as_in_keras(trainer: Peer, plain: ProcessPoolExecutor, dtype: str) -> None:
-    """On the same backend: TensorFlow's gradients of embeddings are sparse, and Keras' Adam then takes other steps."""
+def test_tokens_are_embedded_as_in_keras(
+    trainer: Peer, plain: ProcessPoolExecutor, dtype: str
+) -> None:
+    """On the same backend: TensorFlow's gradients of embeddings are sparse, and Keras' Adam then
+    takes other steps.
+    """
     chosen, (tokens, y) = program(embedding(dtype)), texts(40)
     trainer.load("d", [[("x", tokens), ("y", y)]])
     initial = weights(trainer.initial(chosen, 3))
@@ -92,9 +111,18 @@ def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> 
     )
     chosen = program(large, "SGD", loss="mse", metrics=[], targets=[{"kind": "float"}])
     trainer.begin("predict", chosen, NEW, ())
-    header = {"do": "rows", "rows": 2, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": [0]}
-    # An array of one integer as PostgreSQL holds it: dimensions, no NULLs, type, size, lower bound, value.
-    sent = np.array([(1, 0, 23, 1, 1, token) for token in ((1 << 24) - 1, (1 << 24) - 2)], "i4").tobytes()
+    header = {
+        "do": "rows",
+        "rows": 2,
+        "arrays": [{"kind": "int32"}],
+        "want": {"kind": "prob"},
+        "classes": [0],
+    }
+    # An array of one integer as PostgreSQL holds it: dimensions, no NULLs, type, size, lower bound,
+    # value.
+    sent = np.array(
+        [(1, 0, 23, 1, 1, token) for token in ((1 << 24) - 1, (1 << 24) - 2)], "i4"
+    ).tobytes()
     first, second = trainer.ask(header, sent)["value"].strip("{}").split(",")
     table = weights(trainer.state(1 << 20))[0]
     assert [float(first), float(second)] == [float(table[-1, 0]), float(table[-2, 0])]
@@ -106,7 +134,9 @@ def test_what_is_no_token_is_told_before_it_trains(trainer: Peer, token: float) 
     tokens, y = texts(10)
     tokens[7, 2] = token
     trainer.load("d", [[("x", tokens), ("y", y)]])
-    with pytest.raises(TrainerFailed, match=f"has 20 embedded tokens, but {token:g} stands for a token") as failed:
+    with pytest.raises(
+        TrainerFailed, match=f"has 20 embedded tokens, but {token:g} stands for a token"
+    ) as failed:
         trainer.train(program(embedding()), NEW)
     assert failed.value.error["kind"] == "config"
 
@@ -119,14 +149,18 @@ def test_what_is_no_class_is_told_before_it_trains(trainer: Peer, label: float) 
     labels[7] = label
     trainer.load("d", [[("x", x), ("y", labels)]])
     chosen = program(loss="sparse_categorical_crossentropy", targets=[{"kind": "float"}])
-    with pytest.raises(TrainerFailed, match=f"has 3 units, but {label:g} stands for a class") as failed:
+    with pytest.raises(
+        TrainerFailed, match=f"has 3 units, but {label:g} stands for a class"
+    ) as failed:
         trainer.train(chosen, NEW)
     assert failed.value.error["kind"] == "config"
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
 def test_a_model_of_channels_takes_images_of_uint8_range(trainer: Peer, keras: Any) -> None:
-    """As packed from PNG or JPEG: whole numbers, in an Input of dtype uint8 or with a Rescaling layer."""
+    """As packed from PNG or JPEG: whole numbers, in an Input of dtype uint8 or with a Rescaling
+    layer.
+    """
     x = np.random.default_rng(2).integers(0, 256, (12, 6, 6, 3)).astype(np.float32)
     y = np.eye(3, dtype=np.int16)[np.arange(12) % 3]
     made = sequential(

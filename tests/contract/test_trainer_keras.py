@@ -1,4 +1,6 @@
-"""Against Keras itself, run here in the test: the same weights, the same batches, the same numbers."""
+"""Against Keras itself, run here in the test: the same weights, the same batches, the same
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import MLP, REGULARISED, buffers, dense, examples, layer, program, sequential, weights
+from trainer_programs import (
+    MLP,
+    REGULARISED,
+    buffers,
+    dense,
+    examples,
+    layer,
+    program,
+    sequential,
+    weights,
+)
 
 NEW = {"source": "new", "seed": 3}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
@@ -30,7 +42,9 @@ CONVOLUTION = sequential(
 @pytest.fixture(scope="module")
 def keras() -> Any:
     """Keras in this process, on TensorFlow's CPU device."""
-    os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
+    os.environ.update(
+        KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1"
+    )
     return pytest.importorskip("keras")
 
 
@@ -42,7 +56,9 @@ def rebuilt(keras: Any, chosen: dict[str, Any], state: bytes) -> Any:
     model = keras.models.model_from_json(json.dumps(chosen["architecture"]))
     model.set_weights(weights(state))
     options = chosen["compile"]
-    optimizer = keras.optimizers.get(copy.deepcopy(options["optimizer"]))  # Keras takes configs apart
+    optimizer = keras.optimizers.get(
+        copy.deepcopy(options["optimizer"])
+    )  # Keras takes configs apart
     model.compile(optimizer, loss=options["loss"], metrics=options["metrics"], run_eagerly=True)
     return model
 
@@ -52,9 +68,13 @@ def halved(config: dict[str, Any]) -> dict[str, Any]:
     rate = config.get("learning_rate")
     if isinstance(rate, dict):
         first = rate["config"]["initial_learning_rate"] / 2
-        return {"learning_rate": {**rate, "config": {**rate["config"], "initial_learning_rate": first}}}
+        return {
+            "learning_rate": {**rate, "config": {**rate["config"], "initial_learning_rate": first}}
+        }
     return {
-        name: value / 2 if isinstance(value, float) and name not in ("momentum", "clipnorm") else value
+        name: value / 2
+        if isinstance(value, float) and name not in ("momentum", "clipnorm")
+        else value
         for name, value in config.items()
     }
 
@@ -62,7 +82,13 @@ def halved(config: dict[str, Any]) -> dict[str, Any]:
 def scheduled(class_name: str, **config: float) -> dict[str, Any]:
     """An optimizer's argument."""
     found = {"initial_learning_rate": 0.1, **config}
-    return {"learning_rate": {"module": "keras.optimizers.schedules", "class_name": class_name, "config": found}}
+    return {
+        "learning_rate": {
+            "module": "keras.optimizers.schedules",
+            "class_name": class_name,
+            "config": found,
+        }
+    }
 
 
 RARE = "Adadelta", "Adagrad", "Adamax", "Nadam", "Lion", "RMSprop"
@@ -84,7 +110,10 @@ POLYNOMIAL = scheduled("PolynomialDecay", decay_steps=5, end_learning_rate=0.01)
     ("optimizer", "config"),
     [
         ("SGD", MOMENTUM),
-        ("Adam", {"beta_1": 0.7, "beta_2": 0.9, "epsilon": 1e-3, "weight_decay": 0.02, "amsgrad": True}),
+        (
+            "Adam",
+            {"beta_1": 0.7, "beta_2": 0.9, "epsilon": 1e-3, "weight_decay": 0.02, "amsgrad": True},
+        ),
         ("Adamax", {"beta_1": 0.7, "beta_2": 0.9}),
         ("Nadam", {"beta_1": 0.7, "beta_2": 0.9, "epsilon": 1e-3}),
         ("Lion", {"beta_1": 0.7, "beta_2": 0.9}),
@@ -94,11 +123,19 @@ POLYNOMIAL = scheduled("PolynomialDecay", decay_steps=5, end_learning_rate=0.01)
         ("SGD", NESTEROV),
         ("SGD", INVERSE_TIME),
         ("Adam", RESTARTS),
-        ("AdamW", {"weight_decay": 0.05, **scheduled("CosineDecay", decay_steps=5, warmup_target=0.2, warmup_steps=3)}),
+        (
+            "AdamW",
+            {
+                "weight_decay": 0.05,
+                **scheduled("CosineDecay", decay_steps=5, warmup_target=0.2, warmup_steps=3),
+            },
+        ),
         ("SGD", POLYNOMIAL),
     ],
 )
-def test_training_equals_train_on_batch(trainer: Peer, keras: Any, optimizer: str, config: dict[str, Any]) -> None:
+def test_training_equals_train_on_batch(
+    trainer: Peer, keras: Any, optimizer: str, config: dict[str, Any]
+) -> None:
     chosen = program(REGULARISED, optimizer, **config)
     parts = buffers(21, 13)
     trainer.load("d", parts)
@@ -122,7 +159,9 @@ def cycled(highest: float, ends: Sequence[int], step: int) -> float:
     end = next(each for each in lengths if each > step)
     begin = max(each for each in (0, *lengths) if each <= step)
     part = (step - begin) / (end - begin)
-    return highest * (part / 0.1 if part < 0.1 else (1 + math.cos(math.pi * (part - 0.1) / 0.9)) / 2)
+    return highest * (
+        part / 0.1 if part < 0.1 else (1 + math.cos(math.pi * (part - 0.1) / 0.9)) / 2
+    )
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))
@@ -131,15 +170,29 @@ def cycled(highest: float, ends: Sequence[int], step: int) -> float:
 @pytest.mark.parametrize(
     ("config", "ends"),
     [
-        ({"warmup_target": 0.2, "decay_steps": 12, "first_decay_steps": 1, "t_mul": 3, "cycles": 3}, (1, 3, 12)),
+        (
+            {
+                "warmup_target": 0.2,
+                "decay_steps": 12,
+                "first_decay_steps": 1,
+                "t_mul": 3,
+                "cycles": 3,
+            },
+            (1, 3, 12),
+        ),
         ({"warmup_target": 0.1, "decay_steps": 7}, (7,)),
     ],
 )
 def test_cycles_of_rates_end_where_they_say(
     trainer: Peer, keras: Any, config: dict[str, Any], ends: tuple[int, ...]
 ) -> None:
-    """Of two configurations whose cycles have other lengths and heights, each has its own in the program they share."""
-    longer = {name: value * 2 if name.endswith(("steps", "target")) else value for name, value in config.items()}
+    """Of two configurations whose cycles have other lengths and heights, each has its own in the
+    program they share.
+    """
+    longer = {
+        name: value * 2 if name.endswith(("steps", "target")) else value
+        for name, value in config.items()
+    }
     parts = buffers(21, 13)
     trainer.load("d", parts)
     for chosen, factor in ((longer, 2), (config, 1)):
@@ -147,12 +200,20 @@ def test_cycles_of_rates_end_where_they_say(
         asked = program(REGULARISED, "Adam", learning_rate=schedule)
         model = rebuilt(keras, program(REGULARISED, "Adam"), trainer.initial(asked, 3))
         _, state = trainer.train(asked, NEW, shuffle=False, epochs=4)
-        batches = [(x[at : at + 8], y[at : at + 8]) for (_, x), (_, y) in parts for at in range(0, len(x), 8)] * 4
+        batches = [
+            (x[at : at + 8], y[at : at + 8])
+            for (_, x), (_, y) in parts
+            for at in range(0, len(x), 8)
+        ] * 4
         for step, (x, y) in enumerate(batches):
-            model.optimizer.learning_rate = cycled(chosen["warmup_target"], [end * factor for end in ends], step)
+            model.optimizer.learning_rate = cycled(
+                chosen["warmup_target"], [end * factor for end in ends], step
+            )
             model.train_on_batch(x, y.astype(np.float32))
         for expected, found in zip(model.get_weights(), weights(state), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
+            np.testing.assert_allclose(
+                found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"]
+            )
 
 
 @pytest.mark.one_framework
@@ -166,7 +227,9 @@ def test_cycles_of_rates_end_where_they_say(
         {"decay_steps": 0},
     ],
 )
-def test_cycles_that_do_not_follow_each_other_are_refused(trainer: Peer, config: dict[str, Any]) -> None:
+def test_cycles_that_do_not_follow_each_other_are_refused(
+    trainer: Peer, config: dict[str, Any]
+) -> None:
     chosen = {"warmup_target": 0.1, "decay_steps": 12, **config}
     schedule = {"module": "cerebro_trainer", "class_name": "CosineCycles", "config": chosen}
     with pytest.raises(TrainerFailed, match="CosineCycles"):
@@ -189,12 +252,16 @@ def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> Non
 
 @pytest.mark.long_for(framework=("jax", "torch"))
 def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: Any) -> None:
-    chosen = program(REGULARISED, metrics=["acc", "AUC", "Recall", "mse", "R2Score", "cosine_similarity"])
+    chosen = program(
+        REGULARISED, metrics=["acc", "AUC", "Recall", "mse", "R2Score", "cosine_similarity"]
+    )
     parts = buffers(700, 50)
     trainer.load("d", parts)
     _, state = trainer.train(chosen, NEW)
     sums = trainer.evaluate(chosen, state)["d"]
-    found = trainer.ask({"do": "results", "program": chosen, "sums": {"d": sums["sums"]}, "rows": {"d": 750}})["d"]
+    found = trainer.ask(
+        {"do": "results", "program": chosen, "sums": {"d": sums["sums"]}, "rows": {"d": 750}}
+    )["d"]
     x, y = (np.concatenate([part[i][1] for part in parts]) for i in (0, 1))
     expected = rebuilt(keras, chosen, state).evaluate(x, y.astype(np.float32), verbose=0)
     assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5)
@@ -211,8 +278,12 @@ def test_binary_accuracy_is_keras_choice_for_one_unit(trainer: Peer, keras: Any)
     )
     trainer.load("d", [[("x", x), ("y", np.stack([1 - second, second], axis=1))]])
     sums = trainer.evaluate(chosen, NEW)["d"]["sums"]
-    found = trainer.ask({"do": "results", "program": chosen, "sums": {"d": sums}, "rows": {"d": 100}})["d"]
-    expected = rebuilt(keras, chosen, trainer.state()).evaluate(x, second[:, np.newaxis].astype(np.float32), verbose=0)
+    found = trainer.ask(
+        {"do": "results", "program": chosen, "sums": {"d": sums}, "rows": {"d": 100}}
+    )["d"]
+    expected = rebuilt(keras, chosen, trainer.state()).evaluate(
+        x, second[:, np.newaxis].astype(np.float32), verbose=0
+    )
     assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5)
 
 

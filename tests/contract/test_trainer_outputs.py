@@ -1,4 +1,6 @@
-"""The outputs of a network for the rows of packed datasets: those that it gives for the same rows by hand."""
+"""The outputs of a network for the rows of packed datasets: those that it gives for the same rows
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def lines(trainer: Peer, units: int, chunk_bytes: int = 1000) -> np.ndarray:
     return found
 
 
-def outputs(trainer: Peer, of: Json, units: int, chunk_bytes: int = 1000, **more: Any) -> np.ndarray:
+def outputs(
+    trainer: Peer, of: Json, units: int, chunk_bytes: int = 1000, **more: Any
+) -> np.ndarray:
     trainer.begin("outputs", of, NEW, **more)
     assert "error" not in trainer.ask({"do": "finish"})
     return lines(trainer, units, chunk_bytes)
@@ -34,10 +38,16 @@ def by_hand(trainer: Peer, of: Json, x: np.ndarray, units: int) -> np.ndarray:
     """The outputs for rows that come raw."""
     trainer.begin("predict", of, NEW, ())
     payload = b"".join(HEAD + row.tobytes() for row in x)
-    asked = {"arrays": [{"kind": "float32"}], "classes": [units if units > 1 else 0], "want": {"kind": "prob"}}
+    asked = {
+        "arrays": [{"kind": "float32"}],
+        "classes": [units if units > 1 else 0],
+        "want": {"kind": "prob"},
+    }
     trainer.tell({"do": "rows", "rows": len(x), **asked}, payload)
     told, _ = trainer.reply()
-    rows, classes, values = (np.array(told[name].strip("{}").split(","), float) for name in ("row", "class", "value"))
+    rows, classes, values = (
+        np.array(told[name].strip("{}").split(","), float) for name in ("row", "class", "value")
+    )
     return values[np.lexsort((classes, rows))].reshape(len(x), units)
 
 
@@ -103,16 +113,31 @@ def test_they_are_fetched_once_and_as_what_they_are(trainer: Peer) -> None:
 def test_columns_of_a_dataset_are_shuffled_as_those_of_the_same_raw_rows(trainer: Peer) -> None:
     parts = buffers(*SIZES)
     x, y = (np.concatenate([part[place][1] for part in parts]) for place in (0, 1))
-    asked = {"do": "permute", "columns": [[[0]], [[1, 2]]], "metric": "log_loss", "classes": 3, "repeats": 3, "seed": 5}
+    asked = {
+        "do": "permute",
+        "columns": [[[0]], [[1, 2]]],
+        "metric": "log_loss",
+        "classes": 3,
+        "repeats": 3,
+        "seed": 5,
+    }
     trainer.load("d", parts)
     trainer.begin("predict", program(), NEW, ())
     trainer.tell({**asked, "dataset": "d"})
     packed = trainer.reply()
     columns = (
         [HEAD + row.tobytes() for row in x],
-        [np.array([1, 0, 700, 1, 1], "i4").tobytes() + np.float32(place).tobytes() for place in y.argmax(axis=1)],
+        [
+            np.array([1, 0, 700, 1, 1], "i4").tobytes() + np.float32(place).tobytes()
+            for place in y.argmax(axis=1)
+        ],
     )
     data = [b"".join(each) for each in columns]
-    raw = {"rows": len(x), "arrays": [{"kind": "float32"}], "target": {"kind": "float32"}, "lengths": [*map(len, data)]}
+    raw = {
+        "rows": len(x),
+        "arrays": [{"kind": "float32"}],
+        "target": {"kind": "float32"},
+        "lengths": [*map(len, data)],
+    }
     trainer.tell({**asked, **raw}, b"".join(data))
     assert trainer.reply() == packed and packed[1].count(b"{") == 2

@@ -34,7 +34,9 @@ SHORT = {"mixed_bfloat16": 2.0**-8, "mixed_float16": 2.0**-11}
 """Half the distance of two numbers next to one."""
 
 
-def mixed(policy: str | None, architecture: Json = MLP, optimizer: str = "SGD", **more: Any) -> Json:
+def mixed(
+    policy: str | None, architecture: Json = MLP, optimizer: str = "SGD", **more: Any
+) -> Json:
     return {**program(architecture, optimizer, **more), "dtype_policy": policy}
 
 
@@ -62,14 +64,18 @@ def by_keras(keras: Any, architecture: Json, policy: str, state: bytes) -> Any:
     [("mixed_float16", MLP), ("mixed_bfloat16", CONVOLUTION)],
     ids=["mixed_float16-MLP", "mixed_bfloat16-convolution"],
 )
-def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, policy: str, architecture: Json) -> None:
+def test_training_is_that_of_keras_under_the_policy(
+    trainer: Peer, keras: Any, policy: str, architecture: Json
+) -> None:
     shape = architecture["config"]["layers"][0]["config"]["batch_shape"][1:]
     x = np.random.default_rng(0).normal(size=(40, *shape)).astype(np.float32)
     y = np.eye(3, dtype=np.int16)[np.arange(40) % 3]
     trainer.load("d", [[("x", x), ("y", y)]])
     model = by_keras(keras, architecture, policy, trainer.initial(mixed(policy, architecture), 3))
     result, state = trainer.train(mixed(policy, architecture), NEW, shuffle=False)
-    losses = [model.train_on_batch(x[i : i + 8], y[i : i + 8].astype(np.float32)) for i in range(0, 40, 8)]
+    losses = [
+        model.train_on_batch(x[i : i + 8], y[i : i + 8].astype(np.float32)) for i in range(0, 40, 8)
+    ]
     # Sums are rounded in another order: by some units in the last place of a short number.
     assert result["loss"] == pytest.approx(np.mean(losses), rel=4 * SHORT[policy])
     for expected, found in zip(model.get_weights(), weights(state), strict=True):
@@ -81,15 +87,25 @@ def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, p
 @pytest.mark.one_framework
 def test_what_a_layer_adds_to_the_loss_is_added_in_float32(trainer: Peer) -> None:
     architecture = copy.deepcopy(MLP)
-    first = next(entry for entry in architecture["config"]["layers"] if entry["class_name"] == "Dense")
-    l2 = {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.01}, "registered_name": None}
+    first = next(
+        entry for entry in architecture["config"]["layers"] if entry["class_name"] == "Dense"
+    )
+    l2 = {
+        "module": "keras.regularizers",
+        "class_name": "L2",
+        "config": {"l2": 0.01},
+        "registered_name": None,
+    }
     first["config"]["activity_regularizer"] = l2
     trainer.load("d", buffers(24))
     whole, _ = trainer.train(mixed(None, architecture), NEW, shuffle=False)
     for policy in MIXED:
         result, _ = trainer.train(mixed(policy, architecture), NEW, shuffle=False)
         plain, _ = trainer.train(mixed(policy), NEW, shuffle=False)
-        assert result["loss"] == pytest.approx(whole["loss"], rel=0.05) and result["loss"] > plain["loss"]
+        assert (
+            result["loss"] == pytest.approx(whole["loss"], rel=0.05)
+            and result["loss"] > plain["loss"]
+        )
 
 
 @pytest.mark.long
@@ -99,7 +115,10 @@ def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: s
     trainer.load("d", buffers(*SIZES))
     # A scaled loss is looked at in each step, so PyTorch traces none.
     forms = ("eager",) if (framework, policy) == ("torch", "mixed_float16") else FORMS[framework]
-    results = [trainer.train(mixed(policy), NEW, epochs=2, forms=use(form)) for form in (*forms, "keras_fit")]
+    results = [
+        trainer.train(mixed(policy), NEW, epochs=2, forms=use(form))
+        for form in (*forms, "keras_fit")
+    ]
     (expected, first), *others = results
     for result, state in others:
         assert result["loss"] == pytest.approx(expected["loss"], rel=4 * SHORT[policy])
@@ -136,7 +155,9 @@ def test_states_fit_both_float32_and_bfloat16(trainer: Peer) -> None:
 @pytest.mark.long_for(framework=("jax", "torch"))
 def test_float32_is_what_an_architecture_without_policies_has(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
-    assert content(trainer.train(mixed("float32"), NEW)[1]) == content(trainer.train(mixed(None), NEW)[1])
+    assert content(trainer.train(mixed("float32"), NEW)[1]) == content(
+        trainer.train(mixed(None), NEW)[1]
+    )
 
 
 @pytest.mark.one_framework
@@ -174,7 +195,9 @@ def test_a_step_that_overflows_is_left_out_and_the_scale_halved(trainer: Peer) -
     assert metadata(after)["step"] == "0"
     for left, right in zip(weights(before), weights(after), strict=True):
         np.testing.assert_array_equal(left, right)
-    scales = [float(t) for state in (before, after) for t in tensors(state) if t.shape == () and t > 1000]
+    scales = [
+        float(t) for state in (before, after) for t in tensors(state) if t.shape == () and t > 1000
+    ]
     assert scales == [2.0**15, 2.0**14]
 
 
@@ -199,7 +222,13 @@ def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> No
         "dtype_policy": policy,
     }
     trainer.begin("predict", chosen, NEW, ())
-    header = {"do": "rows", "rows": size, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": [0]}
+    header = {
+        "do": "rows",
+        "rows": size,
+        "arrays": [{"kind": "int32"}],
+        "want": {"kind": "prob"},
+        "classes": [0],
+    }
     # As PostgreSQL holds them: dimensions, no NULLs, type, sizes, lower bounds, value.
     rows = np.array([(2, 0, 23, 1, 1, 1, 1, token) for token in range(size)], "i4")
     found = trainer.ask(header, rows.tobytes())["value"].strip("{}").split(",")
@@ -220,13 +249,18 @@ def test_tokens_train_under_a_policy(trainer: Peer) -> None:
 def test_evaluation_and_prediction_follow_the_policy(trainer: Peer) -> None:
     trainer.load("d", buffers(200))
     state = trainer.initial(mixed("mixed_bfloat16"))
-    plain, short = (trainer.evaluate(mixed(policy), state)["d"]["sums"][0][0] for policy in (None, "mixed_bfloat16"))
+    plain, short = (
+        trainer.evaluate(mixed(policy), state)["d"]["sums"][0][0]
+        for policy in (None, "mixed_bfloat16")
+    )
     assert short != plain and short == pytest.approx(plain, rel=0.02)
 
 
 @pytest.mark.one_framework
 def test_an_unknown_policy_fails_the_config(trainer: Peer) -> None:
-    with pytest.raises(TrainerFailed, match="dtype_policy 'float8' is unknown; expected one of float32, mixed_bf"):
+    with pytest.raises(
+        TrainerFailed, match="dtype_policy 'float8' is unknown; expected one of float32, mixed_bf"
+    ):
         trainer.initial(mixed("float8"))
 
 
@@ -238,15 +272,25 @@ def test_every_layer_has_the_policy_but_those_of_the_outputs(keras: Any) -> None
     from cerebro_trainer.models import keras_model
 
     x = keras.Input((6, 4), name="x")
-    shared = keras.Sequential([keras.layers.Dense(5, name="in_nested"), keras.layers.Dense(4, name="nested_last")])
+    shared = keras.Sequential(
+        [keras.layers.Dense(5, name="in_nested"), keras.layers.Dense(4, name="nested_last")]
+    )
     a = keras.layers.Bidirectional(keras.layers.LSTM(3), name="both")(shared(x))
-    b = keras.layers.RNN(keras.layers.StackedRNNCells([keras.layers.GRUCell(3), keras.layers.LSTMCell(2)]))(x)
+    b = keras.layers.RNN(
+        keras.layers.StackedRNNCells([keras.layers.GRUCell(3), keras.layers.LSTMCell(2)])
+    )(x)
     c = keras.layers.Dense(8, activation=keras.layers.LeakyReLU(), name="leaky")(a) * 2.0
     first = keras.layers.Dense(3, name="first")(keras.layers.Concatenate()([c, b]))
-    second = keras.layers.Activation("sigmoid", name="second")(keras.layers.Dense(1, name="logit")(c))
+    second = keras.layers.Activation("sigmoid", name="second")(
+        keras.layers.Dense(1, name="logit")(c)
+    )
     architecture = json.loads(keras.Model(x, [first, second]).to_json())
     made = keras_model.build(keras_model.prepare(architecture, "mixed_bfloat16"))
-    inner = [entry for entry in made._flatten_layers() if entry.weights and not isinstance(entry, keras.Model)]
+    inner = [
+        entry
+        for entry in made._flatten_layers()
+        if entry.weights and not isinstance(entry, keras.Model)
+    ]
     assert {entry.name for entry in inner if entry.compute_dtype == "float32"} == {"first"}
     assert made.get_layer("logit").compute_dtype == "bfloat16"
     assert made.get_layer("second").compute_dtype == "float32"

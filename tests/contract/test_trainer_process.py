@@ -36,7 +36,8 @@ WRITING = """
 import os, sys
 
 def tell(event, arguments):
-    if event == "os.mkdir" or (event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")):
+    if event == "os.mkdir" or (event == "open" and isinstance(arguments[1],
+        str) and set(arguments[1]) & set("wax+")):
         print(os.path.abspath(arguments[0]))
 
 sys.path.insert(0, sys.argv[1])
@@ -49,10 +50,14 @@ frameworks.load(sys.argv[2])
 
 @pytest.mark.long_for(framework=("tensorflow", "torch"))
 def test_a_framework_is_imported_without_a_trace_elsewhere(framework: str, tmp_path: Path) -> None:
-    """As in a nursery, which has no folder for temporary files; what it is told of at that moment it remembers."""
+    """As in a nursery, which has no folder for temporary files; what it is told of at that moment
+    it remembers.
+    """
     settings = {**environment(tmp_path, framework), "TMPDIR": str(tmp_path / "none")}
     order = [sys.executable, "-c", WRITING, str(PLPY), framework]
-    said = subprocess.run(order, cwd=tmp_path, env=settings, check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        order, cwd=tmp_path, env=settings, check=True, capture_output=True, text=True
+    ).stdout
     assert [path for path in said.splitlines() if not Path(path).is_relative_to(tmp_path)] == []
 
 
@@ -67,7 +72,9 @@ def test_without_a_framework_it_loads_none(packer: Peer) -> None:
 def held(pid: int) -> int:
     """Resident memory of a process in bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
+    return 1024 * int(
+        next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]
+    )
 
 
 def test_memory_killer_takes_it_first(packer: Peer) -> None:
@@ -113,14 +120,17 @@ def test_wrong_parent_ends_it() -> None:
 
 @pytest.mark.usefixtures("like_process_1")
 def test_dies_with_its_parent(tmp_path: Path) -> None:
-    """A middle man starts a trainer whose socket we keep open, and is killed: only the signal can end it."""
+    """A middle man starts a trainer whose socket we keep open, and is killed: only the signal can
+    end it.
+    """
     ours, theirs = socket.socketpair()
     pulse = os.memfd_create("pulse")
     os.ftruncate(pulse, mmap.PAGESIZE)
     arguments = command(theirs.fileno(), pulse, "none", 0)
     start = (
-        "import os, subprocess, sys, time; a = sys.argv[1:]; a[a.index('--parent') + 1] = str(os.getpid());"
-        f"print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}, {pulse}]).pid, flush=True); time.sleep({SECONDS})"
+        "import os, subprocess, sys, time; a = sys.argv[1:]; a[a.index('--parent') + 1] = "
+        f"str(os.getpid());print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}, {pulse}]).pid, "
+        f"flush=True); time.sleep({SECONDS})"
     )
     with (
         ours,
@@ -137,7 +147,9 @@ def test_dies_with_its_parent(tmp_path: Path) -> None:
         ours.settimeout(SECONDS)
         assert ours.recv(1)  # it has said hello, so it has compared its parent
         os.kill(middle.pid, signal.SIGKILL)
-        assert ended(pid) == 1, "a server that is process 1 would take a signal for a crash of its own"
+        assert ended(pid) == 1, (
+            "a server that is process 1 would take a signal for a crash of its own"
+        )
     theirs.close()
     os.close(pulse)
 
@@ -180,7 +192,9 @@ def test_computing_does_not_delay_its_pulse_and_a_peer_that_vanishes_ends_it() -
 
     with Peer() as peer:
         peer.load("d", buffers(*[200] * 50))
-        peer.begin("train", program(), {"source": "new", "seed": 1}, fit=fit(1, 10_000), order=place())
+        peer.begin(
+            "train", program(), {"source": "new", "seed": 1}, fit=fit(1, 10_000), order=place()
+        )
         peer.tell({"do": "finish"})
         for _ in range(2):
             before = peer.pulse[0]

@@ -55,7 +55,9 @@ def test_wrong_requests_say_what_is_wrong(packer: Peer, header: dict[str, Any], 
         ({"arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
     ],
 )
-def test_wrong_blocks_are_told_of_when_they_are_to_be_packed(packer: Peer, header: dict[str, Any], words: str) -> None:
+def test_wrong_blocks_are_told_of_when_they_are_to_be_packed(
+    packer: Peer, header: dict[str, Any], words: str
+) -> None:
     packer.tell({"do": "block", **header}, bytes(sum(header.get("lengths", ()))))
     with pytest.raises(TrainerFailed, match=words) as failed:
         packer.ask({"do": "pack"})
@@ -74,7 +76,9 @@ def test_wrong_blocks_are_told_of_when_they_are_to_be_packed(packer: Peer, heade
         {"role": "z", "dtype": "float32", "shape": [2]},
     ],
 )
-def test_buffers_that_do_not_fit_their_payload_are_refused(packer: Peer, entry: dict[str, object]) -> None:
+def test_buffers_that_do_not_fit_their_payload_are_refused(
+    packer: Peer, entry: dict[str, object]
+) -> None:
     packer.tell({"do": "open", "dataset": "d", "cache_bytes": 100})
     packer.tell({"do": "buffer", "dataset": "d", "buffer_id": 0, "arrays": [entry]}, bytes(8))
     with pytest.raises(TrainerFailed):
@@ -86,7 +90,11 @@ def test_dataset_is_kept_whole_or_not_at_all(packer: Peer) -> None:
     size = sum(array.nbytes for arrays in buffers(5, 5) for _, array in arrays)
     loaded = {"buffers": 2, "rows": 10, "bytes": size}
     assert packer.load("d", buffers(5, 5), size) == {**loaded, "cached": True, "limit": size}
-    assert packer.load("d", buffers(5, 5), size - 1) == {**loaded, "cached": False, "limit": size - 1}
+    assert packer.load("d", buffers(5, 5), size - 1) == {
+        **loaded,
+        "cached": False,
+        "limit": size - 1,
+    }
 
 
 def test_datasets_share_a_cache(packer: Peer) -> None:
@@ -94,7 +102,9 @@ def test_datasets_share_a_cache(packer: Peer) -> None:
     assert packer.load("a", buffers(5, 5), 2 * size)["cached"]
     assert packer.load("b", buffers(5, 5), 2 * size)["cached"]
     assert not packer.load("c", buffers(5, 5), 2 * size)["cached"]
-    assert packer.load("b", buffers(5, 5), 2 * size)["cached"], "what it was itself before does not count"
+    assert packer.load("b", buffers(5, 5), 2 * size)["cached"], (
+        "what it was itself before does not count"
+    )
 
 
 def test_pack_gives_what_a_packed_table_stores(packer: Peer) -> None:
@@ -118,8 +128,13 @@ def test_pack_gives_what_a_packed_table_stores(packer: Peer) -> None:
 
 
 def test_payload_that_no_memory_holds_is_an_error_and_not_an_end(packer: Peer) -> None:
-    used = int(Path(f"/proc/{packer.process.pid}/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.prlimit(packer.process.pid, resource.RLIMIT_AS, (used + (20 << 20), resource.RLIM_INFINITY))
+    used = (
+        int(Path(f"/proc/{packer.process.pid}/statm").read_text().split()[0])
+        * resource.getpagesize()
+    )
+    resource.prlimit(
+        packer.process.pid, resource.RLIMIT_AS, (used + (20 << 20), resource.RLIM_INFINITY)
+    )
     packer.tell({"do": "open", "dataset": "d", "cache_bytes": 1 << 30})
     packer.send_buffer("d", 0, [("x", np.zeros(200 << 18, np.float32))])
     with pytest.raises(TrainerFailed, match="does not fit into memory") as failed:
@@ -138,7 +153,9 @@ def test_jobs_need_what_they_work_on(trainer: Peer) -> None:
             trainer.ask(request)
         assert failed.value.error["sqlstate"] == "55000"
     with pytest.raises(TrainerFailed, match="not opened"):
-        trainer.begin("train", program(), {"source": "new", "seed": 1}, ["missing"], fit=fit(), order=place())
+        trainer.begin(
+            "train", program(), {"source": "new", "seed": 1}, ["missing"], fit=fit(), order=place()
+        )
 
 
 @pytest.mark.long_for(framework=("jax", "torch"))

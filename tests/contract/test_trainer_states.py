@@ -52,7 +52,9 @@ def data(trainer: Peer, second_trainer: Peer) -> None:
 @pytest.mark.long_for(framework="torch", name="accumulating")
 @pytest.mark.one_framework(name=("rmsprop", "schedule"))
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "adam"])
-def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer: Peer, name: str) -> None:
+def test_hopping_to_another_process_changes_no_bit(
+    trainer: Peer, second_trainer: Peer, name: str
+) -> None:
     """Nor does the way through bytes by itself."""
     chosen = OPTIMIZERS[name]
     trainer.train(chosen, NEW, epoch=0)
@@ -69,7 +71,9 @@ def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer
 @pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.one_framework(name="adam")
 @pytest.mark.parametrize("name", ["adam", "noisy"])
-def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(trainer: Peer, name: str) -> None:
+def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(
+    trainer: Peer, name: str
+) -> None:
     """Of the same program, whose variables are those of the next job by then, or of another one."""
     _, before = trainer.train(OPTIMIZERS["adam"], NEW)
     long: dict[str, Any] = {"fit": fit(epochs=100), "order": place(), "result_key": "next"}
@@ -83,19 +87,32 @@ def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(trainer: P
     with pytest.raises(TrainerFailed, match="is not held"):
         trainer.reply()
     assert trainer.reply()[0]["rows"] == 100 * 34
-    assert trainer.state(key="next") != before and content(trainer.state(key="result")) == content(before)
+    assert trainer.state(key="next") != before and content(trainer.state(key="result")) == content(
+        before
+    )
     trainer.begin("predict", OPTIMIZERS["adam"], NEW, ())
     with pytest.raises(TrainerFailed, match="is not held"):
         trainer.state(key="next")
 
 
 def test_states_are_there_as_long_as_they_are_to_be_stored(trainer: Peer) -> None:
-    """Those of several jobs, of which each goes on from the one before it; and no longer than a job names them."""
+    """Those of several jobs, of which each goes on from the one before it; and no longer than a job
+    names them.
+    """
     _, before = trainer.train(OPTIMIZERS["adam"], NEW)
     states = {"result": before}
-    for key, unstored in (("second", ["result"]), ("third", ["result", "second"]), ("fourth", ["second"])):
+    for key, unstored in (
+        ("second", ["result"]),
+        ("third", ["result", "second"]),
+        ("fourth", ["second"]),
+    ):
         last = next(reversed(states))
-        told: dict[str, Any] = {"fit": fit(), "order": place(), "result_key": key, "unstored": unstored}
+        told: dict[str, Any] = {
+            "fit": fit(),
+            "order": place(),
+            "result_key": key,
+            "unstored": unstored,
+        }
         trainer.begin("train", OPTIMIZERS["adam"], {"source": "kept", "key": last}, **told)
         trainer.ask({"do": "finish"})
         states[key] = trainer.state(key=key)
@@ -109,7 +126,12 @@ def test_states_are_there_as_long_as_they_are_to_be_stored(trainer: Peer) -> Non
 
 def test_what_replaced_a_state_is_forgotten_with_it(trainer: Peer) -> None:
     trainer.train(OPTIMIZERS["adam"], NEW)
-    told: dict[str, Any] = {"fit": fit(), "order": place(), "result_key": "next", "unstored": ["result"]}
+    told: dict[str, Any] = {
+        "fit": fit(),
+        "order": place(),
+        "result_key": "next",
+        "unstored": ["result"],
+    }
     trainer.begin("train", OPTIMIZERS["adam"], NEW, **told)
     trainer.tell({"do": "reset"})
     for key in ("result", "next"):
@@ -130,7 +152,9 @@ def test_configs_that_share_a_program_do_not_touch_each_other(trainer: Peer) -> 
         for key, chosen in enumerate((slow, fast))
     }
     for key, chosen in enumerate((slow, fast)):
-        _, interleaved[key] = trainer.train(chosen, interleaved[key], mst_key=key, epoch=1, batch_size=5)
+        _, interleaved[key] = trainer.train(
+            chosen, interleaved[key], mst_key=key, epoch=1, batch_size=5
+        )
     for key in alone:
         assert content(interleaved[key]) == content(alone[key])
     assert content(alone[0]) != content(alone[1])
@@ -147,7 +171,9 @@ def test_seed_alone_decides_the_initial_state(trainer: Peer, second_trainer: Pee
 
 def test_a_seed_that_comes_again_and_again_gives_the_same_state(trainer: Peer) -> None:
     """Training changes nothing of what the trainer has kept for the next one."""
-    ends = [content(trainer.train(program(NOISY), {"source": "new", "seed": 7})[1]) for _ in range(4)]
+    ends = [
+        content(trainer.train(program(NOISY), {"source": "new", "seed": 7})[1]) for _ in range(4)
+    ]
     assert ends == ends[:1] * 4
 
 
@@ -166,8 +192,18 @@ def test_header_says_what_the_state_is(trainer: Peer) -> None:
     assert found["architecture"] == hashlib.sha256(canonical.encode()).hexdigest()
     assert found["optimizer"] == "Adam"
     assert found["step"] == str(2 * (3 + 2))
-    # Kernel and bias of two Dense layers, and gamma, beta, mean, variance; not the generator's state.
-    assert [weight.shape for weight in weights(state)] == [(4, 8), (8,), (8,), (8,), (8,), (8,), (8, 3), (3,)]
+    # Kernel and bias of two Dense layers, and gamma, beta, mean, variance; not the generator's
+    # state.
+    assert [weight.shape for weight in weights(state)] == [
+        (4, 8),
+        (8,),
+        (8,),
+        (8,),
+        (8,),
+        (8,),
+        (8, 3),
+        (3,),
+    ]
     assert len(tensors(state)) > len(weights(state))
 
 
@@ -186,7 +222,9 @@ def test_weights_alone_start_a_fresh_optimizer(trainer: Peer) -> None:
 @pytest.mark.one_framework
 def test_weights_of_a_state_start_another_optimizer(trainer: Peer) -> None:
     _, trained = trainer.train(program(NOISY), NEW)
-    trainer.begin("predict", program(NOISY, optimizer="SGD"), {"source": "weights_of_chunks", "seed": 1}, ())
+    trainer.begin(
+        "predict", program(NOISY, optimizer="SGD"), {"source": "weights_of_chunks", "seed": 1}, ()
+    )
     trainer.send_state(trained)
     warm = trainer.state()
     assert (metadata(warm)["optimizer"], metadata(warm)["step"]) == ("SGD", "0")
@@ -220,7 +258,9 @@ def test_the_size_of_chunks_does_not_matter(trainer: Peer, chunk_bytes: int) -> 
         (program(gradient_accumulation_steps=2), "tensors"),
     ],
 )
-def test_states_of_other_programs_are_refused(trainer: Peer, chosen: dict[str, object], words: str) -> None:
+def test_states_of_other_programs_are_refused(
+    trainer: Peer, chosen: dict[str, object], words: str
+) -> None:
     state = trainer.initial(program(MLP))
     trainer.begin("predict", chosen, state, ())
     with pytest.raises(TrainerFailed, match=words) as failed:
@@ -261,5 +301,7 @@ def test_damaged_states_are_refused(trainer: Peer, damage: Callable[[bytes], byt
 def test_weights_of_another_size_are_refused(trainer: Peer, size: int) -> None:
     trainer.begin("predict", program(), {"source": "weights", "seed": 1}, ())
     trainer.send_state(bytes(size))
-    with pytest.raises(TrainerFailed, match=rf"doesn't match model\(67\): received {size} bytes, expected 268"):
+    with pytest.raises(
+        TrainerFailed, match=rf"doesn't match model\(67\): received {size} bytes, expected 268"
+    ):
         trainer.state()

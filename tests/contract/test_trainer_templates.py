@@ -29,7 +29,16 @@ from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.resnet import RESNET
 from cerebro_plpy.configs.templates.series import SERIES
-from cerebro_plpy.configs.templates.table import FARTHEST, TEXT, Classes, Floats, Head, Measure, Table, Wide
+from cerebro_plpy.configs.templates.table import (
+    FARTHEST,
+    TEXT,
+    Classes,
+    Floats,
+    Head,
+    Measure,
+    Table,
+    Wide,
+)
 from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.text import TEXT as TEXTS
@@ -42,7 +51,9 @@ WORDS = Wide(TEXT, (6,), 31)
 RARE_WORDS = Wide(TEXT, (6,), 31, bytes(range(0, 240, 8)))
 CLASSES = Classes(2)
 FLOATS = Floats((Measure(1e9, 1e6, 0.0, 1e10), Measure(0.0, 1e-9, -1e-9, 2e-9)))
-OF_ARRAYS = Table(1, 0, (), (Wide("series", (11, 2)), Wide("image", (9, 5, 1)), Wide("long vector", (70,))))
+OF_ARRAYS = Table(
+    1, 0, (), (Wide("series", (11, 2)), Wide("image", (9, 5, 1)), Wide("long vector", (70,)))
+)
 SHAPES = {"series": ((1, 1), (4, 2), (70, 3)), "image": ((1, 1, 1), (3, 40, 1), (17, 9, 3))}
 CASES: tuple[tuple[Table, Head], ...] = (
     (TABLE, CLASSES),
@@ -64,7 +75,9 @@ FAST = [each for each in USUAL if each is not SIMPLE]
 def by_name(*left_out: Template) -> pytest.MarkDecorator:
     """Each template but some."""
     chosen = [each for each in TEMPLATES if each not in left_out]
-    params = [pytest.param(each, marks=[] if each in FAST else [pytest.mark.long]) for each in chosen]
+    params = [
+        pytest.param(each, marks=[] if each in FAST else [pytest.mark.long]) for each in chosen
+    ]
     return pytest.mark.parametrize("template", params, ids=lambda template: template.name)
 
 
@@ -73,7 +86,9 @@ of_columns = by_name(SERIES, CNN)
 
 
 def extreme_inputs(table: Table) -> list[np.ndarray]:
-    """Rows of which each number, and each code, may be of any size; the last six differ in codes alone."""
+    """Rows of which each number, and each code, may be of any size; the last six differ in codes
+    alone.
+    """
     random, found = np.random.default_rng(0), []
     if table.columns:
         x = random.normal(size=(20, table.columns))
@@ -83,12 +98,17 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
         found.append(x.astype(np.float32))
     if table.cardinalities:
         codes = random.integers(0, table.cardinalities, (20, len(table.cardinalities)))
-        codes[14:] = np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [max(table.cardinalities)]])
+        codes[14:] = np.array(
+            [[0], [-1], [-(10**6)], [1 << 24], [10**6], [max(table.cardinalities)]]
+        )
         found.append(codes.astype(np.float32))
     for wide in table.wide:
         if wide.levels:
             words = random.integers(0, wide.levels, (20, *wide.shape))
-            words[13], words[14:] = 0, np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [wide.levels]])
+            words[13], words[14:] = (
+                0,
+                np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [wide.levels]]),
+            )
             found.append(words.astype(np.float32))
             continue
         x = random.normal(size=(20, wide.elements))
@@ -101,9 +121,13 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
 
 @pytest.mark.long_for(framework=("jax", "torch"))
 @pytest.mark.long_for(template=CNN)
-@pytest.mark.one_framework(framework="jax", template=tuple(each for each in TEMPLATES if each not in (LINEAR, RESNET)))
+@pytest.mark.one_framework(
+    framework="jax", template=tuple(each for each in TEMPLATES if each not in (LINEAR, RESNET))
+)
 @by_name()
-def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
+def test_whatever_comes_is_predicted_within_bounds(
+    plain: ProcessPoolExecutor, template: Template
+) -> None:
     """By Keras alone, with weights of any size, and the same by what it writes of the model."""
     small: dict[str, object] = {"width": 16, "depth": 2} if template.name != "linear" else {}
     pieces = [{**small, "numbers": PIECEWISE}] if NUMBERS_FIELD in template.fields else []
@@ -112,12 +136,17 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
     cases = [(case, small) for case in (*tables, (OF_ARRAYS, CLASSES))]
     for (table, head), params in [*cases, *((CASES[0], params) for params in pieces)]:
         text = template.architecture(table, head, template.params(head, ROWS, params))
-        found, again = plain.submit(plain_keras.predictions_twice, text, extreme_inputs(table)).result()
+        found, again = plain.submit(
+            plain_keras.predictions_twice, text, extreme_inputs(table)
+        ).result()
         assert found.shape == (20, head.units) and np.isfinite(found).all()
         np.testing.assert_array_equal(again, found)
         np.testing.assert_allclose(found[15:], np.tile(found[14], (5, 1)), rtol=1e-3)
         if isinstance(head, Floats):
-            low, high = (np.array([getattr(t, key) for t in head.targets], np.float32) for key in ("low", "high"))
+            low, high = (
+                np.array([getattr(t, key) for t in head.targets], np.float32)
+                for key in ("low", "high")
+            )
             assert (low <= found).all() and (found <= high).all()
         else:
             np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
@@ -135,13 +164,17 @@ def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoo
         for place, edges in enumerate(PIECES)
         for low, high in itertools.pairwise(edges)
     ]
-    expected = np.concatenate([clipped[:, :NUMBERS], np.stack(pieces, axis=1), clipped[:, NUMBERS:]], axis=1)
+    expected = np.concatenate(
+        [clipped[:, :NUMBERS], np.stack(pieces, axis=1), clipped[:, NUMBERS:]], axis=1
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.one_framework
 def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None:
-    """Its inverse document frequency, in steps of which eight make it half as frequent; what is none weighs nothing."""
+    """Its inverse document frequency, in steps of which eight make it half as frequent; what is
+    none weighs nothing.
+    """
     having = [0, 1, 7, 100, 1000]
     known = Wording(len(having) + 1, 1, 1000, tuple(enumerate(having, 1)))
     wide = Wide(TEXT, (len(having) + 1,), known.buckets + 1, known.rarities)
@@ -155,15 +188,23 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
 
 @pytest.mark.one_framework
 @by_name()
-def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, template: Template) -> None:
+def test_keras_builds_whatever_a_space_holds(
+    plain: ProcessPoolExecutor, template: Template
+) -> None:
     """Build what searches draw, and the least that each field may be."""
-    least: dict[str, object] = {field.name: field.limits[0] for field in template.fields if field.limits}
+    least: dict[str, object] = {
+        field.name: field.limits[0] for field in template.fields if field.limits
+    }
     drawn: list[dict[str, object]] = [
-        {field.name: field.draw.draw(Random(seed)) for field in template.fields} for seed in range(2)
+        {field.name: field.draw.draw(Random(seed)) for field in template.fields}
+        for seed in range(2)
     ]
-    chosen = list(zip((*CASES, CASES[0]), (*drawn, {}, least, least, drawn[0], least, least), strict=True))
+    chosen = list(
+        zip((*CASES, CASES[0]), (*drawn, {}, least, least, drawn[0], least, least), strict=True)
+    )
     texts = [
-        template.architecture(table, head, template.params(head, ROWS, params)) for (table, head), params in chosen
+        template.architecture(table, head, template.params(head, ROWS, params))
+        for (table, head), params in chosen
     ]
     models = plain.submit(plain_keras.built, texts).result()
     for ((table, head), params), (output, shapes) in zip(chosen, models, strict=True):
@@ -173,12 +214,18 @@ def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, templat
 
 
 def check_inputs(table: Table, shapes: list[tuple[int, ...]], width: Any) -> None:
-    """Check that a network has weights over each kind of columns that a table has, and over no other kind."""
+    """Check that a network has weights over each kind of columns that a table has, and over no
+    other kind.
+    """
     levels = [shape for shape in shapes if shape[0] == table.levels]
     joined = table.columns + EMBEDDING * len(table.cardinalities)
     with_words = joined + WORD * len(table.wide)
     wide = table.columns * width
-    columns = [s for s in shapes if s[0] in (table.columns, table.numbers, joined, with_words) or s[-1] == wide]
+    columns = [
+        s
+        for s in shapes
+        if s[0] in (table.columns, table.numbers, joined, with_words) or s[-1] == wide
+    ]
     assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
     assert sum(shape[0] == WORDS.levels for shape in shapes) == len(table.wide)
 
@@ -207,8 +254,12 @@ def test_a_clone_predicts_with_the_weights_of_its_parent_what_that_does(
 @pytest.mark.long
 @pytest.mark.one_framework
 @pytest.mark.parametrize("kind", SHAPES)
-def test_arrays_of_any_shape_are_read_as_the_graph_says(plain: ProcessPoolExecutor, kind: str) -> None:
-    """By every block, however few steps or pixels there are; shapes that the JSON has are those that Keras finds."""
+def test_arrays_of_any_shape_are_read_as_the_graph_says(
+    plain: ProcessPoolExecutor, kind: str
+) -> None:
+    """By every block, however few steps or pixels there are; shapes that the JSON has are those
+    that Keras finds.
+    """
     template = SERIES if kind == "series" else CNN
     blocks = [{"block": block} for block in sequences.BLOCKS] if kind == "series" else [{}]
     for shape in SHAPES[kind]:
@@ -220,13 +271,23 @@ def test_arrays_of_any_shape_are_read_as_the_graph_says(plain: ProcessPoolExecut
 
 @pytest.mark.one_framework(framework="jax")
 @pytest.mark.long_for(framework="torch")
-@pytest.mark.parametrize("head", [Classes(3), Floats((Measure(0.0, 1.0, -1e9, 1e9),))], ids=["classes", "floats"])
-def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecutor, head: Head) -> None:
+@pytest.mark.parametrize(
+    "head", [Classes(3), Floats((Measure(0.0, 1.0, -1e9, 1e9),))], ids=["classes", "floats"]
+)
+def test_members_are_trained_by_the_mean_of_their_losses(
+    plain: ProcessPoolExecutor, head: Head
+) -> None:
     params = TABM.params(head, ROWS, {"width": 8, "members": 4, "dropout": 0})
     drawn = np.random.default_rng(2).integers(0, 3, ROWS)
-    targets = np.eye(3, dtype=np.float32)[drawn] if isinstance(head, Classes) else columns()[1][:, np.newaxis]
+    targets = (
+        np.eye(3, dtype=np.float32)[drawn]
+        if isinstance(head, Classes)
+        else columns()[1][:, np.newaxis]
+    )
     text = TABM.architecture(TABLE, head, params)
-    found, expected = plain.submit(plain_keras.members_apart, text, columns()[0], targets.astype(np.float32)).result()
+    found, expected = plain.submit(
+        plain_keras.members_apart, text, columns()[0], targets.astype(np.float32)
+    ).result()
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
@@ -234,14 +295,21 @@ def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecu
 @pytest.mark.one_framework
 def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> None:
     """A step is that of Keras' smoothed loss, and the loss that of the labels as they are."""
-    head, targets = Classes(3), np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)]
+    head, targets = (
+        Classes(3),
+        np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)],
+    )
     small: dict[str, object] = {"width": 8, "dropout": 0}
     smooth, plain_labels = (
-        REALMLP.architecture(TABLE, head, REALMLP.params(head, ROWS, {**small, "label_smoothing": share}))
+        REALMLP.architecture(
+            TABLE, head, REALMLP.params(head, ROWS, {**small, "label_smoothing": share})
+        )
         for share in (0.2, 0.0)
     )
     texts = (smooth, plain_labels)
-    found, expected, loss, same = plain.submit(plain_keras.smoothed_apart, texts, columns()[0], targets, 0.2).result()
+    found, expected, loss, same = plain.submit(
+        plain_keras.smoothed_apart, texts, columns()[0], targets, 0.2
+    ).result()
     assert loss == pytest.approx(same, abs=1e-4)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
@@ -259,10 +327,16 @@ def data(target: np.ndarray) -> list[ARRAYS]:
     return [[*(("x", column) for column in columns()[0]), ("y", target)]]
 
 
-def program(template: Template, head: Head, table: Table = TABLE, **given: object) -> tuple[Json, int]:
+def program(
+    template: Template, head: Head, table: Table = TABLE, **given: object
+) -> tuple[Json, int]:
     """A program as the backend sends it, and its batch size."""
     params = template.params(head, ROWS, {"batch_size": 16, **given})
-    kind: Json = {"kind": "onehot", "classes": head.units} if isinstance(head, Classes) else {"kind": "float"}
+    kind: Json = (
+        {"kind": "onehot", "classes": head.units}
+        if isinstance(head, Classes)
+        else {"kind": "float"}
+    )
     made = {
         "architecture": json.loads(template.architecture(table, head, params)),
         "compile": parse_compile_params(template.compile_params(head, params)).to_json(),
@@ -271,7 +345,9 @@ def program(template: Template, head: Head, table: Table = TABLE, **given: objec
     return made, int(params["batch_size"])
 
 
-def losses(trainer: Peer, chosen: tuple[Json, int], target: np.ndarray, epochs: int) -> tuple[float, float, bytes]:
+def losses(
+    trainer: Peer, chosen: tuple[Json, int], target: np.ndarray, epochs: int
+) -> tuple[float, float, bytes]:
     """The loss before and after training, and the state after it."""
     made, size = chosen
     trainer.load("d", data(target))
@@ -282,7 +358,13 @@ def losses(trainer: Peer, chosen: tuple[Json, int], target: np.ndarray, epochs: 
 
 
 def measured(target: np.ndarray) -> Floats:
-    return Floats((Measure(float(target.mean()), float(target.std()), float(target.min()), float(target.max())),))
+    return Floats(
+        (
+            Measure(
+                float(target.mean()), float(target.std()), float(target.min()), float(target.max())
+            ),
+        )
+    )
 
 
 @pytest.mark.one_framework(template=tuple(each for each in TEMPLATES if each is not REALMLP))
@@ -290,7 +372,9 @@ def measured(target: np.ndarray) -> Floats:
 @of_columns
 def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
     classes = np.digitize(columns()[1], (1.0, 2.0))
-    before, after, _ = losses(trainer, program(template, Classes(3)), np.eye(3, dtype=np.int16)[classes], 20)
+    before, after, _ = losses(
+        trainer, program(template, Classes(3)), np.eye(3, dtype=np.int16)[classes], 20
+    )
     assert after < 0.8 * before
 
 
@@ -298,7 +382,9 @@ def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
 @pytest.mark.one_framework
 @pytest.mark.parametrize("template", [TABM, TEXTS], ids=lambda template: template.name)
 def test_the_trainer_learns_measures(trainer: Peer, template: Template) -> None:
-    """By a rate that needs no schedule; all heads but that of several members are one function's."""
+    """By a rate that needs no schedule; all heads but that of several members are one
+    function's.
+    """
     target = (np.exp(columns()[1]) * 1e6).astype(np.float32)[:, np.newaxis]
     before, after, _ = losses(trainer, program(template, measured(target), lr=0.003), target, 20)
     assert after < 0.8 * before
@@ -337,9 +423,13 @@ def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
     """Codes are not shortened on their way to a table of weights, and outputs are whole."""
     trainer.load("d", data(np.eye(3, dtype=np.int16)[np.digitize(columns()[1], (1.0, 2.0))]))
     made, size = program(template, Classes(3))
-    short, scaled = ({**made, "dtype_policy": policy} for policy in ("mixed_bfloat16", "mixed_float16"))
+    short, scaled = (
+        {**made, "dtype_policy": policy} for policy in ("mixed_bfloat16", "mixed_float16")
+    )
     _, state = trainer.train(short, NEW, batch_size=size)
-    (found, rows), (expected, _) = (trainer.evaluate(of, state)["d"]["sums"][0] for of in (short, made))
+    (found, rows), (expected, _) = (
+        trainer.evaluate(of, state)["d"]["sums"][0] for of in (short, made)
+    )
     assert found / rows == pytest.approx(expected / rows, rel=0.05)
     _, state = trainer.train(scaled, NEW, batch_size=size)
     assert math.isfinite(trainer.evaluate(scaled, state)["d"]["sums"][0][0])
@@ -348,12 +438,18 @@ def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
 @pytest.mark.long
 @pytest.mark.one_framework
 def test_factors_of_learning_rates_are_those_of_steps(trainer: Peer) -> None:
-    """A first step of Adam is lr long for each variable: a scale of columns moves by scale_rate·lr, kept as a sixth."""
-    made, size = program(REALMLP, Classes(3), lr=0.01, weight_decay=0.0, dropout=0.0, scale_rate=6.0)
+    """A first step of Adam is lr long for each variable: a scale of columns moves by scale_rate·lr,
+    kept as a sixth.
+    """
+    made, size = program(
+        REALMLP, Classes(3), lr=0.01, weight_decay=0.0, dropout=0.0, scale_rate=6.0
+    )
     trainer.load("d", data(np.eye(3, dtype=np.int16)[np.digitize(columns()[1], (1.0, 2.0))]))
     begun = weights(trainer.initial(made, 3))
     _, state = trainer.train(made, NEW, batch_size=size, steps_per_epoch=1)
-    steps: list[Any] = [np.abs(after - before).max() for before, after in zip(begun, weights(state), strict=True)]
+    steps: list[Any] = [
+        np.abs(after - before).max() for before, after in zip(begun, weights(state), strict=True)
+    ]
     np.testing.assert_allclose(steps, 0.01, rtol=0.02)
     scales = [before for before in begun if np.allclose(before, 1 / 6)]
     assert len(scales) == 1

@@ -27,7 +27,11 @@ NEW = {"source": "new", "seed": 3}
 
 def without_times(result: dict[str, object]) -> dict[str, object]:
     """A train job's result without what another try would measure otherwise."""
-    return {name: value for name, value in result.items() if name not in ("seconds", "timings", "ended_at")}
+    return {
+        name: value
+        for name, value in result.items()
+        if name not in ("seconds", "timings", "ended_at")
+    }
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -57,7 +61,9 @@ def test_a_job_over_some_buffers_sees_no_others(trainer: Peer) -> None:
     found = trainer.evaluate(program(NOISY), state)["d"]
     for cache_bytes in (1 << 30, 0):
         trainer.load("d", parts, cache_bytes=cache_bytes)
-        trainer.begin("train", program(NOISY), NEW, fit=fit(epochs=2), order=place(), buffers={"d": [1, 3]})
+        trainer.begin(
+            "train", program(NOISY), NEW, fit=fit(epochs=2), order=place(), buffers={"d": [1, 3]}
+        )
         for pass_no in range(0 if cache_bytes else 2):
             for position, arrays in enumerate(parts):
                 trainer.send_buffer("d", position, arrays, **{"pass": pass_no})
@@ -157,7 +163,10 @@ def test_regression_on_float_targets_of_either_shape(trainer: Peer) -> None:
     x, _ = examples(30)
     y = x.sum(axis=1)
     regression = program(
-        sequential([4], dense(1, "out", "linear")), loss="mse", metrics=["mae"], targets=[{"kind": "float"}]
+        sequential([4], dense(1, "out", "linear")),
+        loss="mse",
+        metrics=["mae"],
+        targets=[{"kind": "float"}],
     )
     states = []
     for target in (y, y[:, np.newaxis]):
@@ -193,7 +202,11 @@ def test_several_inputs_and_outputs_by_position(trainer: Peer) -> None:
             [("x", np.zeros((5, 7), "f4")), ("y", np.eye(5, 3, dtype="i2"))],
             r"input 1 .*\[4\].*\[7\]",
         ),
-        (program(), [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 2, dtype="i2"))], r"\[3\].*\[2\]"),
+        (
+            program(),
+            [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 2, dtype="i2"))],
+            r"\[3\].*\[2\]",
+        ),
         (
             program(targets=[{"kind": "onehot", "classes": 4}]),
             [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 4, dtype="i2"))],
@@ -224,9 +237,13 @@ def test_shapes_that_do_not_fit_fail_the_config_only(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_infinite_loss_fails_the_config_and_the_next_one_trains(trainer: Peer, streamed: bool) -> None:
+def test_infinite_loss_fails_the_config_and_the_next_one_trains(
+    trainer: Peer, streamed: bool
+) -> None:
     parts = buffers(24, 24)
-    exploding = program(sequential([4], dense(3, "out", "linear")), optimizer="SGD", loss="mse", learning_rate=1e9)
+    exploding = program(
+        sequential([4], dense(3, "out", "linear")), optimizer="SGD", loss="mse", learning_rate=1e9
+    )
     trainer.load("d", parts, cache_bytes=0 if streamed else 1 << 30)
     trainer.begin("train", exploding, NEW, fit=fit(), order=place())
     for position, arrays in enumerate(parts if streamed else ()):
@@ -241,7 +258,9 @@ def test_infinite_loss_fails_the_config_and_the_next_one_trains(trainer: Peer, s
 
 @pytest.mark.long
 def test_running_out_of_memory_fails_the_config_only(trainer: Peer) -> None:
-    """256 GB for one activation: refused by the allocator, not touched. XLA does without where no convolution is."""
+    """256 GB for one activation: refused by the allocator, not touched. XLA does without where no
+    convolution is.
+    """
     huge = sequential(
         [4],
         layer("RepeatVector", "more", n=2 * 10**9),
@@ -263,7 +282,9 @@ def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
     """Though Keras says it once, when it compiles."""
     x = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
     trainer.load("d", [[("x", x), ("y", np.ones((20, 1), np.float32))]])
-    lone = program(sequential([4], dense(1, "out", "softmax")), metrics=None, targets=[{"kind": "float"}])
+    lone = program(
+        sequential([4], dense(1, "out", "softmax")), metrics=None, targets=[{"kind": "float"}]
+    )
     first, state = trainer.train(lone, NEW)
     assert any("num_classes > 1" in text for text in first["warnings"])
     second, _ = trainer.train(lone, state)

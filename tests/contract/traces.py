@@ -1,4 +1,5 @@
-"""How often a program is traced for buffers of several lengths and learning rates, and what it asks meanwhile.
+"""How often a program is traced for buffers of several lengths and learning rates, and what it asks
+meanwhile.
 
 It runs where the framework does.
 """
@@ -27,18 +28,22 @@ def tensorflow() -> tuple[int, int]:
     made = _program("tensorflow")
     for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
         _use(made, rows, batch_size, rate, "graph_loop")
-    return made._train[1].experimental_get_tracing_count(), made._evaluate.experimental_get_tracing_count()
+    return made._train[
+        1
+    ].experimental_get_tracing_count(), made._evaluate.experimental_get_tracing_count()
 
 
 def jax() -> tuple[int, int, int]:
-    """Traces of the step (for full and last batches, and once in the loop), of the loop and of evaluation (three
-    parts)."""
+    """Traces of the step (for full and last batches, and once in the loop), of the loop and of
+    evaluation (three parts)."""
     from cerebro_trainer.programs.jax_program import JaxProgram
 
     with ExitStack() as patches:
         counted = [
             patches.enter_context(
-                mock.patch.object(JaxProgram, name, autospec=True, side_effect=getattr(JaxProgram, name))
+                mock.patch.object(
+                    JaxProgram, name, autospec=True, side_effect=getattr(JaxProgram, name)
+                )
             )
             for name in ("_step", "_loop", "_evaluate_batch")
         ]
@@ -54,7 +59,9 @@ def torch() -> int:
     """Traces of the step, for each size of batches one."""
     from cerebro_trainer.programs import torch_graph
 
-    with mock.patch("cerebro_trainer.programs.torch_program.traced", side_effect=torch_graph.traced) as counted:
+    with mock.patch(
+        "cerebro_trainer.programs.torch_program.traced", side_effect=torch_graph.traced
+    ) as counted:
         made = _program("torch")
         for rows, batch_size, rate in ((20, 4, 0.1), (33, 4, 0.2), (33, 7, 0.3), (5, 64, 0.4)):
             _use(made, rows, batch_size, rate, "graph")
@@ -65,11 +72,14 @@ TRACED = ("_step", "_block", "_loop", "_evaluate_batch", "_outputs")
 
 
 def found(folder: str) -> list[tuple[int, bool]]:
-    """Of several programs of processes that share a folder, how often their functions are traced, and whether they
-    come to what the first one came to: one like the first; one that JAX fails to load; one with a custom function."""
+    """Of several programs of processes that share a folder, how often their functions are traced,
+    and whether they come to what the first one came to: one like the first; one that JAX fails to
+    load; one with a custom function."""
     from jax.experimental import serialize_executable
 
-    refused = mock.patch.object(serialize_executable, "deserialize_and_load", side_effect=ValueError)
+    refused = mock.patch.object(
+        serialize_executable, "deserialize_and_load", side_effect=ValueError
+    )
     # As if each had begun: which libraries there are is asked once.
     newer = mock.patch("cerebro_trainer.programs.jax_code.environment", return_value="another")
     outcomes = []
@@ -90,7 +100,9 @@ def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -
     with ExitStack() as patches:
         counted = [
             patches.enter_context(
-                mock.patch.object(JaxProgram, name, autospec=True, side_effect=getattr(JaxProgram, name))
+                mock.patch.object(
+                    JaxProgram, name, autospec=True, side_effect=getattr(JaxProgram, name)
+                )
             )
             for name in TRACED
         ]
@@ -104,7 +116,9 @@ def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -
 
 
 def spared(folder: str) -> list[float]:
-    """Seconds of compiling that are spared a program that finds nothing, and one that finds its functions."""
+    """Seconds of compiling that are spared a program that finds nothing, and one that finds its
+    functions.
+    """
     from cerebro_trainer.programs.jax_code import Code, Entries
     from cerebro_trainer.programs.jax_program import JaxProgram
 
@@ -121,15 +135,23 @@ def rates(framework: str) -> int:
     from keras.optimizers.schedules import CosineDecay
 
     schedule = {"initial_learning_rate": 0.1, "decay_steps": 5}
-    named = {"module": "keras.optimizers.schedules", "class_name": "CosineDecay", "config": schedule}
-    with mock.patch.object(CosineDecay, "__call__", autospec=True, side_effect=CosineDecay.__call__) as call:
+    named = {
+        "module": "keras.optimizers.schedules",
+        "class_name": "CosineDecay",
+        "config": schedule,
+    }
+    with mock.patch.object(
+        CosineDecay, "__call__", autospec=True, side_effect=CosineDecay.__call__
+    ) as call:
         made = _program(framework, optimizer="AdamW", learning_rate=named, weight_decay=0.1)
         _train(made, 8, 4, made.forms[0])
     return call.call_count
 
 
 def wiped(framework: str) -> list[str]:
-    """What is no zero of a program that has trained, in Keras' own loop too, evaluated and explained, and was wiped."""
+    """What is no zero of a program that has trained, in Keras' own loop too, evaluated and
+    explained, and was wiped.
+    """
     made = _program(framework, architecture=NOISY, momentum=0.5, optimizer="SGD")
     _use(made, 40, 8, 0.1, made.forms[0])
     _train(made, 40, 8, FALLBACK)
@@ -151,13 +173,18 @@ def seeded(framework: str) -> bool:
         keras.utils.set_random_seed(seed)
         expected = keras.saving.deserialize_keras_object(NOISY).variables
         found = made.initial(seed)
-        if not all(np.array_equal(ours, np.asarray(theirs)) for ours, theirs in zip(found, expected, strict=False)):
+        if not all(
+            np.array_equal(ours, np.asarray(theirs))
+            for ours, theirs in zip(found, expected, strict=False)
+        ):
             return False
     return True
 
 
 def prepared_anew() -> int:
-    """How often TensorFlow forgets the graphs that it has prepared, of which each takes it a tenth of a second."""
+    """How often TensorFlow forgets the graphs that it has prepared, of which each takes it a tenth
+    of a second.
+    """
     made = _program("tensorflow", architecture=NOISY)
     with mock.patch("tensorflow.python.eager.context.pywrap_tfe.TFE_ContextClearCaches") as forget:
         for seed in (1, 2):
@@ -167,7 +194,9 @@ def prepared_anew() -> int:
 
 
 def renewed(framework: str) -> bool:
-    """Whether a program with weights that were read alone is as one that began with the whole state."""
+    """Whether a program with weights that were read alone is as one that began with the whole
+    state.
+    """
     made = _program(framework, architecture=NOISY)
     for seed in (1, 1, 2):
         expected = made.initial(seed)
@@ -181,7 +210,9 @@ def renewed(framework: str) -> bool:
 
 
 def _program(framework: str, **config: Any) -> Any:
-    kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram", "torch": "TorchProgram"}[framework]
+    kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram", "torch": "TorchProgram"}[
+        framework
+    ]
     module = import_module(f"cerebro_trainer.programs.{framework}_program")
     return getattr(module, kind)(_spec(program(**config)))
 

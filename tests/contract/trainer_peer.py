@@ -1,4 +1,6 @@
-"""The backend's end of a trainer's socket, written from the protocol and not from the trainer's code."""
+"""The backend's end of a trainer's socket, written from the protocol and not from the trainer's
+code.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,16 @@ import pytest
 
 PREFIX = struct.Struct("<4sIQ")
 PLPY = Path(__file__).parents[2] / "plpy"
-PROGRAM = f"import sys; sys.path.insert(0, {str(PLPY)!r}); from cerebro_trainer.__main__ import main; main()"
+PROGRAM = (
+    f"import sys; sys.path.insert(0, {str(PLPY)!r}); from cerebro_trainer.__main__ import main; "
+    "main()"
+)
 NO_GPU = "-1"
 GPU = os.environ.get("CEREBRO_TEST_GPU", NO_GPU)
 """The number of the device that trainers have."""
-on_a_processor = pytest.mark.skipif(GPU != NO_GPU, reason="a trainer with a GPU has other forms, and another name")
+on_a_processor = pytest.mark.skipif(
+    GPU != NO_GPU, reason="a trainer with a GPU has other forms, and another name"
+)
 on_a_gpu = pytest.mark.skipif(GPU == NO_GPU, reason="CEREBRO_TEST_GPU names no device")
 SECONDS = 300
 """How long to wait for an answer or an end before a test fails."""
@@ -78,7 +85,10 @@ class Peer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -125,14 +135,20 @@ class Peer:
         self, dataset: str, buffer_id: int, arrays: Sequence[tuple[str, np.ndarray]], **more: object
     ) -> None:
         """Stream one buffer."""
-        entries = [{"role": role, "dtype": array.dtype.name, "shape": array.shape} for role, array in arrays]
+        entries = [
+            {"role": role, "dtype": array.dtype.name, "shape": array.shape}
+            for role, array in arrays
+        ]
         self.tell(
             {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": entries, **more},
             b"".join(array.tobytes() for _, array in arrays),
         )
 
     def load(
-        self, dataset: str, buffers: Iterable[Sequence[tuple[str, np.ndarray]]], cache_bytes: int = 1 << 30
+        self,
+        dataset: str,
+        buffers: Iterable[Sequence[tuple[str, np.ndarray]]],
+        cache_bytes: int = 1 << 30,
     ) -> Any:
         """Hand over a whole dataset."""
         self.tell({"do": "open", "dataset": dataset, "cache_bytes": cache_bytes})
@@ -148,7 +164,9 @@ class Peer:
         datasets: Sequence[str] = ("d",),
         **more: object,
     ) -> Any:
-        """Open a job; a state in bytes is sent after it, in chunks. What is wrong with it, the next reply says."""
+        """Open a job; a state in bytes is sent after it, in chunks. What is wrong with it, the next
+        reply says.
+        """
         chunks = state if isinstance(state, bytes) else b""
         answer = self.ask(
             {
@@ -184,11 +202,18 @@ class Peer:
         **more: Any,
     ) -> tuple[Any, bytes]:
         """A visit over the cached dataset "d": its result and the state after it."""
-        how = fit(batch_size, epochs, shuffle, class_weight=class_weight, steps_per_epoch=steps_per_epoch)
+        how = fit(
+            batch_size, epochs, shuffle, class_weight=class_weight, steps_per_epoch=steps_per_epoch
+        )
         self.begin("train", program, state, fit=how, order=place(epoch, mst_key), **more)
         return self.ask({"do": "finish"}), self.state()
 
-    def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)) -> Any:
+    def evaluate(
+        self,
+        program: dict[str, Any],
+        state: dict[str, Any] | bytes,
+        datasets: Sequence[str] = ("d",),
+    ) -> Any:
         """Sums by dataset."""
         self.begin("evaluate", program, state, datasets)
         return self.ask({"do": "finish"})["datasets"]

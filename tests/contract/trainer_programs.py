@@ -20,7 +20,12 @@ FORMS = {
 """The ways in which each framework trains, in the order in which they are tried."""
 
 MLP = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))
-L2 = {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.05}, "registered_name": None}
+L2 = {
+    "module": "keras.regularizers",
+    "class_name": "L2",
+    "config": {"l2": 0.05},
+    "registered_name": None,
+}
 REGULARISED = sequential([4], dense(8, "hidden", kernel_regularizer=L2), dense(3, "out", "softmax"))
 NOISY = sequential(
     [4],
@@ -55,7 +60,9 @@ def program(
 
 
 def examples(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs of shape (rows, 4), and the index of the largest of the first three as one-hot int16."""
+    """Inputs of shape (rows, 4), and the index of the largest of the first three as one-hot
+    int16.
+    """
     x = np.random.default_rng(seed).normal(size=(rows, 4)).astype(np.float32)
     return x, np.eye(3, dtype=np.int16)[x[:, :3].argmax(axis=1)]
 

@@ -45,8 +45,13 @@ UPDATES = "cerebro_trainer.programs.update_kernels"
 
 
 def outcomes() -> dict[str, tuple[bool, bool]]:
-    """Return for each name whether the bits are those of Keras' operations, and whether any variable has a kernel."""
-    return {name: _untried(config) if name in WITHOUT else _outcome(config) for name, config in CHOSEN.items()}
+    """Return for each name whether the bits are those of Keras' operations, and whether any
+    variable has a kernel.
+    """
+    return {
+        name: _untried(config) if name in WITHOUT else _outcome(config)
+        for name, config in CHOSEN.items()
+    }
 
 
 def _untried(config: dict[str, Any]) -> tuple[bool, bool]:
@@ -61,17 +66,23 @@ def _untried(config: dict[str, Any]) -> tuple[bool, bool]:
 def _outcome(config: dict[str, Any]) -> tuple[bool, bool]:
     with ExitStack() as patches:
         kernels = [
-            patches.enter_context(mock.patch(f"{UPDATES}.{name}", side_effect=getattr(import_module(UPDATES), name)))
+            patches.enter_context(
+                mock.patch(f"{UPDATES}.{name}", side_effect=getattr(import_module(UPDATES), name))
+            )
             for name in ("_adam", "_sgd")
         ]
         found = trained(program(NETWORK, **config), "graph_loop")
     called = any(kernel.called for kernel in kernels)
-    with mock.patch("cerebro_trainer.programs.tensorflow_program.update_kernels", return_value=nullcontext()):
+    with mock.patch(
+        "cerebro_trainer.programs.tensorflow_program.update_kernels", return_value=nullcontext()
+    ):
         expected = trained(program(NETWORK, **config), "graph_loop")
     return found == expected, called
 
 
-def trained(described: dict[str, Any], form: str, rows: int = 90, batch_size: int = 16) -> list[bytes]:
+def trained(
+    described: dict[str, Any], form: str, rows: int = 90, batch_size: int = 16
+) -> list[bytes]:
     """The state of a program on TensorFlow after some epochs in a form."""
     from cerebro_trainer.data.buffers import Buffer
     from cerebro_trainer.models.program_spec import ProgramSpec
@@ -84,5 +95,7 @@ def trained(described: dict[str, Any], form: str, rows: int = 90, batch_size: in
     x = random.integers(0, 3, (rows, 4)).astype(np.float32)
     y = np.eye(3, dtype=np.int16)[random.integers(0, 3, rows)]
     for _ in range(3):
-        made.train(Buffer(0, len(x), (x,), (y,), 0), np.arange(len(x), dtype=np.int32), batch_size, form)
+        made.train(
+            Buffer(0, len(x), (x,), (y,), 0), np.arange(len(x), dtype=np.int32), batch_size, form
+        )
     return [array.tobytes() for array in made.read()]

@@ -35,7 +35,9 @@ def cut(person: Workbench, run: int, trained: Future[Any]) -> None:
         trained.result()
 
 
-def let_end(bench: Workbench, person: Workbench, run: int, trained: Future[Any], *, resumed: bool) -> None:
+def let_end(
+    bench: Workbench, person: Workbench, run: int, trained: Future[Any], *, resumed: bool
+) -> None:
     """Let a run that is paused come to its end, or cancel it and resume it to that."""
     if resumed:
         cut(person, run, trained)

@@ -76,10 +76,14 @@ async def request(app: ASGIApp, scope: Scope, body: bytes = b"") -> Answer:
     await app(scope, receive, send)
     start: Any = messages[0]
     headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], headers, b"".join(message.get("body", b"") for message in messages[1:]))
+    return Answer(
+        start["status"], headers, b"".join(message.get("body", b"") for message in messages[1:])
+    )
 
 
-def ask(app: ASGIApp, target: str, method: str = "GET", body: bytes = b"", **headers: str) -> Answer:
+def ask(
+    app: ASGIApp, target: str, method: str = "GET", body: bytes = b"", **headers: str
+) -> Answer:
     """Send one request; names of headers have _ for -."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return asyncio.run(request(app, http_scope(target, method, named), body))

@@ -1,4 +1,6 @@
-"""The command line, called in this process: starting an interpreter for each call takes most of its time."""
+"""The command line, called in this process: starting an interpreter for each call takes most of its
+time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from cerebro_db import cli
 
 
 def called(*arguments: object) -> CompletedProcess[str]:
-    """Call `cerebro-db` with these arguments and no terminal; return its exit status and what it wrote."""
+    """Call `cerebro-db` with these arguments and no terminal; return its exit status and what it
+    wrote.
+    """
     words = ["cerebro-db", *map(str, arguments)]
     stdout, stderr = io.StringIO(), io.StringIO()
     status = 0

@@ -15,7 +15,9 @@ def missing() -> str | None:
     """Why there is no engine to build and run images with."""
     found = None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # a client that finds no engine leaves its socket open
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # a client that finds no engine leaves its socket open
         try:
             docker.from_env().ping()
         except DockerException as error:
@@ -29,7 +31,11 @@ needed = [pytest.mark.docker, pytest.mark.skipif(MISSING is not None, reason=str
 """The marks of a module whose tests run containers."""
 
 
-def ran(container: DockerContainer, command: list[str], user: str = "", **environment: str) -> tuple[int, str]:
+def ran(
+    container: DockerContainer, command: list[str], user: str = "", **environment: str
+) -> tuple[int, str]:
     """The exit status of a command in the container, and what it wrote to standard output."""
-    done = container.get_wrapped_container().exec_run(command, user=user, environment=environment, demux=True)
+    done = container.get_wrapped_container().exec_run(
+        command, user=user, environment=environment, demux=True
+    )
     return int(done.exit_code), (done.output[0] or b"").decode()

@@ -1,4 +1,6 @@
-"""The custom settings that the backend finds in a session, and sessions that are opened with them."""
+"""The custom settings that the backend finds in a session, and sessions that are opened with
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,20 @@ from workbench import Workbench, superuser
 
 # Functions of the tests alone: the product has none that returns values of settings.
 FUNCTIONS = """
-CREATE OR REPLACE FUNCTION public.custom_settings(sources regclass[], lists boolean = true) RETURNS json
+CREATE OR REPLACE FUNCTION public.custom_settings(sources regclass[], lists boolean = true)
+    RETURNS json
 LANGUAGE plpython3u AS $$
     import json
     from cerebro_plpy.api import entry
     from cerebro_plpy.database import custom_settings
-    statement = plpy.prepare("SELECT s.oid::bigint AS oid FROM unnest($1::oid[]) s (oid)", ["regclass[]"])
+    statement = plpy.prepare("SELECT s.oid::bigint AS oid FROM unnest($1::oid[]) s (oid)",
+        ["regclass[]"])
     oids = [row["oid"] for row in plpy.execute(statement, [sources])]
     listing = custom_settings.list_changed_settings
     custom_settings.list_changed_settings = listing if lists else lambda: None
     try:
-        return entry.call(plpy, {}, lambda db: json.dumps(dict(custom_settings.read_custom_settings(db, oids))))
+        return entry.call(plpy, {}, lambda db:
+            json.dumps(dict(custom_settings.read_custom_settings(db, oids))))
     finally:
         custom_settings.list_changed_settings = listing
 $$;
@@ -31,14 +36,17 @@ CREATE OR REPLACE FUNCTION public.startup_options() RETURNS text LANGUAGE plpyth
     options = entry.call(plpy, {}, lambda db: startup_options(read_custom_settings(db)))
     return " ".join(f"-c {name}={value}" for name, value in options.items())
 $$;
-CREATE OR REPLACE FUNCTION public.check_dependencies(source regclass) RETURNS void LANGUAGE plpython3u AS $$
+CREATE OR REPLACE FUNCTION public.check_dependencies(source regclass) RETURNS void
+    LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
     from cerebro_plpy.database import catalog, definitions
-    oid = plpy.execute(plpy.prepare("SELECT $1::oid::bigint AS oid", ["regclass"]), [source])[0]["oid"]
+    oid = plpy.execute(plpy.prepare("SELECT $1::oid::bigint AS oid", ["regclass"]),
+        [source])[0]["oid"]
     check = definitions.check_session_dependencies
     entry.call(plpy, {}, lambda db: check(db, catalog.Catalog(db, "train").by_oid(oid)))
 $$;
-GRANT EXECUTE ON FUNCTION public.custom_settings, public.startup_options, public.check_dependencies TO PUBLIC
+GRANT EXECUTE ON FUNCTION public.custom_settings, public.startup_options,
+    public.check_dependencies TO PUBLIC
 """
 
 
@@ -49,7 +57,9 @@ def create_functions(bench: Workbench) -> None:
 
 
 def backend_settings(session: Workbench, *sources: str, lists: bool = True) -> dict[str, str]:
-    """Return the custom settings that the backend finds in a session; without a list as where a server has none."""
+    """Return the custom settings that the backend finds in a session; without a list as where a
+    server has none.
+    """
     found = session.value("SELECT public.custom_settings(%s::regclass[], %s)", list(sources), lists)
     return found if isinstance(found, dict) else json.loads(found)
 
@@ -62,7 +72,9 @@ def settings_as_sql_reads(session: Workbench, names: Iterable[str]) -> dict[str,
 
 @contextmanager
 def reading_session(session: Workbench, url: str | None = None) -> Iterator[Workbench]:
-    """Open a session with the startup options that the backend makes of the settings of another one."""
+    """Open a session with the startup options that the backend makes of the settings of another
+    one.
+    """
     options = session.value("SELECT public.startup_options()")
     with closing(Workbench(make_dsn(url or session.url, options=options))) as reader:
         yield reader

@@ -1,4 +1,6 @@
-"""The dashboard as it is started by its command, asked as a browser would ask, and a browser that looks at it."""
+"""The dashboard as it is started by its command, asked as a browser would ask, and a browser that
+looks at it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from selenium.webdriver.chrome.service import Service
 
 # Nothing but the page: no network of its own, no first steps, nothing left behind.
 FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--window-size=1280,900",
 )  # fmt: skip
 
@@ -63,9 +66,14 @@ class Dashboard:
         return str(answer.headers["set-cookie"]).partition(";")[0]
 
     def ask(
-        self, path: str, form: Mapping[str, str] | None = None, method: str | None = None, **headers: str | None
+        self,
+        path: str,
+        form: Mapping[str, str] | None = None,
+        method: str | None = None,
+        **headers: str | None,
     ) -> Answer:
-        """The answer to a browser that has come by the entrance, without following where it is sent.
+        """The answer to a browser that has come by the entrance, without following where it is
+        sent.
 
         Names of headers have _ for -; None leaves one out.
         """
@@ -73,7 +81,11 @@ class Dashboard:
         usual = {} if form is None else {"hx_request": "true"}
         if "cookie" not in headers:
             usual["cookie"] = self.cookie
-        sent = {name.replace("_", "-"): text for name, text in {**usual, **headers}.items() if text is not None}
+        sent = {
+            name.replace("_", "-"): text
+            for name, text in {**usual, **headers}.items()
+            if text is not None
+        }
         request = urllib.request.Request(self.root + path, content, sent, method=method)
         try:
             with urllib.request.build_opener(_Stay).open(request, timeout=60) as found:
@@ -87,7 +99,9 @@ def dashboard(url: str, *options: str) -> Iterator[Dashboard]:
     """The dashboard of a database URL, in a process of its own, until Ctrl-C."""
     fixed = ["dashboard", "--no-browser", "--port", "0", "--url", url]
     command = [sys.executable, "-I", "-m", "cerebro_db", *fixed, *options]
-    with subprocess.Popen(command, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout and process.stderr
         address = process.stdout.readline().strip()
         try:

@@ -13,7 +13,9 @@ BYTEA = 17
 """The type oid of what a file is sent as."""
 
 
-def encoded(pixels: np.ndarray, kind: str = "PNG", mode: str | None = None, **options: object) -> bytes:
+def encoded(
+    pixels: np.ndarray, kind: str = "PNG", mode: str | None = None, **options: object
+) -> bytes:
     """An image file of pixels of shape (height, width, channels)."""
     image = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
     output = io.BytesIO()

@@ -39,7 +39,9 @@ SCALES = st.builds(Scale, CONSTANTS, st.floats(1 / LARGEST, LARGEST, exclude_min
 
 VECTORS = st.lists(SCALES, min_size=1, max_size=3).map(tuple)
 COLUMN = st.just("c")
-"""The name of every column, until it gets one of its own: strategies that are made anew for each name take long."""
+"""The name of every column, until it gets one of its own: strategies that are made anew for each
+name take long.
+"""
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
 DIVISORS = st.floats(0, 1e30, exclude_min=True)
 FLAGS, FAMILIES, SIZES = st.booleans(), st.sampled_from(sorted(ARRAYS)), st.integers(1, 4)
@@ -56,21 +58,29 @@ WIDE_ARRAYS: st.SearchStrategy[Array] = st.one_of(
     st.builds(LongVector, COLUMN, FAMILIES, st.tuples(SIZES), st.tuples(SCALES), FLAGS),
     st.builds(Image, COLUMN, FAMILIES, st.tuples(SIZES, SIZES, SIZES), st.tuples(SCALES), FLAGS),
     st.builds(
-        lambda family, steps, scales, missing: Series("c", family, (steps, len(scales)), scales, missing),
+        lambda family, steps, scales, missing: Series("c", family, (steps, len(scales)), scales,
+        missing),
         FAMILIES, SIZES, VECTORS, FLAGS,
     ),
 )  # fmt: skip
 """Columns of arrays that are inputs of their own."""
 PIXELS = st.sampled_from(SIDES)
 FILES = st.builds(
-    ImageFile, COLUMN, st.tuples(PIXELS, PIXELS, st.sampled_from(CHANNELS)), st.integers(1, 1 << 30), FLAGS
+    ImageFile,
+    COLUMN,
+    st.tuples(PIXELS, PIXELS, st.sampled_from(CHANNELS)),
+    st.integers(1, 1 << 30),
+    FLAGS,
 )
 """Columns of image files."""
 FEATURES: st.SearchStrategy[Feature] = st.one_of(
     st.builds(Number, COLUMN, st.sampled_from(NUMBERS), SCALES, FLAGS),
     st.builds(Category, COLUMN, st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)),
     st.builds(Text, COLUMN, st.integers(1, 40), st.integers(1, 1000)),
-    st.builds(lambda told: Text("rare", 3, len(told), b64encode(told).decode()), st.binary(min_size=1, max_size=9)),
+    st.builds(
+        lambda told: Text("rare", 3, len(told), b64encode(told).decode()),
+        st.binary(min_size=1, max_size=9),
+    ),
     st.builds(LeftOut, COLUMN, WORDS),
     st.one_of(*map(moments, sorted(MOMENTS))),
     WIDE_ARRAYS,
@@ -99,7 +109,9 @@ ONE_OF_EACH = Recipe(
 PLAIN_ARRAYS = (
     st.lists(NAMES, min_size=1, max_size=3, unique=True)
     .flatmap(
-        lambda names: st.tuples(*(st.builds(PlainArray, st.just(n), SHAPES, DIVISORS, st.just(False)) for n in names))
+        lambda names: st.tuples(
+            *(st.builds(PlainArray, st.just(n), SHAPES, DIVISORS, st.just(False)) for n in names)
+        )
     )
     .map(Recipe)
 )

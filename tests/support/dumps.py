@@ -50,23 +50,29 @@ class Programs:
 def errors(ended: subprocess.CompletedProcess[str]) -> list[str]:
     """The errors of the server that a program was told of; it went on after each of them."""
     assert ended.returncode == 0 or "errors ignored on restore" in ended.stderr, ended.stderr
-    return sorted(line.partition("ERROR:  ")[2] for line in ended.stderr.splitlines() if "ERROR:  " in line)
+    return sorted(
+        line.partition("ERROR:  ")[2] for line in ended.stderr.splitlines() if "ERROR:  " in line
+    )
 
 
 def repeated(administrator: Workbench) -> list[str]:
     """The errors of a restore of this database.
 
-    The pg_dump of Greenplum, as that of PostgreSQL 12, dumps policies of tables that an extension makes with them.
+    The pg_dump of Greenplum, as that of PostgreSQL 12, dumps policies of tables that an extension
+    makes with them.
     """
     query = """SELECT format('policy "%s" for table "%s" already exists', p.polname, c.relname)
-               FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = 'cerebro'::regnamespace"""
+               FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+                   WHERE c.relnamespace = 'cerebro'::regnamespace"""
     return sorted(text for (text,) in administrator.rows(query)) if administrator.greenplum else []
 
 
 @contextmanager
 def empty(address: Address, name: str) -> Iterator[Database]:
     """A database with nothing in it, in which the ordinary role may work; gone afterwards."""
-    made = Database(name=name, url=address(name, provision.ROLE), superuser_url=address(name, "postgres"))
+    made = Database(
+        name=name, url=address(name, provision.ROLE), superuser_url=address(name, "postgres")
+    )
     with opened(address("postgres", "postgres")) as administrator:
         administrator.rows(f"CREATE DATABASE {name} TEMPLATE template0")
         administrator.rows(f"GRANT CREATE ON DATABASE {name} TO {provision.ROLE}")
@@ -87,7 +93,8 @@ def plain(programs: Programs, source: str, target: str, file: Path) -> None:
 def custom(programs: Programs, source: str, target: str, file: Path) -> None:
     """Dump in pg_dump's own format, and restore with pg_restore, two jobs at a time.
 
-    On Greenplum one: privileges on columns of one table, which it notes for the table, collide there.
+    On Greenplum one: privileges on columns of one table, which it notes for the table, collide
+    there.
     """
     programs.done("pg_dump", "--format", "custom", "--file", str(file), source)
     with opened(source) as administrator:
@@ -97,19 +104,25 @@ def custom(programs: Programs, source: str, target: str, file: Path) -> None:
 
 
 def fill(bench: Workbench) -> tuple[int, int]:
-    """Packed tables, a run that is completed with a model of each config, and one that was cancelled; their ids."""
+    """Packed tables, a run that is completed with a model of each config, and one that was
+    cancelled; their ids.
+    """
     bench.pack("packed", SEGMENTS)
     bench.configure("two", [compile_text("Adam(learning_rate=0.01)"), *several(1)])
     completed = bench.fit("packed", "model", "two", EPOCHS, validation_table="packed", name="first")
     bench.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'predicted', mst_key => 1)")
     bench.rows("SELECT madlib_evaluate('model', 'packed', 'evaluated', mst_key => 2)")
     bench.configure("long", several(2), LONG)
-    cancelled = interrupted(bench, lambda session: bench.rows("SELECT pg_cancel_backend(%s)", session.pid()))
+    cancelled = interrupted(
+        bench, lambda session: bench.rows("SELECT pg_cancel_backend(%s)", session.pid())
+    )
     return completed, cancelled
 
 
 def interrupted(bench: Workbench, end: Callable[[Workbench], object]) -> int:
-    """A run of the configurations `long` that is ended, by whatever `end` does, once a visit is completed."""
+    """A run of the configurations `long` that is ended, by whatever `end` does, once a visit is
+    completed.
+    """
     session, before = bench.another(), bench.newest_run()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with session.fitting("packed", "rest", "long", EPOCHS) as fitted:

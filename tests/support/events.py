@@ -22,12 +22,15 @@ for path in sorted(Path(sys.argv[1]).rglob("*tfevents*")):
             found.append([place, "graphs", "", event.step, len(nodes) > 0])
         for value in event.summary.value:
             plugin = value.metadata.plugin_data.plugin_name
-            found.append([place, plugin, value.tag, event.step, tf.make_ndarray(value.tensor).tolist()])
+            found.append([place, plugin, value.tag, event.step,
+                tf.make_ndarray(value.tensor).tolist()])
 print(json.dumps(found))
 """
 
 
 def read(folder: Path) -> list[list[Any]]:
     """Folder, plugin, name, step and value of all that was written there."""
-    done = subprocess.run([sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True
+    )
     return list(json.loads(done.stdout.splitlines()[-1]))

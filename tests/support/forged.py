@@ -1,4 +1,6 @@
-"""Runs that a role forges by hand: a row in the log and the lock of an orchestrator, for which no trainer works."""
+"""Runs that a role forges by hand: a row in the log and the lock of an orchestrator, for which no
+trainer works.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ def forge(session: Workbench) -> Forged:
     run = int(session.value("SELECT nextval('cerebro.run_log_run_id_seq')"))
     ticket = f"ticket {run}"
     session.rows(
-        "INSERT INTO cerebro.run_log (run_id, status, spec, pid, epochs, segments, ticket) OVERRIDING SYSTEM VALUE"
-        " VALUES (%s, 'running', '{}', pg_backend_pid(), 1, '{0}', %s)",
+        "INSERT INTO cerebro.run_log (run_id, status, spec, pid, epochs, segments, ticket) "
+        "OVERRIDING SYSTEM VALUE VALUES (%s, 'running', '{}', pg_backend_pid(), 1, '{0}', %s)",
         run,
         ticket,
     )

@@ -1,4 +1,5 @@
-"""A Greenplum server that somebody has started, with the extension installed on it: databases of the tests' own.
+"""A Greenplum server that somebody has started, with the extension installed on it: databases of
+the tests' own.
 
 It must run on this machine, because its trainers run with this interpreter.
 """
@@ -20,7 +21,8 @@ from cerebro_db.server import provision
 FOLDER = "tests/integration/greenplum"
 URL = "CEREBRO_TEST_GREENPLUM_URL"
 MISSING = (
-    f"no Greenplum is given: {URL} is not set to a superuser's URL, such as postgresql://gpadmin@/postgres?host=/tmp"
+    f"no Greenplum is given: {URL} is not set to a superuser's URL, such as "
+    "postgresql://gpadmin@/postgres?host=/tmp"
 )
 SUPERUSER = "postgres"
 
@@ -34,7 +36,10 @@ def given() -> bool:
 def database(name: str) -> Iterator[Database]:
     """A new database, with the roles that the tests expect."""
     with opened(os.environ[URL]) as administrator:
-        for role, options in ((provision.ROLE, "LOGIN IN ROLE pg_monitor"), (SUPERUSER, "LOGIN SUPERUSER")):
+        for role, options in (
+            (provision.ROLE, "LOGIN IN ROLE pg_monitor"),
+            (SUPERUSER, "LOGIN SUPERUSER"),
+        ):
             with suppress(psycopg2.errors.DuplicateObject, psycopg2.errors.UniqueViolation):
                 administrator.rows(f"CREATE ROLE {role} {options}")
         administrator.rows(f"DROP DATABASE IF EXISTS {name}")  # of tests that were ended
@@ -42,9 +47,13 @@ def database(name: str) -> Iterator[Database]:
     try:
         with opened(address(name, SUPERUSER)) as superuser:
             _provide(superuser, name)
-        yield Database(name=name, url=address(name, provision.ROLE), superuser_url=address(name, SUPERUSER))
+        yield Database(
+            name=name, url=address(name, provision.ROLE), superuser_url=address(name, SUPERUSER)
+        )
     finally:
-        with opened(os.environ[URL]) as administrator:  # the first session may have lost a segment meanwhile
+        with opened(
+            os.environ[URL]
+        ) as administrator:  # the first session may have lost a segment meanwhile
             drop_database(administrator, name)
 
 
@@ -64,7 +73,11 @@ def _provide(superuser: Workbench, name: str) -> None:
 
 def address(name: str, role: str) -> str:
     """The URL of a database of the server for a role."""
-    return make_url(os.environ[URL]).set(database=name, username=role).render_as_string(hide_password=False)
+    return (
+        make_url(os.environ[URL])
+        .set(database=name, username=role)
+        .render_as_string(hide_password=False)
+    )
 
 
 def backends(bench: Workbench) -> set[int]:

@@ -1,7 +1,7 @@
 """Forms of statements that PostgreSQL executes and Greenplum 7 refuses, or means otherwise.
 
-Each rule has a cause in Greenplum: a check of its own (in its `parser/analyze.c` and `cdb/cdbcat.c`), its planner, or
-its default for the cache of a sequence (20).
+Each rule has a cause in Greenplum: a check of its own (in its `parser/analyze.c` and
+`cdb/cdbcat.c`), its planner, or its default for the cache of a sequence (20).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def _of_node(node: ast.Node, product: Product) -> Iterator[str]:
 
 
 def _cached_identity(column: ast.ColumnDef) -> Iterator[str]:
-    """Yield the column if each session takes several numbers at once, so that a later row may have a lower one."""
+    """Yield the column if each session takes several numbers at once, so that a later row may have
+    a lower one.
+    """
     for constraint in column.constraints or ():
         if constraint.contype.name == "CONSTR_IDENTITY":
             options = {option.defname: option.arg for option in constraint.options or ()}
@@ -54,14 +56,22 @@ def _cached_identity(column: ast.ColumnDef) -> Iterator[str]:
                 yield f"the identity column {column.colname} without CACHE 1"
 
 
-def _generated_in_key(node: ast.CreateStmt | ast.AlterTableStmt | ast.IndexStmt, product: Product) -> Iterator[str]:
-    """Yield the keys with a generated column, which the distribution key would have to be a part of."""
+def _generated_in_key(
+    node: ast.CreateStmt | ast.AlterTableStmt | ast.IndexStmt, product: Product
+) -> Iterator[str]:
+    """Yield the keys with a generated column, which the distribution key would have to be a part
+    of.
+    """
     table = node.relation.relname
     keyed: set[str] = set()
     if isinstance(node, ast.IndexStmt):
         keyed.update(p.name for p in node.indexParams if node.unique and p.name)
     else:
-        commands = [c.def_ for c in node.cmds] if isinstance(node, ast.AlterTableStmt) else node.tableElts or ()
+        commands = (
+            [c.def_ for c in node.cmds]
+            if isinstance(node, ast.AlterTableStmt)
+            else node.tableElts or ()
+        )
         for element in commands:
             if isinstance(element, ast.ColumnDef):
                 constraints = [c.contype.name for c in element.constraints or ()]
@@ -73,7 +83,9 @@ def _generated_in_key(node: ast.CreateStmt | ast.AlterTableStmt | ast.IndexStmt,
 
 
 def _volatile_on_replicated(statement: ast.Node, product: Product) -> Iterator[str]:
-    """Yield the volatile functions by which rows are changed that must be the same on every segment."""
+    """Yield the volatile functions by which rows are changed that must be the same on every
+    segment.
+    """
     table = statement.relation.relname
     if table not in product.replicated:
         return
@@ -85,10 +97,15 @@ def _volatile_on_replicated(statement: ast.Node, product: Product) -> Iterator[s
         parts = [statement.whereClause]
     for call in walk(parts):
         if isinstance(call, ast.FuncCall) and _is_volatile(call, product):
-            yield f"the replicated table {table} changed by the volatile function {call.funcname[-1].sval}"
+            yield (
+                f"the replicated table {table} changed by the volatile function "
+                f"{call.funcname[-1].sval}"
+            )
 
 
-def _reads_on_segments(policy: ast.CreatePolicyStmt | ast.AlterPolicyStmt, product: Product) -> Iterator[str]:
+def _reads_on_segments(
+    policy: ast.CreatePolicyStmt | ast.AlterPolicyStmt, product: Product
+) -> Iterator[str]:
     """Yield the functions of a policy that read a view or a table that is not on every segment."""
     for call in walk([policy.qual, policy.with_check]):
         if isinstance(call, ast.FuncCall):
@@ -104,9 +121,13 @@ def _is_volatile(call: ast.FuncCall, product: Product) -> bool:
     return catalog()["function"][name][1:] == ["volatile"]
 
 
-def _lateral_over_view(statement: ast.UpdateStmt | ast.DeleteStmt, product: Product) -> Iterator[str]:
+def _lateral_over_view(
+    statement: ast.UpdateStmt | ast.DeleteStmt, product: Product
+) -> Iterator[str]:
     """Yield the views that a LATERAL subselect reads anew for each row of other tables."""
-    sources = statement.fromClause if isinstance(statement, ast.UpdateStmt) else statement.usingClause
+    sources = (
+        statement.fromClause if isinstance(statement, ast.UpdateStmt) else statement.usingClause
+    )
     for node in walk(sources or ()):
         if isinstance(node, ast.RangeSubselect) and node.lateral:
             for table in walk(node.subquery):
@@ -115,7 +136,9 @@ def _lateral_over_view(statement: ast.UpdateStmt | ast.DeleteStmt, product: Prod
 
 
 def _queries_beside_catalog(statement: ast.Node, product: Product) -> Iterator[str]:
-    """Yield the functions that would query in a process that reads the catalog for segments and may start no query."""
+    """Yield the functions that would query in a process that reads the catalog for segments and may
+    start no query.
+    """
     if not isinstance(statement, (*WRITES, ast.SelectStmt)):
         return
     nodes = list(walk(statement))

@@ -1,4 +1,6 @@
-"""What nobody sends who means well: values of every kind where another is expected, and bytes that were changed."""
+"""What nobody sends who means well: values of every kind where another is expected, and bytes that
+were changed.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from hypothesis import strategies as st
 
 HUGE = (2**31 - 1, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30)
 NUMBERS = st.sampled_from((0, 1, -1, 2, *HUGE)) | st.floats()
-TEXTS = st.sampled_from(("", " ", "a'b", 'a"b', "a\nb", "ä\U0001f600", "\\", "%s", "{}", "NaN", "x" * 300)) | st.text(
-    max_size=8
-)
+TEXTS = st.sampled_from(
+    ("", " ", "a'b", 'a"b', "a\nb", "ä\U0001f600", "\\", "%s", "{}", "NaN", "x" * 300)
+) | st.text(max_size=8)
 PLAIN = st.none() | st.booleans() | NUMBERS | TEXTS
 JSON = st.recursive(
     PLAIN,

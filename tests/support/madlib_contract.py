@@ -1,4 +1,6 @@
-"""The functions of MADlib 2.1 for deep learning, form by form, and what its users expect of them."""
+"""The functions of MADlib 2.1 for deep learning, form by form, and what its users expect of
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,21 @@ FORMS = [
     *forms("validation_preprocessor_dl", f"{V}, {V}, {V}, {V}, {V}, {N}, {T}", 5),
     *forms("load_model_selection_table", f"{V}, {V}, {N}[], {V}[], {V}[], {V}", 5),
     *forms("generate_model_configs", f"{V}, {V}, {N}[], {V}, {V}, {V}, {N}, {N}, {V}", 5),
-    *forms("madlib_keras_fit_multiple_model", f"{V}, {V}, {V}, {N}, {B}, {V}, {N}, {B}, {V}, {V}, {B}", 5),
-    *forms("madlib_keras_fit", f"{V}, {V}, {V}, {N}, {V}, {V}, {N}, {B}, {V}, {N}, {B}, {V}, {V}, {V}", 7),
+    *forms("madlib_keras_fit_multiple_model",
+    f"{V}, {V}, {V}, {N}, {B}, {V}, {N}, {B}, {V}, {V}, {B}", 5),
+    *forms("madlib_keras_fit",
+    f"{V}, {V}, {V}, {N}, {V}, {V}, {N}, {B}, {V}, {N}, {B}, {V}, {V}, {V}", 7),
     *forms("madlib_keras_evaluate", f"{V}, {V}, {V}, {B}, {N}", 3),
     *forms("madlib_keras_predict", f"{PREDICT}, {V}, {B}, {N}", 5),
     *forms("madlib_keras_predict", f"{PREDICT}, {N}, {B}, {N}", 6),
     *forms("madlib_keras_predict", f"{PREDICT}, double precision, {B}, {N}", 6),
     *forms("madlib_keras_predict_byom", f"{OWN}, {V}, {B}, {T}[], double precision, {N}", 6),
     *forms("madlib_keras_predict_byom", f"{OWN}, {N}, {B}, {T}[], double precision", 7),
-    *forms("madlib_keras_predict_byom", f"{OWN}, double precision, {B}, {T}[], double precision", 7),
+    *forms("madlib_keras_predict_byom", f"{OWN}, double precision, {B}, {T}[], double precision",
+    7),
     *forms("madlib_keras_automl",
-           f"{V}, {V}, {V}, {V}, {N}[], {V}, {V}, {V}, {V}, {N}, {V}, {B}, {V}, {N}, {V}, {V}, {B}", 7),
+           f"{V}, {V}, {V}, {V}, {N}[], {V}, {V}, {V}, {V}, {N}, {V}, {B}, {V}, {N}, {V}, {V}, {B}",
+           7),
     *forms("hyperband_schedule", f"{V}, {N}, {N}, {N}", 2),
     *forms("load_custom_function", f"{V}, bytea, {T}, {T}", 3),
     Form("delete_custom_function", (V, N)),
@@ -93,6 +99,9 @@ EXPECTED = (
     "a GPU that is not there",
     "functions explain themselves",
     "one message per iteration, with the numbers",
-    "users without privileges train; only a superuser registers functions; nothing of a user's table is unpickled",
+    "users without privileges train; only a superuser registers functions; nothing of a user's "
+    "table is unpickled",
 )
-"""What MADlib's users expect, by number from 1: tests that show it bear it as `checklist(number, …)`."""
+"""What MADlib's users expect, by number from 1: tests that show it bear it as `checklist(number,
+…)`.
+"""

@@ -1,6 +1,8 @@
-"""Tables as MADlib makes them, written by SQL alone: packed tables, architectures, configurations, trained models.
+"""Tables as MADlib makes them, written by SQL alone: packed tables, architectures, configurations,
+trained models.
 
-The shapes are those of MADlib 2.x, of its manual, which still shows single values where 2.x has arrays, and of 1.17.
+The shapes are those of MADlib 2.x, of its manual, which still shows single values where 2.x has
+arrays, and of 1.17.
 """
 
 from __future__ import annotations
@@ -16,24 +18,27 @@ LABELS = ["high", "low", "middle"]
 CONSTANT = 2.0
 BUFFERS = 5
 INFO = (
-    "mst_key integer PRIMARY KEY, model_id integer, compile_params text, fit_params text, model_type text,"
-    " model_size double precision, metrics_elapsed_time double precision[], metrics_type text[],{}"
-    " training_metrics_final double precision, training_loss_final double precision,"
-    " training_metrics double precision[], training_loss double precision[],"
-    " validation_metrics_final double precision, validation_loss_final double precision,"
-    " validation_metrics double precision[], validation_loss double precision[]"
+    "mst_key integer PRIMARY KEY, model_id integer, compile_params text, fit_params text, "
+    "model_type text, model_size double precision, metrics_elapsed_time double precision[], "
+    "metrics_type text[],{} training_metrics_final double precision, training_loss_final double "
+    "precision, training_metrics double precision[], training_loss double precision[], "
+    "validation_metrics_final double precision, validation_loss_final double precision, "
+    "validation_metrics double precision[], validation_loss double precision[]"
 )
 COMPILE = "optimizer='Adam(lr=0.01)',metrics=['accuracy'],loss='categorical_crossentropy'"
 
 
-def packed(bench: Workbench, name: str, *, keys: bool = True, summary: str = "2.x", encoded: bool = False) -> str:
+def packed(
+    bench: Workbench, name: str, *, keys: bool = True, summary: str = "2.x", encoded: bool = False
+) -> str:
     """The points, packed; with `keys` as on Greenplum, or without as on PostgreSQL.
 
     Targets that came `encoded` have no classes.
     """
     key = "__dist_key__ integer, " if keys else ""
     bench.rows(
-        f"CREATE TABLE {name} ({key}x bytea, label bytea, x_shape integer[], label_shape integer[], buffer_id integer)"
+        f"CREATE TABLE {name} ({key}x bytea, label bytea, x_shape integer[], label_shape "
+        "integer[], buffer_id integer)"
     )
     rows = bench.rows("SELECT x, label FROM points ORDER BY id")
     for number in range(BUFFERS):
@@ -44,8 +49,8 @@ def packed(bench: Workbench, name: str, *, keys: bool = True, summary: str = "2.
         values = [number % 2 * 7, *values] if keys else values
         bench.rows(f"INSERT INTO {name} VALUES ({', '.join(['%s'] * len(values))})", *values)
     bench.rows(
-        f"CREATE TABLE {name}_summary AS SELECT 'points'::text AS source_table, '{name}'::text AS output_table,"
-        f" {packed_summary(summary, encoded)}"
+        f"CREATE TABLE {name}_summary AS SELECT 'points'::text AS source_table, '{name}'::text AS "
+        f"output_table, {packed_summary(summary, encoded)}"
     )
     return name
 
@@ -55,26 +60,31 @@ def packed_summary(shape: str, encoded: bool) -> str:
     kind = "integer[]" if encoded else "text"
     classes = "NULL::text[]" if encoded else "ARRAY['high', 'low', 'middle']::text[]"
     rest = "20 AS buffer_size, 2.0::real AS normalizing_const"
-    placed = "'all_segments'::text AS distribution_rules, 'all_segments'::text AS __internal_gpu_config__"
+    placed = (
+        "'all_segments'::text AS distribution_rules, 'all_segments'::text AS "
+        "__internal_gpu_config__"
+    )
     if shape == "2.x":
         count = "'{}'::integer[]" if encoded else "ARRAY[3]"
         return (
-            f"ARRAY['label']::text[] AS dependent_varname, ARRAY['x']::text[] AS independent_varname,"
-            f" ARRAY['{kind}']::text[] AS dependent_vartype, {classes} AS label_class_values, {rest},"
-            f" {count} AS num_classes, {placed}"
+            "ARRAY['label']::text[] AS dependent_varname, ARRAY['x']::text[] AS "
+            f"independent_varname, ARRAY['{kind}']::text[] AS dependent_vartype, {classes} AS "
+            f"label_class_values, {rest}, {count} AS num_classes, {placed}"
         )
     count = "NULL::integer" if encoded else "3"
     return (
-        f"'label'::text AS dependent_varname, 'x'::text AS independent_varname,"
-        f" '{kind}'::text AS dependent_vartype, {classes} AS class_values, {rest}, {count} AS num_classes,"
-        f" {placed}"
+        f"'label'::text AS dependent_varname, 'x'::text AS independent_varname, '{kind}'::text AS "
+        f"dependent_vartype, {classes} AS class_values, {rest}, {count} AS num_classes, {placed}"
     )
 
 
 def packed_of_1_17(bench: Workbench, name: str) -> str:
     """Columns of fixed names, shapes of smallint, single values in the summary."""
     packed(bench, name, summary="1.17")
-    bench.rows(f"ALTER TABLE {name} RENAME x TO independent_var; ALTER TABLE {name} RENAME label TO dependent_var")
+    bench.rows(
+        f"ALTER TABLE {name} RENAME x TO independent_var; ALTER TABLE {name} RENAME label TO "
+        "dependent_var"
+    )
     for target in ("x", "label"):
         column = {"x": "independent", "label": "dependent"}[target]
         bench.rows(f"ALTER TABLE {name} RENAME {target}_shape TO {column}_var_shape")
@@ -83,27 +93,35 @@ def packed_of_1_17(bench: Workbench, name: str) -> str:
 
 
 def architectures(bench: Workbench, name: str, *, version: str) -> str:
-    """An architecture table with one architecture: of 1.x with a serial primary key, of 2.x without any key."""
+    """An architecture table with one architecture: of 1.x with a serial primary key, of 2.x without
+    any key.
+    """
     kind = "serial PRIMARY KEY" if version == "1.x" else "integer"
     bench.rows(
         f"CREATE TABLE {name} (model_id {kind}, model_arch json, model_weights bytea, name text,"
         " description text, __internal_madlib_id__ text)"
     )
-    bench.rows(f"INSERT INTO {name} (model_id, model_arch, name) VALUES (1, %s, 'from MADlib')", CLASSES)
+    bench.rows(
+        f"INSERT INTO {name} (model_id, model_arch, name) VALUES (1, %s, 'from MADlib')", CLASSES
+    )
     return name
 
 
 def selection(bench: Workbench, name: str, models: str, *, objects: bool = True) -> str:
     """A model selection table with one configuration, its summary with or without object_table."""
     bench.rows(
-        f"CREATE TABLE {name} (mst_key serial, model_id integer, compile_params varchar, fit_params varchar,"
-        " UNIQUE (model_id, compile_params, fit_params))"
+        f"CREATE TABLE {name} (mst_key serial, model_id integer, compile_params varchar, "
+        "fit_params varchar, UNIQUE (model_id, compile_params, fit_params))"
     )
     bench.rows(
-        f"INSERT INTO {name} (model_id, compile_params, fit_params) VALUES (1, %s, 'batch_size=8,epochs=1')", COMPILE
+        f"INSERT INTO {name} (model_id, compile_params, fit_params) VALUES (1, %s, "
+        "'batch_size=8,epochs=1')",
+        COMPILE,
     )
     column = ", NULL::varchar AS object_table" if objects else ""
-    bench.rows(f"CREATE TABLE {name}_summary AS SELECT '{models}'::varchar AS model_arch_table{column}")
+    bench.rows(
+        f"CREATE TABLE {name}_summary AS SELECT '{models}'::varchar AS model_arch_table{column}"
+    )
     return name
 
 
@@ -123,26 +141,41 @@ def outputs(bench: Workbench, model: keras.Model) -> Floats:
     return np.asarray(model(np.array(rows, "<f4") / np.float32(CONSTANT)), np.float64)
 
 
-def trained(bench: Workbench, name: str, models: dict[int, keras.Model], *, version: str, encoded: bool = False) -> str:
-    """The output of a fit of several models, of MADlib 2.x or of 1.17, which had no loss_type and single values."""
-    bench.rows(f"CREATE TABLE {name} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)")
-    bench.rows(f"CREATE TABLE {name}_info ({INFO.format(' loss_type text,' if version == '2.x' else '')})")
+def trained(
+    bench: Workbench,
+    name: str,
+    models: dict[int, keras.Model],
+    *,
+    version: str,
+    encoded: bool = False,
+) -> str:
+    """The output of a fit of several models, of MADlib 2.x or of 1.17, which had no loss_type and
+    single values.
+    """
+    bench.rows(
+        f"CREATE TABLE {name} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ "
+        "integer)"
+    )
+    bench.rows(
+        f"CREATE TABLE {name}_info ({INFO.format(' loss_type text,' if version == '2.x' else '')})"
+    )
     for key, model in models.items():
         bench.rows(f"INSERT INTO {name} VALUES (%s, %s, %s, 0)", key, Binary(flat(model)), CLASSES)
         bench.rows(
-            f"INSERT INTO {name}_info (mst_key, model_id, compile_params, fit_params, model_type, metrics_type)"
-            " VALUES (%s, 1, %s, 'batch_size=8', 'madlib_keras', '{accuracy}')",
+            f"INSERT INTO {name}_info (mst_key, model_id, compile_params, fit_params, model_type, "
+            "metrics_type) VALUES (%s, 1, %s, 'batch_size=8', 'madlib_keras', '{accuracy}')",
             key,
             COMPILE,
         )
     objects = ", NULL::text AS object_table" if version == "2.x" else ""
     bench.rows(
-        f"CREATE TABLE {name}_summary AS SELECT 'packed'::text AS source_table, NULL::text AS validation_table,"
-        f" '{name}'::text AS model, '{name}_info'::text AS model_info, 'models'::text AS model_arch_table,"
-        f" 'mst'::text AS model_selection_table{objects}, 3 AS num_iterations, 3 AS metrics_compute_frequency,"
-        " FALSE AS warm_start, NULL::text AS name, NULL::text AS description, now()::timestamp AS start_training_time,"
-        f" now()::timestamp AS end_training_time, '{version}'::text AS madlib_version, ARRAY[3] AS metrics_iters, s.*"
-        f" FROM (SELECT {packed_summary(version, encoded)}) s"
+        f"CREATE TABLE {name}_summary AS SELECT 'packed'::text AS source_table, NULL::text AS "
+        f"validation_table, '{name}'::text AS model, '{name}_info'::text AS model_info, "
+        f"'models'::text AS model_arch_table, 'mst'::text AS model_selection_table{objects}, 3 AS "
+        "num_iterations, 3 AS metrics_compute_frequency, FALSE AS warm_start, NULL::text AS name, "
+        "NULL::text AS description, now()::timestamp AS start_training_time, now()::timestamp AS "
+        f"end_training_time, '{version}'::text AS madlib_version, ARRAY[3] AS metrics_iters, s.* "
+        f"FROM (SELECT {packed_summary(version, encoded)}) s"
     )
     return name
 
@@ -155,10 +188,10 @@ def single(bench: Workbench, name: str, model: keras.Model) -> str:
         CLASSES,
     )
     bench.rows(
-        f"CREATE TABLE {name}_summary AS SELECT 'packed'::text AS source_table, '{name}'::text AS model, 1 AS model_id,"
-        f" 'models'::text AS model_arch_table, $${COMPILE}$$::text AS compile_params,"
-        " 'batch_size=8'::text AS fit_params, ARRAY['accuracy'] AS metrics_type,"
-        " 'categorical_crossentropy'::text AS loss_type, s.*"
-        f" FROM (SELECT {packed_summary('2.x', False)}) s"
+        f"CREATE TABLE {name}_summary AS SELECT 'packed'::text AS source_table, '{name}'::text AS "
+        f"model, 1 AS model_id, 'models'::text AS model_arch_table, $${COMPILE}$$::text AS "
+        "compile_params, 'batch_size=8'::text AS fit_params, ARRAY['accuracy'] AS metrics_type, "
+        "'categorical_crossentropy'::text AS loss_type, s.* FROM (SELECT "
+        f"{packed_summary('2.x', False)}) s"
     )
     return name

@@ -63,13 +63,17 @@ PICTURES = sequential(
 
 
 def tensor(name: str) -> Json:
-    """What a layer gives, as an argument of the next one; Keras wants a shape, and finds out the true one itself."""
+    """What a layer gives, as an argument of the next one; Keras wants a shape, and finds out the
+    true one itself.
+    """
     config = {"shape": [None, 1], "dtype": "float32", "keras_history": [name, 0, 0]}
     return {"class_name": "__keras_tensor__", "config": config}
 
 
 def joined(inputs: dict[str, list[int]], outputs: Sequence[Json], hidden: int = 8) -> Json:
-    """A model with several inputs, which meet in a hidden layer, and several outputs, each a layer after it."""
+    """A model with several inputs, which meet in a hidden layer, and several outputs, each a layer
+    after it.
+    """
 
     def node(inner: Json, *before: str) -> Json:
         given = [tensor(name) for name in before]
@@ -77,7 +81,10 @@ def joined(inputs: dict[str, list[int]], outputs: Sequence[Json], hidden: int = 
         return {**inner, "name": inner["config"]["name"], "inbound_nodes": calls}
 
     names = [output["config"]["name"] for output in outputs]
-    entries = [layer("InputLayer", name, batch_shape=[None, *shape], dtype="float32") for name, shape in inputs.items()]
+    entries = [
+        layer("InputLayer", name, batch_shape=[None, *shape], dtype="float32")
+        for name, shape in inputs.items()
+    ]
     layers = [
         *(node(entry) for entry in entries),
         node(layer("Concatenate", "both"), *inputs),
@@ -86,7 +93,8 @@ def joined(inputs: dict[str, list[int]], outputs: Sequence[Json], hidden: int = 
     ]
     config = {
         "name": "joined", "trainable": True, "layers": layers,
-        "input_layers": [[name, 0, 0] for name in inputs], "output_layers": [[name, 0, 0] for name in names],
+        "input_layers": [[name, 0, 0] for name in inputs], "output_layers": [[name, 0,
+        0] for name in names],
     }  # fmt: skip
     return {
         "module": "keras.src.models.functional",
@@ -96,5 +104,7 @@ def joined(inputs: dict[str, list[int]], outputs: Sequence[Json], hidden: int = 
     }
 
 
-TWO_BY_TWO = joined({"left": [4], "right": [2]}, [dense(3, "kind", "softmax"), dense(1, "size", "linear")])
+TWO_BY_TWO = joined(
+    {"left": [4], "right": [2]}, [dense(3, "kind", "softmax"), dense(1, "size", "linear")]
+)
 """Takes the points' x and pair; tells their label, and their amount."""

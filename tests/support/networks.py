@@ -1,4 +1,6 @@
-"""Small networks with attention and normalisation, of Keras and of keras_hub, as JSON: one for each listed class."""
+"""Small networks with attention and normalisation, of Keras and of keras_hub, as JSON: one for each
+listed class.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,21 @@ def functional(inputs: Sequence[str], *layers: Json) -> Json:
         "output_layers": [[layers[-1]["name"], 0, 0]],
     }
     module = "keras.src.models.functional"
-    return {"module": module, "class_name": "Functional", "registered_name": "Functional", "config": config}
+    return {
+        "module": module,
+        "class_name": "Functional",
+        "registered_name": "Functional",
+        "config": config,
+    }
 
 
 def operation(class_name: str, name: str, *arguments: object) -> Json:
     """An operation between layers."""
-    made = {**layer(class_name, name), "module": "keras.src.ops.numpy", "registered_name": class_name}
+    made = {
+        **layer(class_name, name),
+        "module": "keras.src.ops.numpy",
+        "registered_name": class_name,
+    }
     return called(made, *arguments)
 
 
@@ -58,7 +69,8 @@ def source(name: str, shape: Sequence[int]) -> Json:
 
 
 def texts(backbone: Json, given: Sequence[str], pooled: bool) -> Json:
-    """A head on a backbone for texts, which is given tokens alone: what else it wants is made of them.
+    """A head on a backbone for texts, which is given tokens alone: what else it wants is made of
+    them.
 
     `pooled`: it gives one vector for a text, before all else; otherwise one for each token.
     """
@@ -95,7 +107,9 @@ def bert(**config: object) -> Json:
 def pictures(class_name: str, **config: object) -> Json:
     """A head on a backbone for pictures."""
     backbone = of_hub(class_name, "vision", **{**HEADED, **PATCHES, **config})
-    return model(PICTURE, backbone, layer("GlobalAveragePooling1D", "mean"), dense(3, "out", "softmax"))
+    return model(
+        PICTURE, backbone, layer("GlobalAveragePooling1D", "mean"), dense(3, "out", "softmax")
+    )
 
 
 def vit(**config: object) -> Json:
@@ -106,13 +120,22 @@ def vit(**config: object) -> Json:
 def tokens(*layers: Json) -> Json:
     """Layers between tokens and a head."""
     first = of_hub("TokenAndPositionEmbedding", "words", **{
-        "vocabulary_size": TOKENS, "sequence_length": LENGTH, "embedding_dim": 8, "mask_zero": True})  # fmt: skip
-    return model([LENGTH], first, *layers, layer("GlobalAveragePooling1D", "mean"), dense(3, "out", "softmax"))
+        "vocabulary_size": TOKENS, "sequence_length": LENGTH, "embedding_dim": 8,
+        "mask_zero": True})  # fmt: skip
+    return model(
+        [LENGTH],
+        first,
+        *layers,
+        layer("GlobalAveragePooling1D", "mean"),
+        dense(3, "out", "softmax"),
+    )
 
 
 def series(*layers: Json) -> Json:
     """Layers between series of numbers and a head."""
-    return model(SERIES, *layers, layer("GlobalAveragePooling1D", "mean"), dense(3, "out", "softmax"))
+    return model(
+        SERIES, *layers, layer("GlobalAveragePooling1D", "mean"), dense(3, "out", "softmax")
+    )
 
 
 def attending(class_name: str, *arguments: object, **config: object) -> Json:
@@ -149,36 +172,50 @@ OF_KERAS: dict[str, Json] = {
     "BatchNormalization": series(layer("BatchNormalization", "normal")),
     "GroupNormalization": series(layer("GroupNormalization", "normal", groups=2)),
     "GroupQueryAttention": attending(
-        "GroupQueryAttention", tensor("series"), tensor("series"), head_dim=4, num_query_heads=2, num_key_value_heads=1
+        "GroupQueryAttention",
+        tensor("series"),
+        tensor("series"),
+        head_dim=4,
+        num_query_heads=2,
+        num_key_value_heads=1,
     ),
     "LayerNormalization": series(layer("LayerNormalization", "normal")),
-    "MultiHeadAttention": attending("MultiHeadAttention", tensor("series"), tensor("series"), num_heads=2, key_dim=4),
+    "MultiHeadAttention": attending(
+        "MultiHeadAttention", tensor("series"), tensor("series"), num_heads=2, key_dim=4
+    ),
     "RMSNormalization": series(layer("RMSNormalization", "normal")),
-    "SpectralNormalization": series(layer("SpectralNormalization", "normal", layer=dense(5, "inner"))),
+    "SpectralNormalization": series(
+        layer("SpectralNormalization", "normal", layer=dense(5, "inner"))
+    ),
     "UnitNormalization": series(dense(5, "hidden"), layer("UnitNormalization", "normal")),
 }
 OF_HUB: dict[str, Json] = {
     "FNetEncoder": tokens(of_hub("FNetEncoder", "encoder", intermediate_dim=12, dropout=0.1)),
-    "PositionEmbedding": placed(of_hub("PositionEmbedding", "places", sequence_length=6, initializer="he_normal")),
+    "PositionEmbedding": placed(of_hub("PositionEmbedding", "places", sequence_length=6,
+    initializer="he_normal")),
     "RotaryEmbedding": series(dense(4, "hidden"), of_hub("RotaryEmbedding", "turned")),
     "SinePositionEncoding": placed(of_hub("SinePositionEncoding", "places")),
     "TokenAndPositionEmbedding": tokens(),
     "TransformerDecoder": tokens(of_hub("TransformerDecoder", "decoder", **ENCODER, dropout=0.1)),
     "TransformerEncoder": tokens(of_hub("TransformerEncoder", "encoder", **ENCODER, dropout=0.1)),
     "AlbertBackbone": texts(
-        of_hub("AlbertBackbone", "albert", **HEADED, **WORDS, embedding_dim=4, num_segments=2), ALL, pooled=True
+        of_hub("AlbertBackbone", "albert", **HEADED, **WORDS, embedding_dim=4, num_segments=2), ALL,
+        pooled=True
     ),
     "BertBackbone": texts(bert(), ALL, pooled=True),
     "DeiTBackbone": pictures("DeiTBackbone", intermediate_dim=12),
-    "DistilBertBackbone": texts(of_hub("DistilBertBackbone", "distilled", **HEADED, **WORDS), PAIR, pooled=False),
+    "DistilBertBackbone": texts(of_hub("DistilBertBackbone", "distilled", **HEADED, **WORDS), PAIR,
+    pooled=False),
     "ElectraBackbone": texts(
-        of_hub("ElectraBackbone", "electra", **HEADED, vocab_size=TOKENS, max_sequence_length=LENGTH,
+        of_hub("ElectraBackbone", "electra", **HEADED, vocab_size=TOKENS,
+        max_sequence_length=LENGTH,
                intermediate_dim=12, embedding_dim=4), ALL, pooled=True
     ),
     "FNetBackbone": texts(
         of_hub("FNetBackbone", "fnet", num_layers=1, hidden_dim=8, **WORDS), ALL[:2], pooled=True
     ),
     "GPT2Backbone": texts(of_hub("GPT2Backbone", "gpt", **HEADED, **WORDS), PAIR, pooled=False),
-    "RobertaBackbone": texts(of_hub("RobertaBackbone", "roberta", **HEADED, **WORDS), PAIR, pooled=False),
+    "RobertaBackbone": texts(of_hub("RobertaBackbone", "roberta", **HEADED, **WORDS), PAIR,
+    pooled=False),
     "ViTBackbone": vit(),
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""The division of places as it is defined, one place after another: an oracle for `hopping.shares`."""
+"""The division of places as it is defined, one place after another: an oracle for
+`hopping.shares`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,18 @@ from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role
 
 
 class Step(NamedTuple):
-    """What a role would take next: so many places for an entry, by its index, and so many configurations with it."""
+    """What a role would take next: so many places for an entry, by its index, and so many
+    configurations with it.
+    """
 
     entry: int
     places: int
     configs: int
 
 
-def shares_one_by_one(entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> list[int]:
+def shares_one_by_one(
+    entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit
+) -> list[int]:
     """Return the places of each entry, in the order of their arrival."""
     taken = _Division(entries, roles, server).made()
     held = [entry._replace(held=places) for entry, places in zip(entries, taken, strict=True)]
@@ -62,7 +68,8 @@ class _Division:
 
     def made(self) -> list[int]:
         """The places of each, when nobody takes any more."""
-        begins = True  # whether one that has nothing may begin: it must not be passed by others that fit sooner
+        # whether one that has nothing may begin: it must not be passed by others that fit sooner
+        begins = True
         while steps := [step for role in self._queues if (step := self._next(role, begins))]:
             step = min(steps, key=self._rank)
             if self._all.fits(step):
@@ -76,7 +83,9 @@ class _Division:
     def _possible(self, entry: Entry) -> bool:
         """Whether it could work if it were alone."""
         step = Step(0, entry.least, entry.configs)
-        return all(_Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit))
+        return all(
+            _Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit)
+        )
 
     def _take(self, step: Step) -> None:
         self._taken[step.entry] += step.places

@@ -1,4 +1,6 @@
-"""Packing tables, and reading packed tables back in Python by the description of their format alone."""
+"""Packing tables, and reading packed tables back in Python by the description of their format
+alone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Buffer:
-    """One row of a packed table: its segment, its number, and the array of each column asked for."""
+    """One row of a packed table: its segment, its number, and the array of each column asked
+    for.
+    """
 
     segment: int
     buffer_id: int
@@ -37,7 +41,9 @@ def quoted(name: str) -> str:
 
 
 def buffers(bench: Workbench, table: str, **columns: str) -> list[Buffer]:
-    """All buffers in order; `columns` are names of columns and the element types they are stored with."""
+    """All buffers in order; `columns` are names of columns and the element types they are stored
+    with.
+    """
     return named_buffers(bench, table, list(columns.items()))
 
 
@@ -69,7 +75,9 @@ def fresh(stem: str = "t") -> str:
     return f"{stem}_{next(numbers)}"
 
 
-def pack(bench: Workbench, source: str, target: str = "y", inputs: str = "x", **named: object) -> str:
+def pack(
+    bench: Workbench, source: str, target: str = "y", inputs: str = "x", **named: object
+) -> str:
     """Pack into a new table; its name."""
     output = fresh("packed")
     text = "".join(f", {name} => %s" for name in named)
@@ -85,7 +93,12 @@ def pack(bench: Workbench, source: str, target: str = "y", inputs: str = "x", **
 
 
 def validate(
-    bench: Workbench, source: str, training: str, target: str = "y", inputs: str = "x", **named: object
+    bench: Workbench,
+    source: str,
+    training: str,
+    target: str = "y",
+    inputs: str = "x",
+    **named: object,
 ) -> str:
     """Pack for validation into a new table; its name."""
     output = fresh("validation")

@@ -1,4 +1,6 @@
-"""Hostile requests to every route of a dashboard: one part of a request is wrong, the others are right."""
+"""Hostile requests to every route of a dashboard: one part of a request is wrong, the others are
+right.
+"""
 
 from __future__ import annotations
 
@@ -27,39 +29,74 @@ from cerebro_db.dashboard.serving import Pages
 TEMPLATES = Path(cerebro_db.__file__).parent / "dashboard" / "templates"
 # Values as they are sent in a query or a form.
 HOSTILE = [
-    b"", b"0", b"-1", b"1", b"1e999", b"NaN", b"2147483648", b"9223372036854775808", b"9" * 5000, "٣".encode(), b"%00",
-    b"a%00b", b"\0", b"%FF", b"\xff\xfe", b"%ED%A0%80", b"%", b"%zz", b"%5Bx", b"null", b"true", b'"\\ud800"',
-    b'"\\u0000"', b"[" * 100_000, b"[" * 900 + b"]" * 900, b'{"a":' * 100_000, b"x" * 60_000, b"' OR 1=1 --", b"%27",
-    b'"', b"..%2f..%2fetc%2fpasswd", b"%25s", b"{}", b"{{7*7}}", b"a;b", b"a%0D%0Ab: c", b"%C2%85%E2%80%AE",
+    b"", b"0", b"-1", b"1", b"1e999", b"NaN", b"2147483648", b"9223372036854775808", b"9" * 5000,
+    "٣".encode(), b"%00",
+    b"a%00b", b"\0", b"%FF", b"\xff\xfe", b"%ED%A0%80", b"%", b"%zz", b"%5Bx", b"null", b"true",
+    b'"\\ud800"',
+    b'"\\u0000"', b"[" * 100_000, b"[" * 900 + b"]" * 900, b'{"a":' * 100_000, b"x" * 60_000,
+    b"' OR 1=1 --", b"%27",
+    b'"', b"..%2f..%2fetc%2fpasswd", b"%25s", b"{}", b"{{7*7}}", b"a;b", b"a%0D%0Ab: c",
+    b"%C2%85%E2%80%AE",
     b"public.no_table", b"a.b.c.d.e", b"pg_class", b"on",
 ]  # fmt: skip
-# Some of them, each for a kind: no number, one that is too large, no text, no UTF-8, what no parser can hold.
-HARDEST = [b"", b"-1", b"9" * 5000, b"a%00b", b"\xff\xfe", b"%ED%A0%80", b"[" * 100_000, b"..%2f..%2fetc%2fpasswd"]
+# Some of them, each for a kind: no number, one that is too large, no text, no UTF-8, what no parser
+# can hold.
+HARDEST = [
+    b"",
+    b"-1",
+    b"9" * 5000,
+    b"a%00b",
+    b"\xff\xfe",
+    b"%ED%A0%80",
+    b"[" * 100_000,
+    b"..%2f..%2fetc%2fpasswd",
+]
 # What a person might fill in, but for what would train.
 FORM = {
-    b"source": b"public.no_table", b"target": b"y", b"budget": b"1", b"search": b"auto", b"model": b"m", b"owner": b"o",
-    b"version": b"1", b"mst_key": b"1", b"epochs": b"1", b"n": b"1", b"was.lr": b"1", b"new.lr": b"2", b"value.x": b"1",
+    b"source": b"public.no_table", b"target": b"y", b"budget": b"1", b"search": b"auto",
+    b"model": b"m", b"owner": b"o",
+    b"version": b"1", b"mst_key": b"1", b"epochs": b"1", b"n": b"1", b"was.lr": b"1",
+    b"new.lr": b"2", b"value.x": b"1",
     b"kind.x": b"json",
 }  # fmt: skip
 # All fields of the pages' forms; `{{ name }}` stands for one of a row or a configuration.
 IN_PAGES = {
     re.sub(r"{{.*?}}", "lr" if name.startswith(("new", "was")) else "x", name).encode()
     for path in TEMPLATES.glob("*.html")
-    for name in re.findall(r'<(?:input|select|button|textarea)\b[^>]*?\bname="([^"]*)"', path.read_text())
+    for name in re.findall(
+        r'<(?:input|select|button|textarea)\b[^>]*?\bname="([^"]*)"', path.read_text()
+    )
 }
-FIELDS = sorted(IN_PAGES | {*FORM, b"value.", b"all", b"code", b"token", b"after", b"trial_ids", b"evaluator", b""})
-# Routes that read nothing of a query: so one value tells as much as another. Drawn requests try them all the same.
+FIELDS = sorted(
+    IN_PAGES
+    | {*FORM, b"value.", b"all", b"code", b"token", b"after", b"trial_ids", b"evaluator", b""}
+)
+# Routes that read nothing of a query: so one value tells as much as another. Drawn requests try
+# them all the same.
 UNREAD = {
-    "/", "/runs", "/events", "/models", "/runs/{run}", "/runs/{run}/events", "/runs/{run}/progress", "/runs/{run}/log",
-    "/runs/{run}/axes", "/runs/{run}/configs/{key}", "/runs/{run}/configs/{key}/state", "/runs/{run}/acts",
-    "/train/plan", "/model/deploy", "/model/predict", "/model/evaluate", "/model/drift", "/static/{path}",
+    "/", "/runs", "/events", "/models", "/runs/{run}", "/runs/{run}/events", "/runs/{run}/progress",
+    "/runs/{run}/log",
+    "/runs/{run}/axes", "/runs/{run}/configs/{key}", "/runs/{run}/configs/{key}/state",
+    "/runs/{run}/acts",
+    "/train/plan", "/model/deploy", "/model/predict", "/model/evaluate", "/model/drift",
+    "/static/{path}",
 }  # fmt: skip
 # Which free texts a route takes by its form; of a route that is not named, all.
 READ_IN_FORMS = {
-    "/train": (b"budget", b"source"), "/train/plan": (b"budget", b"source"), "/model/predict": (b"value.x",),
-    "/model/evaluate": (b"source",), "/model/drift": (b"source",), "/model/deploy": (), "/runs/{run}/acts": (),
+    "/train": (b"budget", b"source"), "/train/plan": (b"budget", b"source"),
+    "/model/predict": (b"value.x",),
+    "/model/evaluate": (b"source",), "/model/drift": (b"source",), "/model/deploy": (),
+    "/runs/{run}/acts": (),
 }  # fmt: skip
-WITHOUT_VALUES = {"stop_config", "continue_config", "prioritise", "pause_run", "continue_run", "cancel", "resume"}
+WITHOUT_VALUES = {
+    "stop_config",
+    "continue_config",
+    "prioritise",
+    "pause_run",
+    "continue_run",
+    "cancel",
+    "resume",
+}
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
 values = st.sampled_from(HOSTILE) | st.binary(max_size=20)
@@ -73,7 +110,9 @@ class Target:
 
     app: ASGIApp
     cookie: str
-    paths: Mapping[str, set[str]]  # of its routes, with a name in braces for what varies; and their methods
+    paths: Mapping[
+        str, set[str]
+    ]  # of its routes, with a name in braces for what varies; and their methods
     run: int  # a run that it has
     loop: asyncio.Runner
 
@@ -82,7 +121,9 @@ class Target:
         return self.loop.run(request(self.app, http_scope(target, method, headers), body))
 
 
-def behind_gate(pages: Pages, paths: Mapping[str, set[str]], run: int, loop: asyncio.Runner) -> Target:
+def behind_gate(
+    pages: Pages, paths: Mapping[str, set[str]], run: int, loop: asyncio.Runner
+) -> Target:
     """What a command would serve."""
     entrance = Entrance()
     gate = Gate(pages.app, entrance, PORT, pages.policy, pages.read_only, lambda scope: None)
@@ -106,7 +147,9 @@ def encode(form: Mapping[bytes, bytes]) -> bytes:
 
 @st.composite
 def requests(draw: Callable[[Any], Any], target: Target) -> tuple[str, str, bytes]:
-    """A target, a method and a body, of which one part is hostile: what is refused early hides what comes later."""
+    """A target, a method and a body, of which one part is hostile: what is refused early hides what
+    comes later.
+    """
     hostile = draw(st.sampled_from(["path", "query", "form", "body", "method"]))
     form = {**FORM, b"action": draw(actions), **(draw(fields) if hostile == "form" else {})}
     method, body = draw(st.sampled_from([("GET", b""), ("POST", encode(form))]))
@@ -123,7 +166,9 @@ def requests(draw: Callable[[Any], Any], target: Target) -> tuple[str, str, byte
 def check_any(target: Target) -> None:
     """Check that none of the requests that hypothesis draws makes a page fail."""
 
-    @settings(deadline=None, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
+    @settings(
+        deadline=None, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow]
+    )
     @given(requests(target))
     def check(case: tuple[str, str, bytes]) -> None:
         answer = target.ask(*case)
@@ -133,9 +178,13 @@ def check_any(target: Target) -> None:
 
 
 def check_each_value(target: Target, hostile: Sequence[bytes] = HOSTILE) -> None:
-    """Check that no route fails by one of the hostile values in its path, or where it reads a query or a form."""
+    """Check that no route fails by one of the hostile values in its path, or where it reads a query
+    or a form.
+    """
     for (path, methods), value in product(target.paths.items(), hostile):
-        usual, filled = (re.sub(r"{\w*}", text, path) for text in (str(target.run), quote(value[:9000])))
+        usual, filled = (
+            re.sub(r"{\w*}", text, path) for text in (str(target.run), quote(value[:9000]))
+        )
         method, form = ("GET", b"") if "GET" in methods else ("POST", encode(FORM))
         cases = [(method, filled, form)] if filled != path else []
         if path not in UNREAD or value == HOSTILE[0]:
@@ -154,6 +203,10 @@ def check_acts(target: Target) -> None:
     for action, value in product(ACTS, HOSTILE):
         if action in WITHOUT_VALUES and value != HOSTILE[0]:
             continue
-        form = {**FORM, **dict.fromkeys((b"epochs", b"n", b"new.lr", b"warm"), value), b"action": action.encode()}
+        form = {
+            **FORM,
+            **dict.fromkeys((b"epochs", b"n", b"new.lr", b"warm"), value),
+            b"action": action.encode(),
+        }
         answer = target.ask(f"/runs/{target.run}/acts", "POST", encode(form))
         assert answer.status < 500, (action, value[:80], answer.body[:500])

@@ -6,14 +6,19 @@ from workbench import Workbench
 
 TABLE = """
     CREATE TABLE passengers AS
-    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
-           n * 31 % 97 / 10.0 AS fare, CASE WHEN n % 50 > 0 THEN n % 3 = 0 OR n * 31 % 97 > 80 END AS survived
+    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b',
+        NULL])[n % 3 + 1] AS deck,
+           n * 31 % 97 / 10.0 AS fare, CASE WHEN n % 50 > 0 THEN n % 3 = 0
+               OR n * 31 % 97 > 80 END AS survived
     FROM generate_series(1, 600) AS n"""
 MODEL = "passengers_survived"
 QUICK = "models => '{linear}', configs => 1, epochs => 1, seed => 1, workers => 1"
 LONG = "models => '{linear}', configs => 1, epochs => 100000, budget => '1 hour', workers => 1"
 TRAIN = "SELECT * FROM cerebro.train(?, ?, {})"
-PREDICT = "SELECT id, prediction, probability, probabilities::text FROM cerebro.predict(?, ?, id_col => ?) ORDER BY id"
+PREDICT = (
+    "SELECT id, prediction, probability, probabilities::text FROM cerebro.predict(?, ?, id_col => "
+    "?) ORDER BY id"
+)
 ROW = '{"age": 31, "deck": "a", "fare": 8.5}'
 
 

@@ -1,8 +1,9 @@
-"""The catalog of PostgreSQL 12, on which Greenplum 7 is based, and a check of statements against it.
+"""The catalog of PostgreSQL 12, on which Greenplum 7 is based, and a check of statements against
+it.
 
-`postgresql_12.txt` lists its functions, types, relations, and settings, but none of extensions: read from the catalog
-of a Greenplum 7 with `CATALOG`, so it also has those of Greenplum. `tests/integration/greenplum/test_catalog.py`
-compares the two.
+`postgresql_12.txt` lists its functions, types, relations, and settings, but none of extensions:
+read from the catalog of a Greenplum 7 with `CATALOG`, so it also has those of Greenplum.
+`tests/integration/greenplum/test_catalog.py` compares the two.
 """
 
 from __future__ import annotations
@@ -18,23 +19,29 @@ from pglast import ast, enums, parse_sql, parser
 from product_sql import Statement, walk
 
 FILE = Path(__file__).with_suffix(".txt")
-# A line for each: numbers of arguments ("2+": or more), and whether one of the name is volatile; columns of relations.
+# A line for each: numbers of arguments ("2+": or more), and whether one of the name is volatile;
+# columns of relations.
 CATALOG = """
 SELECT line FROM (
-SELECT concat_ws(E'\\t', 'function', f.name, string_agg(DISTINCT f.taken, ','), max(f.volatile)) AS line
+SELECT concat_ws(E'\\t', 'function', f.name, string_agg(DISTINCT f.taken, ','),
+    max(f.volatile)) AS line
 FROM (SELECT p.proname AS name, CASE p.provolatile WHEN 'v' THEN 'volatile' ELSE '' END AS volatile,
              CASE WHEN p.provariadic <> 0 THEN (p.pronargs - 1) || '+' ELSE n::text END AS taken
-      FROM pg_catalog.pg_proc p, generate_series(p.pronargs::integer - p.pronargdefaults, p.pronargs) n
+      FROM pg_catalog.pg_proc p, generate_series(p.pronargs::integer - p.pronargdefaults,
+          p.pronargs) n
       WHERE p.pronamespace = 'pg_catalog'::regnamespace
-        AND (SELECT count(*) FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') = 0) f
+        AND (SELECT count(*) FROM pg_catalog.pg_depend d WHERE d.objid = p.oid
+            AND d.deptype = 'e') = 0) f
 GROUP BY f.name
 UNION ALL
-SELECT 'type' || E'\\t' || t.typname FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
+SELECT 'type' || E'\\t' || t.typname FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c
+    ON c.oid = t.typrelid
 WHERE t.typnamespace = 'pg_catalog'::regnamespace AND c.oid IS NULL AND t.typname !~ '^_'
 UNION ALL
 SELECT concat_ws(E'\\t', 'relation', c.relname, string_agg(a.attname, ',' ORDER BY a.attnum))
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
-WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v') AND NOT a.attisdropped GROUP BY c.relname
+WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v') AND NOT a.attisdropped
+    GROUP BY c.relname
 UNION ALL
 SELECT 'setting' || E'\\t' || s.name FROM pg_catalog.pg_settings s WHERE s.name !~ '[.]'
 ) listed ORDER BY line COLLATE "C"
@@ -95,9 +102,14 @@ class Product:
             if isinstance(node, ast.CreateFunctionStmt):
                 volatility = [o.arg.sval for o in node.options or () if o.defname == "volatility"]
                 name = node.funcname[-1].sval
-                self.functions[name] = self.functions.get(name, False) or volatility in ([], ["volatile"])
+                self.functions[name] = self.functions.get(name, False) or volatility in (
+                    [],
+                    ["volatile"],
+                )
                 relations = list(_relations(node))
-                self.reads.setdefault(name, set()).update(r.relname for r in relations if r.schemaname == "cerebro")
+                self.reads.setdefault(name, set()).update(
+                    r.relname for r in relations if r.schemaname == "cerebro"
+                )
                 self.queries.update([name] if relations else [])
             elif isinstance(node, ast.ViewStmt):
                 self.views.add(node.view.relname)
@@ -129,7 +141,9 @@ def _relations(function: ast.CreateFunctionStmt) -> Iterator[ast.RangeVar]:
 
 
 def faults(statement: Statement, product: Product) -> list[str]:
-    """Return the reasons for which a Greenplum 7 would not know the names or the syntax of a statement."""
+    """Return the reasons for which a Greenplum 7 would not know the names or the syntax of a
+    statement.
+    """
     if statement.node is None:
         return []
     nodes = list(walk(statement.node))
@@ -177,7 +191,9 @@ def _setting(call: ast.FuncCall, function: str) -> Iterator[str]:
 
 
 def _is_setting(name: str | None) -> bool:
-    """Whether a name is that of a setting, of one that the product makes itself, or of what SET alone knows."""
+    """Whether a name is that of a setting, of one that the product makes itself, or of what SET
+    alone knows.
+    """
     return (
         not name
         or "." in name
@@ -187,7 +203,13 @@ def _is_setting(name: str | None) -> bool:
 
 
 # Those that pg_settings does not list.
-SPECIAL_SETTINGS = {"allow_system_table_mods", "is_superuser", "session_authorization", "transaction", "role"}
+SPECIAL_SETTINGS = {
+    "allow_system_table_mods",
+    "is_superuser",
+    "session_authorization",
+    "transaction",
+    "role",
+}
 
 
 def _takes(taken: str, count: int) -> bool:
@@ -197,11 +219,17 @@ def _takes(taken: str, count: int) -> bool:
 def _type(name: ast.TypeName, product: Product) -> Iterator[str]:
     *schema, last = (part.sval for part in name.names or ())
     known = last in catalog()["type"] or last in catalog()["relation"] or last in PSEUDO_TYPES
-    if schema in ([], ["pg_catalog"]) and not known and last not in product.types and not last.startswith("x_"):
+    if (
+        schema in ([], ["pg_catalog"])
+        and not known
+        and last not in product.types
+        and not last.startswith("x_")
+    ):
         yield f"there is no type {last}"
 
 
-# Types that only a column definition or a body in PL/pgSQL names, and what stands for the types of columns.
+# Types that only a column definition or a body in PL/pgSQL names, and what stands for the types of
+# columns.
 PSEUDO_TYPES = {"serial", "bigserial", "smallserial", "x"}
 
 
@@ -216,14 +244,22 @@ def _columns(nodes: list[ast.Node]) -> Iterator[str]:
             aliases[alias.aliasname] = aliases.get(alias.aliasname, 0) + 1
         if not isinstance(node, ast.RangeVar) or node.relname in ctes:
             continue
-        if node.schemaname == "pg_catalog" or (not node.schemaname and node.relname.startswith("pg_")):
+        if node.schemaname == "pg_catalog" or (
+            not node.schemaname and node.relname.startswith("pg_")
+        ):
             if node.relname not in catalog()["relation"]:
                 yield f"there is no relation {node.relname}"
                 continue
             name = node.alias.aliasname if node.alias else node.relname
-            relations.setdefault(name, set()).update(catalog()["relation"][node.relname][0].split(","))
+            relations.setdefault(name, set()).update(
+                catalog()["relation"][node.relname][0].split(",")
+            )
     for node in nodes:
-        if isinstance(node, ast.ColumnRef) and len(node.fields) == 2 and isinstance(node.fields[1], ast.String):
+        if (
+            isinstance(node, ast.ColumnRef)
+            and len(node.fields) == 2
+            and isinstance(node.fields[1], ast.String)
+        ):
             table, column = (part.sval for part in node.fields)
             # An alias that stands for several tables of a statement may mean another one.
             if aliases.get(table, 1) == 1 and column not in relations.get(table, {column}):
@@ -239,7 +275,12 @@ def _options(*allowed: str) -> Callable[[Any], bool]:
 
 
 def _newer_subtype(node: Any) -> bool:
-    return node.subtype.name in ("AT_SetExpression", "AT_DropExpression", "AT_SetCompression", "AT_SetAccessMethod")
+    return node.subtype.name in (
+        "AT_SetExpression",
+        "AT_DropExpression",
+        "AT_SetCompression",
+        "AT_SetAccessMethod",
+    )
 
 
 # Syntax that PostgreSQL 12 lacks: the node, since when there is, and a condition.
@@ -253,17 +294,36 @@ SYNTAX: list[tuple[type[ast.Node], str, Callable[[Any], bool]]] = [
         "WITH TIES is of PostgreSQL 13",
         lambda node: node.limitOption == enums.LimitOption.LIMIT_OPTION_WITH_TIES,
     ),
-    (ast.RangeSubselect, "a subselect without an alias is of PostgreSQL 16", lambda node: node.alias is None),
+    (
+        ast.RangeSubselect,
+        "a subselect without an alias is of PostgreSQL 16",
+        lambda node: node.alias is None,
+    ),
     (ast.JoinExpr, "an alias of USING is of PostgreSQL 14", lambda node: node.join_using_alias),
-    (ast.CreateFunctionStmt, "a body that is no text is of PostgreSQL 14", lambda node: node.sql_body),
+    (
+        ast.CreateFunctionStmt,
+        "a body that is no text is of PostgreSQL 14",
+        lambda node: node.sql_body,
+    ),
     (
         ast.CreateFunctionStmt,
         "OUT arguments of procedures are of PostgreSQL 14",
-        lambda node: node.is_procedure and any(p.mode.name == "FUNC_PARAM_OUT" for p in node.parameters or ()),
+        lambda node: (
+            node.is_procedure
+            and any(p.mode.name == "FUNC_PARAM_OUT" for p in node.parameters or ())
+        ),
     ),
     (ast.CreateTrigStmt, "OR REPLACE of a trigger is of PostgreSQL 14", lambda node: node.replace),
-    (ast.ViewStmt, "this option of a view is of PostgreSQL 15", _options("security_barrier", "check_option")),
-    (ast.Constraint, "NULLS NOT DISTINCT is of PostgreSQL 15", lambda node: node.nulls_not_distinct),
+    (
+        ast.ViewStmt,
+        "this option of a view is of PostgreSQL 15",
+        _options("security_barrier", "check_option"),
+    ),
+    (
+        ast.Constraint,
+        "NULLS NOT DISTINCT is of PostgreSQL 15",
+        lambda node: node.nulls_not_distinct,
+    ),
     (ast.IndexStmt, "NULLS NOT DISTINCT is of PostgreSQL 15", lambda node: node.nulls_not_distinct),
     (ast.Constraint, "WITHOUT OVERLAPS is of PostgreSQL 18", lambda node: node.without_overlaps),
     (
@@ -271,17 +331,27 @@ SYNTAX: list[tuple[type[ast.Node], str, Callable[[Any], bool]]] = [
         "virtual generated columns are of PostgreSQL 18",
         lambda node: node.contype.name == "CONSTR_GENERATED" and node.generated_kind == "v",
     ),
-    (ast.ColumnDef, "COMPRESSION and STORAGE of a new column are newer", lambda n: n.compression or n.storage_name),
+    (
+        ast.ColumnDef,
+        "COMPRESSION and STORAGE of a new column are newer",
+        lambda n: n.compression or n.storage_name,
+    ),
     (ast.AlterTableCmd, "this ALTER TABLE is newer than PostgreSQL 12", _newer_subtype),
     (ast.DropdbStmt, "options of DROP DATABASE are of PostgreSQL 13", lambda node: node.options),
     (ast.GrantRoleStmt, "INHERIT and SET of a grant are of PostgreSQL 16", lambda node: node.opt),
     (
         ast.ExplainStmt,
         "this option of EXPLAIN is newer than PostgreSQL 12",
-        _options("analyze", "verbose", "costs", "buffers", "timing", "summary", "settings", "format"),
+        _options(
+            "analyze", "verbose", "costs", "buffers", "timing", "summary", "settings", "format"
+        ),
     ),
     *(
-        (getattr(ast, name), "constructors and queries of SQL/JSON are newer than PostgreSQL 12", lambda node: True)
+        (
+            getattr(ast, name),
+            "constructors and queries of SQL/JSON are newer than PostgreSQL 12",
+            lambda node: True,
+        )
         for name in dir(ast)
         if name.startswith("Json")
     ),

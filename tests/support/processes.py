@@ -25,7 +25,9 @@ T = TypeVar("T")
 
 
 def eventually(question: Callable[[], T]) -> T:
-    """The first answer that is true; fails after five minutes, which is no statement about speed."""
+    """The first answer that is true; fails after five minutes, which is no statement about
+    speed.
+    """
     deadline = time.monotonic() + LONGEST_WAIT
     while not (answer := question()):
         assert time.monotonic() < deadline, f"still {answer!r} after {LONGEST_WAIT:.0f} s"
@@ -39,7 +41,9 @@ def trainers(parents: set[int]) -> set[int]:
 
 
 def backend_of(words: list[str]) -> int | None:
-    """Whose trainer a process is, by its title, or by the command line of one that has just begun."""
+    """Whose trainer a process is, by its title, or by the command line of one that has just
+    begun.
+    """
     if named := NAME.fullmatch(words[0] if words else ""):
         return int(named[1])
     return int(words[words.index("--parent") + 1]) if "cerebro_trainer" in words else None
@@ -68,15 +72,21 @@ def processes() -> list[int]:
 
 
 def most_memory(pid: int) -> int:
-    """The most address space that a process has had, in bytes: what it has of the server's is there from the start."""
-    found = re.search(r"^VmPeak:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    """The most address space that a process has had, in bytes: what it has of the server's is there
+    from the start.
+    """
+    found = re.search(
+        r"^VmPeak:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+    )
     assert found
     return int(found[1]) * 1024
 
 
 def cores_of(pid: int) -> set[int]:
     """The processors on which any of its threads may be."""
-    return set().union(*(os.sched_getaffinity(int(thread)) for thread in os.listdir(f"/proc/{pid}/task")))
+    return set().union(
+        *(os.sched_getaffinity(int(thread)) for thread in os.listdir(f"/proc/{pid}/task"))
+    )
 
 
 def parent(pid: int) -> int:

@@ -1,8 +1,10 @@
-"""All SQL of the product, parsed, so that tests can compare it with the rules of a server that is not there.
+"""All SQL of the product, parsed, so that tests can compare it with the rules of a server that is
+not there.
 
-The parser is that of a newer PostgreSQL (pglast); clauses of Greenplum are removed before. The statements
-come from the scripts of the extension and its migrations, from the bodies of their functions, from texts that these
-execute, from the queries of the backend, and from literals in Python.
+The parser is that of a newer PostgreSQL (pglast); clauses of Greenplum are removed before. The
+statements come from the scripts of the extension and its migrations, from the bodies of their
+functions, from texts that these execute, from the queries of the backend, and from literals in
+Python.
 """
 
 from __future__ import annotations
@@ -24,10 +26,14 @@ from cerebro_plpy.database import queries
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = [*sorted((ROOT / "sql").glob("*.sql")), *sorted((ROOT / "migrations").glob("*.sql"))]
-MODULES = [*sorted((ROOT / "cerebro_db").rglob("*.py")), *sorted((ROOT / "plpy" / "cerebro_plpy").rglob("*.py"))]
+MODULES = [
+    *sorted((ROOT / "cerebro_db").rglob("*.py")),
+    *sorted((ROOT / "plpy" / "cerebro_plpy").rglob("*.py")),
+]
 
 GREENPLUM_CLAUSE = re.compile(
-    r"\b(SET\s+)?DISTRIBUTED\s+(BY\s*\([^()]*\)|RANDOMLY|REPLICATED)|\bEXECUTE\s+ON\s+\w+(\s+SEGMENTS)?", re.IGNORECASE
+    r"\b(SET\s+)?DISTRIBUTED\s+(BY\s*\([^()]*\)|RANDOMLY|REPLICATED)|\bEXECUTE\s+ON\s+\w+(\s+SEGMENTS)?",
+    re.IGNORECASE,
 )
 # An ALTER of which nothing is left.
 ONLY_DISTRIBUTION = re.compile(
@@ -37,10 +43,18 @@ ONLY_DISTRIBUTION = re.compile(
 )
 # A query may be a part of a statement: the first of these that makes it a statement is taken.
 WRAPPERS = (
-    *("{}", "SELECT {}", "SELECT 1 {}", "SELECT 1{}", "SELECT 1 FROM t {}", "SELECT 1 FROM t WHERE {}"),
+    *(
+        "{}",
+        "SELECT {}",
+        "SELECT 1 {}",
+        "SELECT 1{}",
+        "SELECT 1 FROM t {}",
+        "SELECT 1 FROM t WHERE {}",
+    ),
     "CREATE TABLE t (a integer{})",
 )
-# The clauses that stand for words in braces, of a query alone where it is named; other words are names.
+# The clauses that stand for words in braces, of a query alone where it is named; other words are
+# names.
 CLAUSES = {
     "arrays": "WHEN 1 THEN x",
     "at": "",
@@ -60,7 +74,9 @@ CLAUSES = {
     "taken": "SELECT 1",
     "visits": "",
 }
-SQL_VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|SET|WITH|GRANT|REVOKE|LOCK)\b")
+SQL_VERB = re.compile(
+    r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|SET|WITH|GRANT|REVOKE|LOCK)\b"
+)
 
 
 class CannotFollow(Exception):
@@ -99,7 +115,9 @@ def query_statements() -> Iterator[Statement]:
     """Yield those of the backend's queries."""
     for path in sorted(Path(queries.FOLDER).glob("*.sql")):
         for name, text in queries.load(path.stem).items():
-            yield from part_statements(_with_clauses(text, f"{path.stem}.{name}"), f"queries/{path.name} {name}")
+            yield from part_statements(
+                _with_clauses(text, f"{path.stem}.{name}"), f"queries/{path.name} {name}"
+            )
 
 
 def python_statements() -> Iterator[Statement]:
@@ -128,7 +146,9 @@ def statements_of(text: str, place: str) -> Iterator[Statement]:
         elif isinstance(node, ast.DoStmt):
             options = {option.defname: option.arg for option in node.args}
             body = options["as"].sval
-            yield from _of_plpgsql(f"CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $body${body}$body$", place)
+            yield from _of_plpgsql(
+                f"CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $body${body}$body$", place
+            )
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -139,7 +159,9 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def _parsed(text: str) -> ast.Node | None:
-    """Return a statement parsed, without clauses of Greenplum if it has any; None if it is such a clause alone."""
+    """Return a statement parsed, without clauses of Greenplum if it has any; None if it is such a
+    clause alone.
+    """
     if ONLY_DISTRIBUTION.fullmatch(text):
         return None
     try:
@@ -199,10 +221,12 @@ def _of_plpgsql(text: str, place: str) -> Iterator[Statement]:
 
 
 def dynamic_text(node: ast.Node, place: str) -> str:
-    """Return the text that an EXECUTE executes: a constant, with names for the arguments of `format`.
+    """Return the text that an EXECUTE executes: a constant, with names for the arguments of
+    `format`.
 
     >>> from pglast import parse_sql
-    >>> dynamic_text(parse_sql("SELECT format('DROP TABLE %I', t)")[0].stmt.targetList[0].val, "here")
+    >>> dynamic_text(parse_sql("SELECT format('DROP TABLE %I', t)")[0].stmt.targetList[0].val,
+    ...     "here")
     'DROP TABLE x'
     """
     if isinstance(node, ast.A_Const) and isinstance(node.val, ast.String):
@@ -210,7 +234,9 @@ def dynamic_text(node: ast.Node, place: str) -> str:
     if isinstance(node, ast.FuncCall):
         name = node.funcname[-1].sval
         if name == "format":
-            return re.sub(r"%(\d+\$)?[Is]", "x", dynamic_text(node.args[0], place)).replace("%L", "'x'")
+            return re.sub(r"%(\d+\$)?[Is]", "x", dynamic_text(node.args[0], place)).replace(
+                "%L", "'x'"
+            )
         if name == "replace":  # of a definition that stands elsewhere
             return dynamic_text(node.args[2], place)
     raise CannotFollow(f"{place}: {node}")
@@ -236,8 +262,12 @@ def _with_clauses(text: str, query: str = "") -> str:
     'SELECT x_a FROM (SELECT NULL) s WHERE x = $1'
     """
     text = re.sub(r"((?:FROM|JOIN|,)\s*\(|\(part, chunk\) )\{\w+\}(?=\)|$)", r"\1SELECT NULL", text)
-    text = re.sub(r"\{distributed\w*\}|(?<=\w)\{\w+\}", "", text)  # what follows a word may be nothing
-    names = re.sub(r"\{(\w+)\}", lambda w: CLAUSES.get(f"{query} {w[1]}", CLAUSES.get(w[1], f"x_{w[1]}")), text)
+    text = re.sub(
+        r"\{distributed\w*\}|(?<=\w)\{\w+\}", "", text
+    )  # what follows a word may be nothing
+    names = re.sub(
+        r"\{(\w+)\}", lambda w: CLAUSES.get(f"{query} {w[1]}", CLAUSES.get(w[1], f"x_{w[1]}")), text
+    )
     return _numbered(names)
 
 
@@ -250,7 +280,10 @@ def _literals(tree: python.AST) -> Iterator[str]:
     """Yield texts in a module, with a name for what is put into them."""
     for node in python.iter_child_nodes(tree):
         if isinstance(node, python.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, python.Constant) else "x" for part in node.values)
+            yield "".join(
+                str(part.value) if isinstance(part, python.Constant) else "x"
+                for part in node.values
+            )
         elif isinstance(node, python.Constant) and isinstance(node.value, str):
             yield node.value
         else:

@@ -1,4 +1,6 @@
-"""Sessions that look at raw tables otherwise than a worker session: see `cerebro_plpy.database.platform.Reader`."""
+"""Sessions that look at raw tables otherwise than a worker session: see
+`cerebro_plpy.database.platform.Reader`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ class SpiSession:
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, whose placeholders take these values."""
-        work = number_placeholders(statement), [parameter_type(value) for value in values], list(values)
+        work = (
+            number_placeholders(statement),
+            [parameter_type(value) for value in values],
+            list(values),
+        )
         found: list[tuple[Any, ...]] = pickle.loads(
             self._bench.value("SELECT public.run_by_spi(%s)", pickle.dumps(work))
         )

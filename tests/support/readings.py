@@ -15,7 +15,8 @@ from cerebro_plpy.database.reading import TEXTS
 
 # Functions of the tests alone.
 FUNCTIONS = """
-CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETURNS SETOF text LANGUAGE plpython3u AS $$
+CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETURNS SETOF text
+    LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
     from cerebro_plpy.calls.preparation import Preparation, read_once
     from cerebro_plpy.database.catalog import Catalog
@@ -28,10 +29,12 @@ CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETUR
         with open_workplace(db, GD, [relation], 1, custom) as workplace:
             with read_once(workplace, Preparation(relation, db.reading, wait_limit(db))) as rows:
                 table = rows.open(relation, columns.split())
-                return [text for (text,) in rows.session.run(f"SELECT to_jsonb(t)::text FROM {table} t")]
+                select = f"SELECT to_jsonb(t)::text FROM {table} t"
+                return [text for (text,) in rows.session.run(select)]
     return entry.call(plpy, GD, read)
 $$;
-CREATE OR REPLACE FUNCTION public.training_sides(source text, wishes json, formats json) RETURNS json
+CREATE OR REPLACE FUNCTION public.training_sides(source text, wishes json, formats json)
+    RETURNS json
 LANGUAGE plpython3u AS $$
     import json
     from cerebro_plpy.api import entry
@@ -51,13 +54,15 @@ LANGUAGE plpython3u AS $$
         if wanted.held:
             wanted = wanted._replace(held=catalog.relation(wanted.held))
         custom = readable_elsewhere(db, [relation])
-        reading = db.reading if formats is None else replace(db.reading, formats=json.loads(formats))
+        reading = db.reading if formats is None else replace(db.reading,
+            formats=json.loads(formats))
         with open_workplace(db, GD, [relation], 1, custom) as workplace:
             with read_once(workplace, Preparation(relation, reading, wait_limit(db))) as rows:
                 table = read_table(rows, "train", relation, wanted)
                 _, found = digests(workplace, rows, table)
                 return {
-                    "copies": [ids(rows.session, copy.name, f"{wanted.target} IS NOT NULL") for copy in rows.copies],
+                    "copies": [ids(rows.session, copy.name, f"{wanted.target} IS NOT NULL") for copy
+                        in rows.copies],
                     "sides": [ids(rows.session, part.table, *part.side) for part in table.parts],
                     "rows": [each.rows for each in found],
                     "hashes": [str(each.hashes) for each in found],
@@ -91,7 +96,8 @@ def under(bench: Workbench, settings: Mapping[str, str]) -> Iterator[None]:
     bench.rows("BEGIN")
     try:
         bench.rows(
-            "SELECT set_config(s.key, s.value, true) FROM json_each_text(%s::json) s", json.dumps(dict(settings))
+            "SELECT set_config(s.key, s.value, true) FROM json_each_text(%s::json) s",
+            json.dumps(dict(settings)),
         )
         yield
     finally:
@@ -109,7 +115,9 @@ def training_rows(bench: Workbench, source: str, columns: Sequence[str]) -> list
 def selected_rows(bench: Workbench, source: str, columns: Sequence[str]) -> list[str]:
     """Return the rows that a SELECT of the session returns, written as those of `training_rows`."""
     listed = ", ".join(map(quote_identifier, columns))
-    state = _outcome(bench, f"CREATE TEMPORARY TABLE selected ON COMMIT DROP AS SELECT {listed} FROM {source}")
+    state = _outcome(
+        bench, f"CREATE TEMPORARY TABLE selected ON COMMIT DROP AS SELECT {listed} FROM {source}"
+    )
     if state:
         return state
     for name, value in TEXTS.items():
@@ -127,12 +135,26 @@ def _outcome(bench: Workbench, statement: str, *values: object) -> list[str]:
 
 
 def training_sides(
-    bench: Workbench, source: str, wishes: Mapping[str, object], formats: Mapping[str, str] | None = None
+    bench: Workbench,
+    source: str,
+    wishes: Mapping[str, object],
+    formats: Mapping[str, str] | None = None,
 ) -> Sides:
-    """Return how a reading by training divides a source, under these formats or else those of the session."""
-    usual: dict[str, object] = {"task": None, "columns": None, "types": {}, "split": None, "weight": None}
+    """Return how a reading by training divides a source, under these formats or else those of the
+    session.
+    """
+    usual: dict[str, object] = {
+        "task": None,
+        "columns": None,
+        "types": {},
+        "split": None,
+        "weight": None,
+    }
     text = json.dumps({**usual, "split_seed": 1, "settled": False, **wishes})
     found = bench.value(
-        "SELECT public.training_sides(%s, %s, %s)", source, text, None if formats is None else json.dumps(formats)
+        "SELECT public.training_sides(%s, %s, %s)",
+        source,
+        text,
+        None if formats is None else json.dumps(formats),
     )
     return Sides(**found)

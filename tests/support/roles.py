@@ -18,7 +18,9 @@ def session_of(bench: Workbench, role: str) -> Workbench:
 def refused(
     session: Workbench, statement: str, *values: object, code: str | None = "42501", words: str = ""
 ) -> psycopg2.Error:
-    """The error of a statement that is refused, with that SQLSTATE (None: any) and those words; the session goes on."""
+    """The error of a statement that is refused, with that SQLSTATE (None: any) and those words; the
+    session goes on.
+    """
     with pytest.raises(psycopg2.Error) as error:
         session.rows(statement, *values)
     assert code in (None, error.value.pgcode) and words in str(error.value), str(error.value)
@@ -28,9 +30,16 @@ def refused(
 
 @contextmanager
 def another_role(
-    bench: Workbench, superuser: Workbench, name: str, *, granted: bool = True, options: str = "LOGIN"
+    bench: Workbench,
+    superuser: Workbench,
+    name: str,
+    *,
+    granted: bool = True,
+    options: str = "LOGIN",
 ) -> Iterator[Workbench]:
-    """A new role, by a name of its own file's, and a session of it, or of the superuser's where it cannot log in."""
+    """A new role, by a name of its own file's, and a session of it, or of the superuser's where it
+    cannot log in.
+    """
     with _removed(superuser, name):
         superuser.rows(f'CREATE ROLE "{name}" {options}')
         superuser.rows(f'GRANT USAGE ON SCHEMA madlib TO "{name}"')
@@ -44,7 +53,9 @@ def another_role(
 
 
 def own_schema(superuser: Workbench, role: str) -> None:
-    """A schema that is named like the role and given to it: Greenplum makes none for who may create none."""
+    """A schema that is named like the role and given to it: Greenplum makes none for who may create
+    none.
+    """
     superuser.rows(f'CREATE SCHEMA "{role}"; ALTER SCHEMA "{role}" OWNER TO "{role}"')
 
 

@@ -12,11 +12,14 @@ SCENE = f"""
 CREATE TABLE nothing AS SELECT * FROM points LIMIT 0;
 CREATE VIEW seen AS SELECT * FROM points;
 CREATE TABLE holes AS SELECT id, CASE WHEN id <> 5 THEN x END AS x, label FROM points;
-CREATE TABLE null_elements AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2,NULL,4}}' END AS x, label FROM points;
-CREATE TABLE ragged AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2}}' END AS x, label FROM points;
+CREATE TABLE null_elements AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2,NULL,4}}' END AS x,
+    label FROM points;
+CREATE TABLE ragged AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2}}' END AS x, label
+    FROM points;
 CREATE VIEW uneven AS SELECT * FROM ragged ORDER BY id;
 CREATE TABLE hollow AS SELECT id, '{{}}'::real[] AS x, label FROM points;
-CREATE TABLE typed AS SELECT id, x, label, x::text[] AS texts, '{{}}'::json AS j, 1e300::float8 AS huge,
+CREATE TABLE typed AS SELECT id, x, label, x::text[] AS texts, '{{}}'::json AS j,
+    1e300::float8 AS huge,
     id AS buffer_id, x AS __dist_key__, x AS x_shape, ARRAY[70000] AS large,
     ARRAY[id, 16777217] AS odd, 'no/png?'::bytea AS scrawl FROM points;
 CREATE TABLE {"l" * 50} AS SELECT * FROM points;
@@ -30,7 +33,8 @@ CREATE TABLE single AS SELECT model_weights, model_arch FROM models;
 CREATE TABLE other_models AS TABLE models;
 CREATE TABLE exists_info AS SELECT 1 AS a;
 CREATE TABLE exists2_summary AS SELECT 1 AS a;
-CREATE TABLE alone AS SELECT 1 AS mst_key, 1 AS model_id, $${COMPILE}$$ AS compile_params, '' AS fit_params;
+CREATE TABLE alone AS SELECT 1 AS mst_key, 1 AS model_id, $${COMPILE}$$ AS compile_params,
+    '' AS fit_params;
 CREATE TABLE keyless AS SELECT model_id, compile_params, fit_params FROM alone;
 CREATE TABLE keyless_summary AS SELECT 'models' AS model_arch_table;
 """
@@ -56,20 +60,41 @@ SELECTIONS = {
     "rate_mst": ("SELECT 1, 1, $$loss='mse',optimizer='SGD(lr=fast)'$$, ''", "models"),
     "fit_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch=1'", "models"),
     "size_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch_size=-1'", "models"),
-    "callbacks_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard(log_dir=''/tmp/'')]'", "models"),
+    "callbacks_mst": (
+        f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard(log_dir=''/tmp/'')]'",
+        "models",
+    ),
     "weight_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'class_weight={{0: 1, 3: 2}}'", "models"),
     "two_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD'$$, ''", "models"),
     "losses_mst": ("SELECT 1, 4, $$loss=['mse', 'mse', 'mae'],optimizer='SGD'$$, ''", "models"),
-    "loss_of_no_output_mst": ("SELECT 1, 4, $$loss={'kind': 'mse', 'length': 'mse'},optimizer='SGD'$$, ''", "models"),
-    "loss_of_one_output_mst": ("SELECT 1, 4, $$loss={'kind': 'mse'},optimizer='SGD'$$, ''", "models"),
-    "loss_weights_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD',loss_weights=[1.0]$$, ''", "models"),
-    "weight_of_one_output_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD',loss_weights={'size': 2}$$, ''", "models"),
-    "metrics_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD',metrics=[['mae'], [], []]$$, ''", "models"),
+    "loss_of_no_output_mst": (
+        "SELECT 1, 4, $$loss={'kind': 'mse', 'length': 'mse'},optimizer='SGD'$$, ''",
+        "models",
+    ),
+    "loss_of_one_output_mst": (
+        "SELECT 1, 4, $$loss={'kind': 'mse'},optimizer='SGD'$$, ''",
+        "models",
+    ),
+    "loss_weights_mst": (
+        "SELECT 1, 4, $$loss='mse',optimizer='SGD',loss_weights=[1.0]$$, ''",
+        "models",
+    ),
+    "weight_of_one_output_mst": (
+        "SELECT 1, 4, $$loss='mse',optimizer='SGD',loss_weights={'size': 2}$$, ''",
+        "models",
+    ),
+    "metrics_mst": (
+        "SELECT 1, 4, $$loss='mse',optimizer='SGD',metrics=[['mae'], [], []]$$, ''",
+        "models",
+    ),
     "metric_of_no_output_mst": (
         "SELECT 1, 4, $$loss='mse',optimizer='SGD',metrics={'length': ['mae']}$$, ''",
         "models",
     ),
-    "weight_of_two_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD'$$, 'class_weight={0: 1, 1: 2}'", "models"),
+    "weight_of_two_mst": (
+        "SELECT 1, 4, $$loss='mse',optimizer='SGD'$$, 'class_weight={0: 1, 1: 2}'",
+        "models",
+    ),
     "text_key_mst": (f"SELECT 'one', 1, $${COMPILE}$$, ''", "models"),
     "wide_mst": (f"SELECT 1, 2, $${COMPILE}$$, ''", "models"),
     "four_mst": (f"SELECT 1, 3, $${COMPILE}$$, ''", "models"),
@@ -87,7 +112,9 @@ INSERT INTO own_models (model_id, model_arch) SELECT 3, model_arch FROM models W
 INSERT INTO own_models (model_id, model_arch, model_weights)
 SELECT 5, model_arch, '1234' FROM models WHERE model_id = 1;
 """
-ARCHITECTURE_WITH_CODE = '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Lambda", "config": {}}]}}'
+ARCHITECTURE_WITH_CODE = (
+    '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Lambda", "config": {}}]}}'
+)
 OF_THE_SUPERUSER = (
     "CREATE SCHEMA hidden",
     "CREATE TABLE hidden.t AS TABLE points",
@@ -100,14 +127,18 @@ OF_THE_SUPERUSER = (
 
 
 def build(bench: Workbench, superuser: Workbench) -> None:
-    """Make everything; model 2 takes inputs of five numbers, 3 has four units, 4 has two inputs and two outputs."""
+    """Make everything; model 2 takes inputs of five numbers, 3 has four units, 4 has two inputs and
+    two outputs.
+    """
     bench.model(sequential([5], dense(3, "o", "softmax")))
     bench.model(perceptron(4, "softmax"))
     bench.model(json.dumps(TWO_BY_TWO))
     bench.rows(SCENE)
     for name, (rows, architectures) in SELECTIONS.items():
         bench.rows(f"CREATE TABLE {name} (mst_key, model_id, compile_params, fit_params) AS {rows}")
-        bench.rows(f"CREATE TABLE {name}_summary AS SELECT %s::varchar AS model_arch_table", architectures)
+        bench.rows(
+            f"CREATE TABLE {name}_summary AS SELECT %s::varchar AS model_arch_table", architectures
+        )
     insert = "INSERT INTO models (model_id, model_arch) VALUES (51, '[1]'), (50, %s)"
     bench.rows(insert, ARCHITECTURE_WITH_CODE)
     make_packed_tables(bench)
@@ -144,7 +175,10 @@ def make_packed_tables(bench: Workbench) -> None:
         " ALTER TABLE old_packed RENAME label TO dependent_var",
         "mixed": "UPDATE mixed SET x_shape = ARRAY[x_shape[1], 2, 2] WHERE buffer_id = 0",
     }.items():
-        bench.rows(f"CREATE TABLE {name} AS TABLE packed; CREATE TABLE {name}_summary AS TABLE packed_summary")
+        bench.rows(
+            f"CREATE TABLE {name} AS TABLE packed; CREATE TABLE {name}_summary AS TABLE "
+            "packed_summary"
+        )
         bench.rows(change)
 
 

@@ -27,7 +27,12 @@ FROZEN = compiles(family("SGD", "[1e-31, 1e-30, 'log']"))  # a step of this size
 
 
 def search(
-    bench: Workbench, output: str, grid: str = BOTH, fits: str = FITS, source: str = "packed", **named: object
+    bench: Workbench,
+    output: str,
+    grid: str = BOTH,
+    fits: str = FITS,
+    source: str = "packed",
+    **named: object,
 ) -> str:
     """Search; the name of the output. The model selection table has the same name and `_mst`."""
     text = "".join(f", {name} => %s" for name in named)
@@ -53,7 +58,7 @@ def states(bench: Workbench) -> set[str]:
     return {
         name
         for (name,) in bench.rows(
-            "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'cerebro_state'::regnamespace"
-            " AND relname NOT LIKE 'model\\_%'"
+            "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = "
+            "'cerebro_state'::regnamespace AND relname NOT LIKE 'model\\_%'"
         )
     }

@@ -1,4 +1,6 @@
-"""Looks for a marker that stands as the value of a custom setting, in all that a server keeps and shows."""
+"""Looks for a marker that stands as the value of a custom setting, in all that a server keeps and
+shows.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ LOGGED = {
 UNLOGGED = "SET log_statement = 'none'; SET log_min_duration_statement = -1; SET log_duration = off"
 RELATIONS = """
     SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname = ANY (%s) AND NOT c.relispartition ORDER BY 1"""
+    WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname = ANY (%s) AND NOT c.relispartition
+        ORDER BY 1"""
 SHOWN = "SELECT concat_ws(' ', a.query, a.application_name, a.usename) FROM pg_stat_activity a"
 
 
@@ -79,7 +82,9 @@ def watching(superuser: Workbench, marker: str) -> Iterator[Watch]:
 
 
 def tables_with(superuser: Workbench, marker: str, *schemas: str) -> list[str]:
-    """Return the tables of these schemas that have a marker in any column, in a text or in bytes."""
+    """Return the tables of these schemas that have a marker in any column, in a text or in
+    bytes.
+    """
     found = []
     with closing(superuser.another()) as session:
         session.rows(UNLOGGED)
@@ -89,7 +94,8 @@ def tables_with(superuser: Workbench, marker: str, *schemas: str) -> list[str]:
                 continue
             # In halves, for others look at the statements of this session.
             statement = (
-                f"SELECT EXISTS (SELECT FROM {table} t WHERE strpos(t::text, %s || %s) + strpos(t::text, %s) > 0)"
+                f"SELECT EXISTS (SELECT FROM {table} t WHERE strpos(t::text, %s || %s) + "
+                "strpos(t::text, %s) > 0)"
             )
             half = len(marker) // 2
             if session.value(statement, marker[:half], marker[half:], marker.encode().hex()):

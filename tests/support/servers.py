@@ -37,4 +37,6 @@ class Database:
 def started(data: Path) -> str:
     """The URL of an embedded server that has been started in this folder."""
     command = [sys.executable, "-I", "-m", "cerebro_db", "server", "start", "--data", str(data)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd="/").stdout.splitlines()[-1]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd="/"
+    ).stdout.splitlines()[-1]

@@ -11,7 +11,9 @@ from cerebro_plpy.records import fields
 NOTHING = FitArguments(**{each.name: None for each in fields(FitArguments)})
 
 
-def spec_of(source: PackedTable, epochs: int, evaluate_epochs: tuple[int, ...], **other: Any) -> Spec:
+def spec_of(
+    source: PackedTable, epochs: int, evaluate_epochs: tuple[int, ...], **other: Any
+) -> Spec:
     """A spec over this table; all that is not named is as a call leaves it."""
     values: dict[str, Any] = {
         "arguments": NOTHING,

@@ -36,7 +36,9 @@ def metadata(state: bytes) -> dict[str, str]:
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Whether two states are equal bit for bit; their headers may list the tensors in different order."""
+    """Whether two states are equal bit for bit; their headers may list the tensors in different
+    order.
+    """
     pairs = zip(tensors(one), tensors(other), strict=True)
     return metadata(one) == metadata(other) and all(
         (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in pairs
@@ -46,7 +48,9 @@ def same(one: bytes, other: bytes) -> bool:
 def weights(state: bytes) -> bytes:
     """What get_weights() gives, flat."""
     by_name = safetensors.numpy.load(state)
-    return b"".join(by_name[name].astype("<f4").tobytes() for name in json.loads(metadata(state)["weights"]))
+    return b"".join(
+        by_name[name].astype("<f4").tobytes() for name in json.loads(metadata(state)["weights"])
+    )
 
 
 def packed_rows(bench: Workbench, table: str, segment: int, target: str = "label") -> list[Row]:
@@ -76,5 +80,9 @@ def load(link: Link, dataset: str, rows: list[Row]) -> Header:
             {"role": "x", "dtype": "float32", "shape": x_shape},
             {"role": "y", "dtype": kind, "shape": y_shape},
         ]
-        link.send({"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": arrays}, bytes(x), bytes(y))
+        link.send(
+            {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": arrays},
+            bytes(x),
+            bytes(y),
+        )
     return link.ask({"do": "close", "dataset": dataset})

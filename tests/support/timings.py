@@ -1,4 +1,6 @@
-"""Timings that a user is made to remember, so that no clock decides in which form a program is trained."""
+"""Timings that a user is made to remember, so that no clock decides in which form a program is
+trained.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ def remember(
     framework: str = "tensorflow",
     architecture: str = NOISY,
 ) -> None:
-    """Make believe that an earlier run measured these seconds a row of forms of a network, by batches of that size and
-    so many threads; learning rates make no difference."""
+    """Make believe that an earlier run measured these seconds a row of forms of a network, by
+    batches of that size and so many threads; learning rates make no difference."""
     machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report(%s) r", framework)
     program = {
         "architecture": json.loads(architecture),
@@ -35,7 +37,8 @@ def remember(
     for form, each in seconds.items():
         values = (machine, digest(program), size, threads, form, each, 0.0)
         bench.rows(
-            "INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            "INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s) ON "
+            "CONFLICT DO NOTHING",
             *values,
         )
 

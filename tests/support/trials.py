@@ -1,4 +1,6 @@
-"""How many examples of a property are tried: few in `make test`, all of them in `make test-long`."""
+"""How many examples of a property are tried: few in `make test`, all of them in `make
+test-long`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Models by name in tests: a table that a small network was trained on, and the rows that make a version of it."""
+"""Models by name in tests: a table that a small network was trained on, and the rows that make a
+version of it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ HASHED = Expression("pg_catalog.hashtext(t::text)::bigint << 32")
 
 @dataclass(frozen=True)
 class Trained:
-    """A version, and the tables that it was made of; `packed` has what the recipe makes of each row."""
+    """A version, and the tables that it was made of; `packed` has what the recipe makes of each
+    row.
+    """
 
     model: str
     recipe: Recipe
@@ -35,12 +39,21 @@ class Trained:
 
 
 def encoded_table(bench: Workbench, name: str, recipe: Recipe, source: str, *others: str) -> str:
-    """Make a table of what the recipe makes of all rows, with other columns beside; the names of the inputs."""
+    """Make a table of what the recipe makes of all rows, with other columns beside; the names of
+    the inputs.
+    """
     wanted = {each.name: each.value for each in network_inputs(recipe)}
-    text = ", ".join([*(f"{e.text} AS {column}" for column, e in wanted.items()), *(f"t.{other}" for other in others)])
+    text = ", ".join(
+        [
+            *(f"{e.text} AS {column}" for column, e in wanted.items()),
+            *(f"t.{other}" for other in others),
+        ]
+    )
     with bench.connection.cursor() as cursor:
         values = [value for expression in wanted.values() for value in expression.values]
-        cursor.execute(escape_percent(f"CREATE TABLE {name} AS SELECT {text} FROM {source} t"), values)
+        cursor.execute(
+            escape_percent(f"CREATE TABLE {name} AS SELECT {text} FROM {source} t"), values
+        )
     return ", ".join(wanted)
 
 
@@ -58,7 +71,9 @@ def trained(
     params: Mapping[str, object] | None = None,
     row_id: str = "id",
 ) -> Trained:
-    """Train on a table, and deploy what comes of it under a name; `floats` makes it a regression."""
+    """Train on a table, and deploy what comes of it under a name; `floats` makes it a
+    regression.
+    """
     oid = bench.value("SELECT %s::regclass::oid", source)
     session = Session(bench)
     columns = [each for each in raw_columns(session, oid) if each.name not in (target, row_id)]
@@ -67,12 +82,22 @@ def trained(
     base = f"made_{number}"
     names = encoded_table(bench, f"{base}_inputs", recipe, source, row_id, target)
     values = (
-        () if floats else tuple(v for (v,) in bench.rows(f"SELECT DISTINCT {target}::text FROM {source} ORDER BY 1"))
+        ()
+        if floats
+        else tuple(
+            v for (v,) in bench.rows(f"SELECT DISTINCT {target}::text FROM {source} ORDER BY 1")
+        )
     )
     head: Head = Floats((floats,)) if floats else Classes(len(values))
     kind = "float" if floats else None
     packed = bench.pack(
-        f"{base}_packed", 1, source=f"{base}_inputs", target=target, inputs=names, kind=kind, buffer=10_000
+        f"{base}_packed",
+        1,
+        source=f"{base}_inputs",
+        target=target,
+        inputs=names,
+        kind=kind,
+        buffer=10_000,
     )
     family = find_template(template)
     rows = bench.value(f"SELECT count(*) FROM {source}")
@@ -94,9 +119,9 @@ def copy_state(bench: Workbench, output: str, run_id: int) -> None:
     """Keep the state of the first model of an output table as that of a version."""
     table = f'cerebro_state."r{run_id}_m1"'
     bench.rows(
-        f"CREATE TABLE {table} (part integer NOT NULL, chunk bytea NOT NULL);"
-        f" ALTER TABLE {table} ALTER chunk SET STORAGE EXTERNAL;"
-        f" INSERT INTO {table} SELECT part, chunk FROM {bench.states(output)} WHERE mst_key = 1 ORDER BY part"
+        f"CREATE TABLE {table} (part integer NOT NULL, chunk bytea NOT NULL); ALTER TABLE {table} "
+        f"ALTER chunk SET STORAGE EXTERNAL; INSERT INTO {table} SELECT part, chunk FROM "
+        f"{bench.states(output)} WHERE mst_key = 1 ORDER BY part"
     )
 
 
@@ -117,24 +142,53 @@ def deploy(
 ) -> None:
     """Log a version, and let it predict."""
     bench.rows(
-        "INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s, 'random 0.2', 1) ON CONFLICT DO NOTHING",
+        "INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s, 'random 0.2', 1) ON "
+        "CONFLICT DO NOTHING",
         model,
     )
     target_type = bench.value(
-        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s",
-        source, target,
-    )  # fmt: skip
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass "
+        "AND attname = %s",
+        source,
+        target,
+    )
     row: dict[str, Any] = {
-        "model": model, "version": version, "run_id": run_id, "mst_key": 1,
+        "model": model,
+        "version": version,
+        "run_id": run_id,
+        "mst_key": 1,
         "task": "classification" if classes else "regression",
-        "source": bench.value("SELECT format('%%I.%%I', relnamespace::regnamespace, relname) FROM pg_class WHERE oid ="
-                              " %s::regclass", source),
-        "target": target, "target_type": target_type, "template": template, "params": Json({}), "metric": "loss",
-        "training_rows": 1, "validation_rows": 1, "seed": 1, "recipe": Json(recipe.to_json()),
-        "classes": list(classes), "margin": margin, "architecture": architecture, "compile_params": compiled,
-        "backend": "tensorflow", "state_bytes": 1, "software": Json({}),
-        "importance": [0.5] * len(recipe.features), "importance_error": [0.25] * len(recipe.features),
-    }  # fmt: skip
+        "source": bench.value(
+            "SELECT format('%%I.%%I', relnamespace::regnamespace, relname) FROM pg_class WHERE "
+            "oid = %s::regclass",
+            source,
+        ),
+        "target": target,
+        "target_type": target_type,
+        "template": template,
+        "params": Json({}),
+        "metric": "loss",
+        "training_rows": 1,
+        "validation_rows": 1,
+        "seed": 1,
+        "recipe": Json(recipe.to_json()),
+        "classes": list(classes),
+        "margin": margin,
+        "architecture": architecture,
+        "compile_params": compiled,
+        "backend": "tensorflow",
+        "state_bytes": 1,
+        "software": Json({}),
+        "importance": [0.5] * len(recipe.features),
+        "importance_error": [0.25] * len(recipe.features),
+    }
     columns = ", ".join(row)
-    bench.rows(f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})", *row.values())
-    bench.rows("UPDATE cerebro.model_log SET deployed = %s, deployed_at = now() WHERE model = %s", version, model)
+    bench.rows(
+        f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})",
+        *row.values(),
+    )
+    bench.rows(
+        "UPDATE cerebro.model_log SET deployed = %s, deployed_at = now() WHERE model = %s",
+        version,
+        model,
+    )

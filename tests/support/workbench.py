@@ -1,7 +1,8 @@
-"""A database session with data, architectures and configurations to train, as a user would have them.
+"""A database session with data, architectures and configurations to train, as a user would have
+them.
 
-Sessions that a fit opened wait with their trainers for the next call of the same session, so the tests of a
-module that share a workbench load the framework only once.
+Sessions that a fit opened wait with their trainers for the next call of the same session, so the
+tests of a module that share a workbench load the framework only once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ SELECT id, ARRAY[a, b, c, d]::real[] AS x,
        a + b > 0 AS positive, (a + b > 0)::integer::real AS flag,
        (0.5 * a - 0.25 * b)::real AS amount, ARRAY[0.5 * a, c - d]::real[] AS pair
 FROM generate_series(1, {ROWS}) id,
-     LATERAL (SELECT sin(id * 1.7) AS a, sin(id * 0.9 + 1) AS b, cos(id * 2.3) AS c, cos(id * 0.31) AS d) v
+     LATERAL (SELECT sin(id * 1.7) AS a, sin(id * 0.9 + 1) AS b, cos(id * 2.3) AS c,
+         cos(id * 0.31) AS d) v
 """
 COMPILE = "optimizer='{optimizer}',loss='{loss}',metrics={metrics}"
 Row = tuple[Any, ...]
@@ -47,7 +49,8 @@ def several(count: int) -> list[str]:
 class Workbench:
     """One session of the ordinary role, in which every statement commits.
 
-    A fit that says nothing else has so many workers (`fit_workers`) on PostgreSQL; None leaves that to the server.
+    A fit that says nothing else has so many workers (`fit_workers`) on PostgreSQL; None leaves that
+    to the server.
     """
 
     def __init__(self, url: str, fit_workers: int | None = None) -> None:
@@ -73,7 +76,9 @@ class Workbench:
         return found
 
     def data(self) -> None:
-        """Make the table of points and an architecture table whose model 1 tells the three labels apart."""
+        """Make the table of points and an architecture table whose model 1 tells the three labels
+        apart.
+        """
         self.rows(POINTS)
         self.model(CLASSES)
 
@@ -95,7 +100,8 @@ class Workbench:
     ) -> str:
         """Pack a table for training; its name."""
         self.rows(
-            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7, dependent_type => %s)",
+            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7, "
+            "dependent_type => %s)",
             source,
             output,
             target,
@@ -107,7 +113,11 @@ class Workbench:
         return output
 
     def configure(
-        self, name: str, compiles: Sequence[str], fits: Sequence[str] = ("batch_size=8",), model: int = 1
+        self,
+        name: str,
+        compiles: Sequence[str],
+        fits: Sequence[str] = ("batch_size=8",),
+        model: int = 1,
     ) -> str:
         """Make a model selection table of all combinations; its name."""
         self.rows(
@@ -150,7 +160,8 @@ class Workbench:
     def calling(self, call: Callable[[], T]) -> Iterator[Future[T]]:
         """Make a call of this session in another thread, and leave this one to other sessions.
 
-        Where the block fails the call is cancelled, for some have no other end; if it has failed itself, that is why.
+        Where the block fails the call is cancelled, for some have no other end; if it has failed
+        itself, that is why.
         """
         with ThreadPoolExecutor(1) as pool:
             called = pool.submit(call)
@@ -167,31 +178,41 @@ class Workbench:
         """The quoted name of the table with the states of a model table."""
         query = """
             SELECT c.oid::regclass
-            FROM pg_constraint k JOIN pg_depend d ON d.objid = k.oid JOIN pg_class c ON c.oid = d.refobjid
+            FROM pg_constraint k JOIN pg_depend d ON d.objid = k.oid JOIN pg_class c
+                ON c.oid = d.refobjid
             WHERE k.conrelid = (%s || '_summary')::regclass AND k.conname = 'cerebro_states'
-              AND d.classid = 'pg_constraint'::regclass AND c.relnamespace = 'cerebro_state'::regnamespace"""
+              AND d.classid = 'pg_constraint'::regclass
+                  AND c.relnamespace = 'cerebro_state'::regnamespace"""
         return str(self.value(query, model))
 
     def weights(self, table: str) -> dict[int, bytes]:
         """The weights of a model table by mst_key."""
-        return {key: bytes(value) for key, value in self.rows(f"SELECT mst_key, model_weights FROM {table}")}
+        return {
+            key: bytes(value)
+            for key, value in self.rows(f"SELECT mst_key, model_weights FROM {table}")
+        }
 
     def exists(self, *names: str) -> bool:
         """Whether any of these tables exists."""
-        return bool(self.value("SELECT bool_or(to_regclass(n) IS NOT NULL) FROM unnest(%s) n", list(names)))
+        return bool(
+            self.value("SELECT bool_or(to_regclass(n) IS NOT NULL) FROM unnest(%s) n", list(names))
+        )
 
     def columns(self, table: str) -> str:
         """Names and types of a table's columns, in order."""
         return str(
             self.value(
-                "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)"
-                " FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+                "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER "
+                "BY attnum) FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND "
+                "NOT attisdropped",
                 table,
             )
         )
 
     def workers(self) -> set[int]:
-        """Backends of all worker sessions in this database; on Greenplum with those that serve them on segments."""
+        """Backends of all worker sessions in this database; on Greenplum with those that serve them
+        on segments.
+        """
         where = "application_name LIKE 'cerebro\\_db%' AND datname = current_database()"
         if not self.greenplum:
             return {pid for (pid,) in self.rows(f"SELECT pid FROM pg_stat_activity WHERE {where}")}
@@ -238,7 +259,10 @@ def opened(url: str) -> Iterator[Workbench]:
 
 def drop_database(administrator: Workbench, name: str) -> None:
     """Drop a database and end the sessions in it."""
-    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+    ended = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> "
+        "pg_backend_pid()"
+    )
     administrator.rows(ended, name)
     administrator.rows(f"DROP DATABASE {name}")
 
@@ -252,7 +276,9 @@ def superuser(bench: Workbench) -> Workbench:
 def setting(bench: Workbench, name: str, value: str | None) -> Iterator[None]:
     """An administrator's setting, in force within the block; then it is as before."""
     with closing(superuser(bench)) as administrator:
-        before = administrator.rows("DELETE FROM cerebro.setting WHERE name = %s RETURNING name, value", name)
+        before = administrator.rows(
+            "DELETE FROM cerebro.setting WHERE name = %s RETURNING name, value", name
+        )
         administrator.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value)
         try:
             yield

@@ -1,4 +1,6 @@
-"""Wrong calls of predictions with a model of one's own, with what each is refused with; see `scene`."""
+"""Wrong calls of predictions with a model of one's own, with what each is refused with; see
+`scene`.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +45,10 @@ BYOM = [
     byom(f"{OWN}, dependent_count => 2", WRONG, "dependent_count"),
     byom(f"{OWN}, backend => 'mxnet'", WRONG, "mxnet"),
     byom("'own_models', 4, 'points', 'id', 'x, pair', 'o'", WRONG, "dependent_count"),
-    byom("'own_models', 4, 'points', 'id', 'x, pair', 'o', dependent_count => 2, class_values => ARRAY['a', 'b', 'c']",
-         WRONG, "class values"),
-]  # fmt: skip
+    byom(
+        "'own_models', 4, 'points', 'id', 'x, pair', 'o', dependent_count => 2, class_values => "
+        "ARRAY['a', 'b', 'c']",
+        WRONG,
+        "class values",
+    ),
+]

@@ -1,4 +1,6 @@
-"""Wrong calls of the data functions, with what each is refused with; the tables are those of `scene`."""
+"""Wrong calls of the data functions, with what each is refused with; the tables are those of
+`scene`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from scene import COMPILE
 
 @dataclass(frozen=True)
 class Case:
-    """A wrong call, the SQLSTATE it is refused with, and a noun of the message; whole ones are in `madlib_messages`."""
+    """A wrong call, the SQLSTATE it is refused with, and a noun of the message; whole ones are in
+    `madlib_messages`.
+    """
 
     call: str
     sqlstate: str
@@ -137,19 +141,45 @@ CONFIGS = [
     load_selection(f"'models', 'm', ARRAY[[1], [2]], {TEXTS}", WRONG, "dimensions"),
     load_selection("'models', 'm', ARRAY[1], NULL, ARRAY['']", NULL, "compile_params_list"),
     load_selection("'models', 'm', ARRAY[1], '{}', ARRAY['']", NULL, "compile_params_list"),
-    load_selection("'models', 'm', ARRAY[1], ARRAY[NULL]::text[]::varchar[], ARRAY['']", NULL, "compile_params_list"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[[$${COMPILE}$$]], ARRAY['']", WRONG, "dimensions"),
+    load_selection(
+        "'models', 'm', ARRAY[1], ARRAY[NULL]::text[]::varchar[], ARRAY['']",
+        NULL,
+        "compile_params_list",
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[[$${COMPILE}$$]], ARRAY['']", WRONG, "dimensions"
+    ),
     load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], NULL", NULL, "fit_params_list"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[['']]", WRONG, "dimensions"),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[['']]", WRONG, "dimensions"
+    ),
     load_selection("'models', 'm', ARRAY[1], ARRAY[''], ARRAY['']", WRONG, "optimizer"),
     load_selection("'models', 'm', ARRAY[1], ARRAY['loss'], ARRAY['']", "22P02", "loss"),
     load_selection("'models', 'm', ARRAY[1], ARRAY[$$optimizer='SGD'$$], ARRAY['']", WRONG, "loss"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['epochs=0']", WRONG, "epochs"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['class_weight=[1]']", WRONG, "class_weight"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['initial_epoch=1']", WRONG, "initial_epoch"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['callbacks=[]']", WRONG, "TensorBoard"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[$$callbacks=[TensorBoard(log_dir='/tmp')]$$]",
-                   "42501", "superuser"),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['epochs=0']", WRONG, "epochs"
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['class_weight=[1]']",
+        WRONG,
+        "class_weight",
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['initial_epoch=1']",
+        WRONG,
+        "initial_epoch",
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['callbacks=[]']",
+        WRONG,
+        "TensorBoard",
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], "
+        "ARRAY[$$callbacks=[TensorBoard(log_dir='/tmp')]$$]",
+        "42501",
+        "superuser",
+    ),
     generate(f"NULL, 'm', ARRAY[1], {GRIDS}", NULL, "input table"),
     generate(f"'models', NULL, ARRAY[1], {GRIDS}", NULL, "output table"),
     generate(f"'gone', 'm', ARRAY[1], {GRIDS}", TABLE, "gone"),
@@ -169,14 +199,33 @@ CONFIGS = [
     generate(f"'models', 'm', ARRAY[1], {GRIDS}, 'random'", WRONG, "num_configs"),
     generate(f"'models', 'm', ARRAY[1], {GRIDS}, 'random', 0", WRONG, "num_configs"),
     generate(f"'models', 'm', ARRAY[1], {GRIDS}, 'random', 2", WRONG, "search space"),
-    generate("'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1, 2, 'log']}$$, '{}'", WRONG, "grid search"),
-    generate("'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1, 2, 'lag']}$$, '{}', 'random', 1", WRONG, "lr"),
-    generate("'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1, 'log']}$$, '{}', 'random', 1", WRONG, "lr"),
-    generate("'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [2, 1, 'log']}$$, '{}', 'random', 1", WRONG, "lr"),
-    generate("'models', 'm', ARRAY[1],"
-             " $${'loss': ['mse'], 'lr': [1], 'optimizer_params_list': [{'optimizer': ['SGD']}]}$$, '{}'", WRONG,
-             "optimizer_params_list"),
-]  # fmt: skip
+    generate(
+        "'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1, 2, 'log']}$$, '{}'",
+        WRONG,
+        "grid search",
+    ),
+    generate(
+        "'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1, 2, 'lag']}$$, '{}', 'random', 1",
+        WRONG,
+        "lr",
+    ),
+    generate(
+        "'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1, 'log']}$$, '{}', 'random', 1",
+        WRONG,
+        "lr",
+    ),
+    generate(
+        "'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [2, 1, 'log']}$$, '{}', 'random', 1",
+        WRONG,
+        "lr",
+    ),
+    generate(
+        "'models', 'm', ARRAY[1], $${'loss': ['mse'], 'lr': [1], 'optimizer_params_list': "
+        "[{'optimizer': ['SGD']}]}$$, '{}'",
+        WRONG,
+        "optimizer_params_list",
+    ),
+]
 ADMINISTRATION = [
     Case("load_custom_function('t', 'def f(a, b): pass', 'f')", "42501", "superuser"),
     Case("load_custom_function('t', 'def f(a, b): pass'::bytea, 'f')", "42501", "superuser"),
@@ -185,8 +234,14 @@ ADMINISTRATION = [
     Case("delete_custom_function('t', 'f')", "42501", "superuser"),
     Case("gpu_configuration('gpus', 'intel')", WRONG, "intel"),
     Case("gpu_configuration('points')", EXISTS, "points"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'gone'", TABLE, "object table"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'public.points'", WRONG, "table"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], ''", NULL, "object table"),
-]  # fmt: skip
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'gone'", TABLE, "object table"
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'public.points'", WRONG, "table"
+    ),
+    load_selection(
+        f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], ''", NULL, "object table"
+    ),
+]
 DATA = [*PACKING, *MODELS, *CONFIGS, *ADMINISTRATION]

@@ -1,4 +1,6 @@
-"""Wrong calls of fit, evaluate and predict, with what each is refused with; the tables are those of `scene`."""
+"""Wrong calls of fit, evaluate and predict, with what each is refused with; the tables are those of
+`scene`.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ FIT = [
     fit("'packed', 'o', NULL, 1", NULL, "input table"),
     fit("'packed', 'o', 'mst', NULL", NULL, "num_iterations"),
     fit("'packed', 'o', 'mst', -1", WRONG, "iterations"),
-    fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 0", WRONG, "metrics_compute_frequency"),
-    fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 4", WRONG, "metrics_compute_frequency"),
+    fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 0", WRONG,
+    "metrics_compute_frequency"),
+    fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 4", WRONG,
+    "metrics_compute_frequency"),
     fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 1, training_metrics => FALSE", WRONG,
         "metrics_compute_frequency"),
     fit("'packed', 'o', 'mst', 1, schedule => 'fast'", WRONG, "fast"),
@@ -69,7 +73,8 @@ FIT = [
     fit("'two_packed', 'o', 'weight_of_two_mst', 1", "0A000", "class_weight"),
     fit("'two_floats', 'o', 'mst', 1, validation_table => 'encoded'", "42804", "encoded"),
     fit("'two_packed', 'o', 'two_mst', 1, validation_table => 'inputs_turned'", WRONG, "order"),
-    fit("'two_packed', 'o', 'two_mst', 1, validation_table => 'targets_turned'", WRONG, "targets_turned"),
+    fit("'two_packed', 'o', 'two_mst', 1, validation_table => 'targets_turned'", WRONG,
+    "targets_turned"),
     fit("'packed', 'o', 'gone', 1", TABLE, "gone"),
     fit("'packed', 'o', 'mst', 1, dtype_policy => 'float8'", WRONG, "float8"),
     fit("'packed', 'o', 'mst', 1, backend => 'mxnet'", WRONG, "mxnet"),
@@ -139,11 +144,24 @@ SCORING = [
     predict("'model', 'points', 'id', '', 'o', mst_key => 1", NULL, "independent_varname"),
     predict("'model', 'points', 'id', 'x', 'o', mst_key => 9", "42704", "mst_key"),
     predict("'model', 'points', 'id', 'x', 'o', 'prob', TRUE, 1", "55000", "GPU"),
-    *(predict(f"'model', 'points', 'id', 'x', 'o', {given}, FALSE, 1", WRONG,
-              f"Invalid value for pred_type param ({shown}). Must be integer>0, double precision in the range"
-              " [0.0,1.0), 'response' or 'prob'.")
-      for given, shown in [("'best'", "best"), ("''", ""), ("0", "0"), ("-1", "-1"), ("1.0", "1.0"), ("-0.1", "-0.1"),
-                           ("'NaN'::float8", "nan"), ("'Infinity'::float8", "inf")]),
+    *(
+        predict(
+            f"'model', 'points', 'id', 'x', 'o', {given}, FALSE, 1",
+            WRONG,
+            f"Invalid value for pred_type param ({shown}). Must be integer>0, double precision in "
+            "the range [0.0,1.0), 'response' or 'prob'.",
+        )
+        for given, shown in [
+            ("'best'", "best"),
+            ("''", ""),
+            ("0", "0"),
+            ("-1", "-1"),
+            ("1.0", "1.0"),
+            ("-0.1", "-0.1"),
+            ("'NaN'::float8", "nan"),
+            ("'Infinity'::float8", "inf"),
+        ]
+    ),
     predict("'model', 'gone', 'id', 'x', 'o', mst_key => 1", TABLE, "gone"),
     predict("'model', 'secret', 'id', 'x', 'o', mst_key => 1", "42501", "secret"),
     predict("'model', 'points', 'id, x', 'x', 'o', mst_key => 1", COLUMN, "id"),
@@ -158,7 +176,7 @@ SCORING = [
     predict("'lonely', 'points', 'id', 'x', 'o', mst_key => 1", "42809", "summary"),
     predict("'weightless', 'points', 'id', 'x', 'o', mst_key => 1", "55000", "weights"),
     predict("'points', 'points', 'id', 'x', 'o', mst_key => 1", COLUMN, "model_weights"),
-]  # fmt: skip
+]
 FIT_ONE = [
     fit_one("'packed', 'exists2', NULL, 1, {c}, '', 1", NULL, "input table"),
     fit_one("'packed', 'exists2', 'models', NULL, {c}, '', 1", NULL, "model_id"),
@@ -177,7 +195,8 @@ FIT_ONE = [
     fit_one("'packed', 'o', 'models', 1, 'loss=''mse''', '', 1", WRONG, "optimizer"),
     fit_one("'packed', 'o', 'models', 1, {c}, 'batch=1', 1", WRONG, "batch"),
     fit_one("'packed', 'o', 'models', 1, {c}, '', 0", WRONG, "madlib_keras_fit"),
-    fit_one("'packed', 'o', 'models', 1, {c}, '', 2, FALSE, NULL, 3", WRONG, "metrics_compute_frequency"),
+    fit_one("'packed', 'o', 'models', 1, {c}, '', 2, FALSE, NULL, 3", WRONG,
+    "metrics_compute_frequency"),
     fit_one("'packed', 'o', 'models', 1, {c}, '', 1, FALSE, NULL, 1, TRUE", TABLE, "exist"),
     fit_one("'packed', 'o', 'models', 1, {c}, '', 1, TRUE", "55000", "GPU"),
     fit_one("'packed', 'o', 'models', 2, {c}, '', 1", "42804", "x"),

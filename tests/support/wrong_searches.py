@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from wrong_calls import COLUMN, EXISTS, NAME, NULL, TABLE, WRONG, Case
 
-COMPILE = "$${'loss': ['categorical_crossentropy'], 'optimizer': ['SGD'], 'lr': [0.01, 0.1, 'log']}$$"
+COMPILE = (
+    "$${'loss': ['categorical_crossentropy'], 'optimizer': ['SGD'], 'lr': [0.01, 0.1, 'log']}$$"
+)
 FIT = "'{''batch_size'': [8]}'"
 GRIDS = f"{COMPILE}, {FIT}"
 
@@ -49,7 +51,8 @@ AUTOML = [
     automl(f"'packed', 'o', 'points', 'm', ARRAY[1], {GRIDS}", COLUMN, "architecture"),
     automl(f"'packed', 'o', 'models', 'm', ARRAY[1, -1], {GRIDS}", "42704", "model_id"),
     automl(f"'packed', 'o', 'models', 'm', ARRAY[1, 2], {GRIDS}", "42804", "shape"),
-    automl(f"'packed', 'o', 'models', 'm', ARRAY[1, 2], {GRIDS}, 'hyperopt', 'num_configs=1'", "42804", "shape"),
+    automl(f"'packed', 'o', 'models', 'm', ARRAY[1, 2], {GRIDS}, 'hyperopt', 'num_configs=1'",
+    "42804", "shape"),
     searching("'hyperbrand'", WRONG, "hyperband"),
     searching("'hb'", WRONG, "hyperband"),
     searching("''", WRONG, "hyperband"),
@@ -69,14 +72,17 @@ AUTOML = [
     searching("'hyperopt', 'num_configs=0'", WRONG, "automl_params"),
     searching("'hyperopt', 'num_iterations=-1'", WRONG, "automl_params"),
     searching("'hyperopt', 'R=6'", WRONG, "num_configs"),
-    searching("'hyperopt', 'num_iterations=3', metrics_compute_frequency => 4", WRONG, "metrics_compute_frequency"),
+    searching("'hyperopt', 'num_iterations=3', metrics_compute_frequency => 4", WRONG,
+    "metrics_compute_frequency"),
     searching("validation_table => 'gone'", TABLE, "gone"),
     searching("validation_table => 'spread_packed'", WRONG, "packed"),
     searching("use_gpus => TRUE", "55000", "GPU"),
     spaced("'{''loss''}'", FIT, TEXT, "Invalid syntax in 'compile_params_dict'"),
     spaced(COMPILE, "'batch_size=8'", TEXT, "Invalid syntax in 'fit_params_dict'"),
-    spaced("$${'loss': ['nix'], 'optimizer': ['SGD'], 'lr': [0.1, 1, 'log']}$$", FIT, WRONG, "Compile param check"),
-    spaced("$${'loss': ['mse'], 'lr': [0.1, 1, 'normal']}$$", FIT, WRONG, "Please choose a valid distribution type"),
+    spaced("$${'loss': ['nix'], 'optimizer': ['SGD'], 'lr': [0.1, 1, 'log']}$$", FIT, WRONG,
+    "Compile param check"),
+    spaced("$${'loss': ['mse'], 'lr': [0.1, 1, 'normal']}$$", FIT, WRONG,
+    "Please choose a valid distribution type"),
     spaced("$${'loss': ['mse'], 'lr': [0.1, 0.2]}$$", FIT, WRONG,
            "tries 5 configurations, but the search space holds 2 different ones"),
     schedule("NULL, 9", NULL, "output table"),

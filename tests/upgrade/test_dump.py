@@ -1,4 +1,5 @@
-"""A database with runs and models goes through pg_dump and is all there: to be read, predicted from, trained on.
+"""A database with runs and models goes through pg_dump and is all there: to be read, predicted
+from, trained on.
 
 The copy is in the same server, beside the original.
 """
@@ -28,13 +29,17 @@ FIT_WORKERS = 1
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 OTHER = f"other_{WORKER}"
 VIEWS = {
-    "run": "run_id", "config": "run_id, mst_key", "leaderboard": "run_id, rank", "progress": "run_id",
-    "timeline": "run_id, kind, started_at, mst_key", "learning_curve": "run_id, mst_key, epoch, dataset, name",
+    "run": "run_id", "config": "run_id, mst_key", "leaderboard": "run_id, rank",
+    "progress": "run_id",
+    "timeline": "run_id, kind, started_at, mst_key",
+    "learning_curve": "run_id, mst_key, epoch, dataset, name",
 }  # fmt: skip
 
 
 class Runs(NamedTuple):
-    """The runs of the original: one that is completed, one that was cancelled, one of another role's."""
+    """The runs of the original: one that is completed, one that was cancelled, one of another
+    role's.
+    """
 
     completed: int
     cancelled: int
@@ -47,15 +52,17 @@ def runs(bench: Workbench, shared_superuser: Workbench) -> Iterator[Runs]:
     completed, cancelled = fill(bench)
     shared_superuser.rows(f"CREATE ROLE {OTHER} LOGIN")
     shared_superuser.rows(f"SELECT cerebro.grant_usage('{OTHER}')")
-    shared_superuser.rows(f"GRANT CREATE ON SCHEMA public TO {OTHER}; GRANT SELECT ON points TO {OTHER}")
+    shared_superuser.rows(
+        f"GRANT CREATE ON SCHEMA public TO {OTHER}; GRANT SELECT ON points TO {OTHER}"
+    )
     if not bench.greenplum:
         bench.rows(f"SELECT cerebro.grant_predict('model', '{OTHER}')")
         name_model(bench, completed)
         bench.rows("SELECT cerebro.register('registered', 'model', 2)")
         bench.rows(f"SELECT cerebro.grant_predict('named', '{OTHER}')")
     shared_superuser.rows(
-        f"INSERT INTO cerebro.form_timing (owner, machine, program, batch_size, threads, form, compile_seconds)"
-        f" VALUES ('{OTHER}', 'm', 'p', 1, 1, 'f', 1)"
+        "INSERT INTO cerebro.form_timing (owner, machine, program, batch_size, threads, form, "
+        f"compile_seconds) VALUES ('{OTHER}', 'm', 'p', 1, 1, 'f', 1)"
     )
     insert = """INSERT INTO cerebro.run_log (name, owner, status, spec, pid, epochs, segments)
                 VALUES ('theirs', %s, 'completed', '{}', 1, 1, '{0}') RETURNING run_id"""
@@ -68,13 +75,17 @@ def runs(bench: Workbench, shared_superuser: Workbench) -> Iterator[Runs]:
 
 def name_model(bench: Workbench, run_id: int) -> None:
     """Make the first model of a run one by name, over the numbers of the points as columns."""
-    bench.rows("CREATE VIEW columns AS SELECT id, x[1] AS a, x[2] AS b, x[3] AS c, x[4] AS d, label FROM points")
+    bench.rows(
+        "CREATE VIEW columns AS SELECT id, x[1] AS a, x[2] AS b, x[3] AS c, x[4] AS d, label FROM "
+        "points"
+    )
     bench.rows(f"GRANT SELECT ON columns TO {OTHER}")
     recipe = Recipe(tuple(Number(name, "real", Scale(0.0, 1.0), missing=False) for name in "abcd"))
     copy_state(bench, "model", run_id)
     deploy(
         bench, "named", 1, run_id=run_id, source="columns", target="label", recipe=recipe,
-        classes=("high", "low", "middle"), architecture=CLASSES, compiled=compile_text(), margin=None,
+        classes=("high", "low", "middle"), architecture=CLASSES, compiled=compile_text(),
+        margin=None,
         template="realmlp",
     )  # fmt: skip
 
@@ -106,7 +117,12 @@ def copy(
     """The copy that each way of dumping and restoring makes."""
     with empty(address, f"copy_{WORKER}") as database:
         way: Way = request.param
-        way(programs, shared_database.superuser_url, database.superuser_url, tmp_path_factory.mktemp("dump") / "file")
+        way(
+            programs,
+            shared_database.superuser_url,
+            database.superuser_url,
+            tmp_path_factory.mktemp("dump") / "file",
+        )
         made = Copy(Workbench(database.url), Workbench(database.superuser_url))
         yield made
         for session in made:
@@ -119,9 +135,12 @@ def test_the_extension_is_the_same(copy: Copy, shared_superuser: Workbench) -> N
 
 
 def test_tables_are_restored_in_any_order(shared_superuser: Workbench) -> None:
-    """As several jobs of pg_restore fill them, which do not know of foreign keys between an extension's tables."""
+    """As several jobs of pg_restore fill them, which do not know of foreign keys between an
+    extension's tables.
+    """
     tables = """SELECT conrelid::regclass FROM pg_constraint
-                WHERE contype = 'f' AND connamespace IN ('cerebro'::regnamespace, 'cerebro_optuna'::regnamespace)"""
+                WHERE contype = 'f' AND connamespace IN ('cerebro'::regnamespace,
+                    'cerebro_optuna'::regnamespace)"""
     assert shared_superuser.rows(tables) == []
 
 
@@ -139,11 +158,15 @@ def test_what_is_measured_of_a_machine_stays_there(copy: Copy) -> None:
 
 def test_each_role_still_sees_its_own_runs_alone(copy: Copy, runs: Runs) -> None:
     for source in ("cerebro.run", "cerebro.run_log"):
-        assert copy.owner.rows(f"SELECT run_id FROM {source} ORDER BY 1") == [(runs.completed,), (runs.cancelled,)]
+        assert copy.owner.rows(f"SELECT run_id FROM {source} ORDER BY 1") == [
+            (runs.completed,),
+            (runs.cancelled,),
+        ]
     theirs = session_of(copy.owner, OTHER)
     assert theirs.rows("SELECT run_id, name FROM cerebro.run") == [(runs.others, "theirs")]
     (state,) = copy.owner.row(
-        "SELECT state_tables[1] FROM cerebro.config WHERE (run_id, mst_key) = (%s, 1)", runs.completed
+        "SELECT state_tables[1] FROM cerebro.config WHERE (run_id, mst_key) = (%s, 1)",
+        runs.completed,
     )
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
         theirs.rows(f"SELECT FROM {state}")
@@ -173,7 +196,10 @@ def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workb
         query = f"SELECT to_jsonb(v) FROM cerebro.{view} v ORDER BY 1"
         shown = bench.rows(query)
         assert shown and copy.owner.rows(query) == shown
-    assert {value for (value,) in copy.owner.rows("SELECT importance FROM cerebro.feature")} == {0.5, None}
+    assert {value for (value,) in copy.owner.rows("SELECT importance FROM cerebro.feature")} == {
+        0.5,
+        None,
+    }
     registered = "SELECT * FROM cerebro.predict('registered', 'points', 'id') ORDER BY id::integer"
     assert copy.owner.rows(registered) == bench.rows(registered)
 
@@ -181,7 +207,10 @@ def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workb
 @pytest.mark.long
 @pytest.mark.postgresql("on Greenplum no model by name is dumped here")
 def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Workbench) -> None:
-    predicted = "SELECT * FROM cerebro.predict('named', 'columns', 'id', owner => 'cerebro') ORDER BY id::integer"
+    predicted = (
+        "SELECT * FROM cerebro.predict('named', 'columns', 'id', owner => 'cerebro') ORDER BY "
+        "id::integer"
+    )
     theirs, told = session_of(copy.owner, OTHER), bench.rows(predicted)
     assert len({row[1] for row in told}) > 1
     assert theirs.rows(predicted) == copy.owner.rows(predicted) == told
@@ -215,7 +244,8 @@ def differing(session: Workbench, one: str, other: str) -> list[Row]:
     """Rows that only one of two tables has."""
     pairs = (one, other), (other, one)
     query = " UNION ALL ".join(
-        f"(SELECT to_jsonb(t) FROM {a} t EXCEPT ALL SELECT to_jsonb(t) FROM {b} t)" for a, b in pairs
+        f"(SELECT to_jsonb(t) FROM {a} t EXCEPT ALL SELECT to_jsonb(t) FROM {b} t)"
+        for a, b in pairs
     )
     return session.rows(query)
 
@@ -227,7 +257,11 @@ def under_way(bench: Workbench, runs: Runs) -> Iterator[int]:
     session, before = bench.another(), bench.newest_run()
     with session.fitting("packed", "never", "endless", 100_000) as fitted:
         try:
-            eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id > %s AND visit_no > 1", before))
+            eventually(
+                lambda: bench.rows(
+                    "SELECT FROM cerebro.visit WHERE run_id > %s AND visit_no > 1", before
+                )
+            )
             yield bench.newest_run()
         finally:
             bench.rows("SELECT pg_cancel_backend(%s)", session.pid())
@@ -238,18 +272,35 @@ def under_way(bench: Workbench, runs: Runs) -> Iterator[int]:
 
 @pytest.mark.long
 def test_a_copy_of_a_run_under_way_leaves_the_original_alone(
-    address: Address, programs: Programs, shared_database: Database, bench: Workbench, under_way: int, tmp_path: Path
+    address: Address,
+    programs: Programs,
+    shared_database: Database,
+    bench: Workbench,
+    under_way: int,
+    tmp_path: Path,
 ) -> None:
-    """In the copy the run is interrupted, and goes on there; workers of the original are none of its own."""
+    """In the copy the run is interrupted, and goes on there; workers of the original are none of
+    its own.
+    """
     with empty(address, f"live_{WORKER}") as database:
         plain(programs, shared_database.superuser_url, database.superuser_url, tmp_path / "dump")
         copy, watcher = Workbench(database.url), Workbench(database.url)
-        assert copy.value("SELECT status FROM cerebro.run WHERE run_id = %s", under_way) == "interrupted"
-        assert copy.rows("SELECT FROM cerebro.visit WHERE run_id = %s AND status = 'running'", under_way)
+        assert (
+            copy.value("SELECT status FROM cerebro.run WHERE run_id = %s", under_way)
+            == "interrupted"
+        )
+        assert copy.rows(
+            "SELECT FROM cerebro.visit WHERE run_id = %s AND status = 'running'", under_way
+        )
         resume_until_a_visit_is_made(copy, watcher, under_way)
         for session in (copy, watcher):
             session.close()
-    assert bench.rows("SELECT error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", under_way) == []
+    assert (
+        bench.rows(
+            "SELECT error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", under_way
+        )
+        == []
+    )
 
 
 def resume_until_a_visit_is_made(session: Workbench, watcher: Workbench, run: int) -> None:
@@ -268,11 +319,20 @@ def test_a_role_dumps_what_is_its_own(
     """Row security leaves out the rest; whoever restores is a superuser, for the extension."""
     with empty(address, f"own_{WORKER}") as database:
         without = ("--exclude-table", rf"cerebro_state.r{runs.others}\_*")
-        programs.done("pg_dump", "--enable-row-security", *without, "--file", str(tmp_path / "dump"), bench.url)
+        programs.done(
+            "pg_dump",
+            "--enable-row-security",
+            *without,
+            "--file",
+            str(tmp_path / "dump"),
+            bench.url,
+        )
         told = programs.run_script(tmp_path / "dump", database.superuser_url)
         with opened(database.superuser_url) as administrator, opened(database.url) as owner:
             assert told == repeated(administrator)
-            assert administrator.rows("SELECT run_id FROM cerebro.run_log WHERE name = 'theirs'") == []
+            assert (
+                administrator.rows("SELECT run_id FROM cerebro.run_log WHERE name = 'theirs'") == []
+            )
             administrator.rows("SELECT cerebro.grant_usage('cerebro')")
             owner.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'again', mst_key => 1)")
             assert differing(owner, "again", "predicted") == []

@@ -1,7 +1,9 @@
-"""A database of each released version goes on, updated where it is, or dumped there and restored here.
+"""A database of each released version goes on, updated where it is, or dumped there and restored
+here.
 
-A version's script and the rows of its tables are frozen as it made them. They were made on PostgreSQL, since the first
-version could not train on Greenplum; there only the extension itself is updated.
+A version's script and the rows of its tables are frozen as it made them. They were made on
+PostgreSQL, since the first version could not train on Greenplum; there only the extension itself is
+updated.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ TABLES = ("run_log", "config_log", "visit", "evaluation", "metric")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 # A call of every function that Python is the body of, with nothing but NULLs.
 PYTHON_CALLS = """
-    SELECT format('%s %s(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, p.oid::regproc,
+    SELECT format('%s %s(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END,
+        p.oid::regproc,
                   (SELECT string_agg('NULL::' || t, ', ' ORDER BY n)
                    FROM unnest(p.proargtypes::regtype[]) WITH ORDINALITY a(t, n)))
     FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid JOIN pg_proc p ON p.oid = d.objid
     JOIN pg_language l ON l.oid = p.prolang
-    WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND e.extname = 'cerebro_db' AND l.lanname LIKE 'plpy%'"""
+    WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND e.extname = 'cerebro_db'
+        AND l.lanname LIKE 'plpy%'"""
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -48,7 +52,9 @@ def rows_of(version: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What must not be lost: the rows of the log, and the functions that the ordinary role may execute."""
+    """What must not be lost: the rows of the log, and the functions that the ordinary role may
+    execute.
+    """
 
     rows: Rows
     functions: set[str]
@@ -56,7 +62,9 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Old:
-    """A database that the old version made: what it had there and has here, before anything else was done to it."""
+    """A database that the old version made: what it had there and has here, before anything else
+    was done to it.
+    """
 
     version: str
     administrator: Workbench
@@ -72,17 +80,22 @@ def facts(administrator: Workbench) -> Facts:
         WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND e.extname = 'cerebro_db'"""
     rows = "SELECT to_jsonb(t) FROM cerebro.{0} t ORDER BY to_jsonb(t)::text"
     return Facts(
-        rows={table: [row for (row,) in administrator.rows(rows.format(table))] for table in TABLES},
+        rows={
+            table: [row for (row,) in administrator.rows(rows.format(table))] for table in TABLES
+        },
         functions={name for name, allowed in administrator.rows(functions) if allowed},
     )
 
 
 @contextmanager
 def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Workbench]]:
-    """A superuser's session and an ordinary one, in a database that gets the settings of this server."""
+    """A superuser's session and an ordinary one, in a database that gets the settings of this
+    server.
+    """
     with provision.superuser(server.socket, server.port) as connection:
         settings = {
-            name: value for name, value in connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
+            name: value
+            for name, value in connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
         }
     with provision.superuser(server.socket, server.port, database.name) as connection:
         provision.write_settings(connection, settings)
@@ -110,7 +123,9 @@ def programs(server: Server) -> Programs:
         return Programs(administrator)
 
 
-@pytest.fixture(scope="module", params=[pytest.param(VERSIONS[0], marks=pytest.mark.long), *VERSIONS[1:]])
+@pytest.fixture(
+    scope="module", params=[pytest.param(VERSIONS[0], marks=pytest.mark.long), *VERSIONS[1:]]
+)
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -119,7 +134,11 @@ def version(request: pytest.FixtureRequest) -> str:
 def empty_database(server: Server, version: str) -> Iterator[Database]:
     """A database in a server that has the old version's script."""
     administrator = opened(server.url("postgres", "postgres"))
-    with administrator as session, old_script(session, version), empty(server.url, f"release_{WORKER}") as database:
+    with (
+        administrator as session,
+        old_script(session, version),
+        empty(server.url, f"release_{WORKER}") as database,
+    ):
         yield database
 
 
@@ -138,7 +157,9 @@ def updated(
     assert programs.run_script(script, empty_database.superuser_url) == []
     with sessions(server, empty_database) as (administrator, owner):
         there = facts(administrator)
-        administrator.rows("INSERT INTO cerebro.setting VALUES ('function_path', '/nowhere')")  # is no setting any more
+        administrator.rows(
+            "INSERT INTO cerebro.setting VALUES ('function_path', '/nowhere')"
+        )  # is no setting any more
         administrator.rows("ALTER EXTENSION cerebro_db UPDATE")
         here = facts(administrator)
         yield Old(version=version, administrator=administrator, owner=owner, there=there, here=here)
@@ -153,10 +174,18 @@ def restored(server: Server, programs: Programs, updated: Old, version: str) -> 
         assert [error for error in errors if not error.endswith(") does not exist")] == []
         with sessions(server, database) as (administrator, owner):
             here = facts(administrator)
-            yield Old(version=version, administrator=administrator, owner=owner, there=updated.there, here=here)
+            yield Old(
+                version=version,
+                administrator=administrator,
+                owner=owner,
+                there=updated.there,
+                here=here,
+            )
 
 
-@pytest.fixture(scope="module", params=["updated", pytest.param("restored", marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=["updated", pytest.param("restored", marks=pytest.mark.long)]
+)
 def old(request: pytest.FixtureRequest, version: str) -> Old:
     found: Old = request.getfixturevalue(request.param)
     return found
@@ -170,7 +199,9 @@ def owner(old: Old) -> Workbench:
 
 
 @pytest.mark.parametrize("old_version", VERSIONS)
-def test_an_update_makes_what_an_installation_makes(shared_superuser: Workbench, old_version: str) -> None:
+def test_an_update_makes_what_an_installation_makes(
+    shared_superuser: Workbench, old_version: str
+) -> None:
     def after(*statements: str) -> list[str]:
         for statement in ("DROP EXTENSION cerebro_db CASCADE", *statements):
             shared_superuser.rows(statement)
@@ -178,14 +209,23 @@ def test_an_update_makes_what_an_installation_makes(shared_superuser: Workbench,
 
     installed = after("CREATE EXTENSION cerebro_db")
     with old_script(shared_superuser, old_version):
-        updated = after(f"CREATE EXTENSION cerebro_db VERSION '{old_version}'", "ALTER EXTENSION cerebro_db UPDATE")
-    assert [*difflib.unified_diff(installed, updated, "installed", "updated", lineterm="", n=0)] == []
+        updated = after(
+            f"CREATE EXTENSION cerebro_db VERSION '{old_version}'",
+            "ALTER EXTENSION cerebro_db UPDATE",
+        )
+    assert [
+        *difflib.unified_diff(installed, updated, "installed", "updated", lineterm="", n=0)
+    ] == []
 
 
 @pytest.mark.parametrize("old_version", VERSIONS)
-def test_a_call_before_the_update_says_what_is_missing(shared_superuser: Workbench, old_version: str) -> None:
+def test_a_call_before_the_update_says_what_is_missing(
+    shared_superuser: Workbench, old_version: str
+) -> None:
     """Whatever function is called, for each of them names a module that is gone."""
-    new = shared_superuser.value("SELECT default_version FROM pg_available_extensions WHERE name = 'cerebro_db'")
+    new = shared_superuser.value(
+        "SELECT default_version FROM pg_available_extensions WHERE name = 'cerebro_db'"
+    )
     with old_script(shared_superuser, old_version):
         shared_superuser.rows("DROP EXTENSION cerebro_db CASCADE")
         shared_superuser.rows(f"CREATE EXTENSION cerebro_db VERSION '{old_version}'")
@@ -193,23 +233,31 @@ def test_a_call_before_the_update_says_what_is_missing(shared_superuser: Workben
         assert len(calls) > 30
         for call in calls:
             error = refused(shared_superuser, call, code="55000")
-            words = f"extension cerebro_db is version {old_version}, its Python package is version {new}"
+            words = (
+                f"extension cerebro_db is version {old_version}, its Python package is version "
+                f"{new}"
+            )
             assert words in str(error), call
-            assert str(error.diag.message_hint).startswith("Run ALTER EXTENSION cerebro_db UPDATE"), call
+            assert str(error.diag.message_hint).startswith(
+                "Run ALTER EXTENSION cerebro_db UPDATE"
+            ), call
         shared_superuser.rows("ALTER EXTENSION cerebro_db UPDATE")
 
 
 def test_rows_are_kept(old: Old) -> None:
     columns = {table: set(rows[0]) for table, rows in old.there.rows.items()}
     kept = {
-        table: [{name: row[name] for name in columns[table]} for row in rows] for table, rows in old.here.rows.items()
+        table: [{name: row[name] for name in columns[table]} for row in rows]
+        for table, rows in old.here.rows.items()
     }
     assert kept == old.there.rows
 
 
 def test_an_update_takes_the_right_to_lock_the_log(updated: Old) -> None:
     check_no_lock(updated.owner)
-    assert updated.owner.rows("UPDATE cerebro.run_log SET error = error WHERE owner = current_user RETURNING 1")
+    assert updated.owner.rows(
+        "UPDATE cerebro.run_log SET error = error WHERE owner = current_user RETURNING 1"
+    )
 
 
 def check_no_lock(owner: Workbench) -> None:
@@ -218,7 +266,9 @@ def check_no_lock(owner: Workbench) -> None:
 
 
 def test_grants_are_kept(old: Old) -> None:
-    """Also before they are made anew: what lacks one is a function that takes other arguments now."""
+    """Also before they are made anew: what lacks one is a function that takes other arguments
+    now.
+    """
     for name in old.there.functions - old.here.functions:
         assert old.administrator.value("SELECT to_regprocedure(%s)", name) is None
 
@@ -233,7 +283,9 @@ def test_what_was_granted_is_in_a_later_dump(
         administrator = Workbench(database.superuser_url)
         again = listing(administrator.connection)
         administrator.close()
-    assert [*difflib.unified_diff(listing(updated.administrator.connection), again, lineterm="", n=0)] == []
+    assert [
+        *difflib.unified_diff(listing(updated.administrator.connection), again, lineterm="", n=0)
+    ] == []
 
 
 def test_who_may_write_to_the_log_may_not_lock_it(owner: Workbench) -> None:
@@ -241,22 +293,43 @@ def test_who_may_write_to_the_log_may_not_lock_it(owner: Workbench) -> None:
 
 
 def test_the_views_show_the_runs(owner: Workbench) -> None:
-    assert owner.rows("SELECT run_id, name, status FROM cerebro.run WHERE run_id < %s ORDER BY 1", AVERAGING) == [
+    assert owner.rows(
+        "SELECT run_id, name, status FROM cerebro.run WHERE run_id < %s ORDER BY 1", AVERAGING
+    ) == [
         (COMPLETED, "first", "completed"),
         (CANCELLED, None, "cancelled"),
     ]
-    board = "SELECT mst_key, epochs, status, metric, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank"
-    info = """SELECT mst_key, 2, 'completed', 'accuracy', validation_metrics_final FROM model_info ORDER BY 5 DESC"""
+    board = (
+        "SELECT mst_key, epochs, status, metric, value FROM cerebro.leaderboard WHERE run_id = %s "
+        "ORDER BY rank"
+    )
+    info = """SELECT mst_key, 2, 'completed', 'accuracy', validation_metrics_final
+              FROM model_info ORDER BY 5 DESC"""
     assert owner.rows(board, COMPLETED) == owner.rows(info)
-    assert owner.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", COMPLETED) > VISITS
-    assert owner.value("SELECT visits_done FROM cerebro.progress WHERE run_id = %s", COMPLETED) == VISITS
-    assert owner.value("SELECT count(DISTINCT epoch) FROM cerebro.learning_curve WHERE run_id = %s", COMPLETED) > 0
+    assert (
+        owner.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", COMPLETED) > VISITS
+    )
+    assert (
+        owner.value("SELECT visits_done FROM cerebro.progress WHERE run_id = %s", COMPLETED)
+        == VISITS
+    )
+    assert (
+        owner.value(
+            "SELECT count(DISTINCT epoch) FROM cerebro.learning_curve WHERE run_id = %s", COMPLETED
+        )
+        > 0
+    )
 
 
 def test_what_its_runs_cost_is_unknown(owner: Workbench) -> None:
-    query = "SELECT DISTINCT trainer_seconds, backend_seconds, gpu_seconds, unmeasured > 0 FROM cerebro.cost"
+    query = (
+        "SELECT DISTINCT trainer_seconds, backend_seconds, gpu_seconds, unmeasured > 0 FROM "
+        "cerebro.cost"
+    )
     assert owner.rows(query) == [(None, None, None, True)]
-    assert owner.value("SELECT count(*) FROM cerebro.cost WHERE stored_byte_seconds > 0") > 0, "but for its states"
+    assert owner.value("SELECT count(*) FROM cerebro.cost WHERE stored_byte_seconds > 0") > 0, (
+        "but for its states"
+    )
 
 
 def test_its_model_predicts_and_scores_as_it_did(owner: Workbench) -> None:
@@ -291,10 +364,15 @@ def test_a_run_that_the_old_version_began_goes_on(owner: Workbench) -> None:
     assert owner.value("SELECT count(*) FROM rest WHERE model_weights IS NOT NULL") == 2
 
 
-def test_a_run_of_one_model_goes_on_with_what_it_was_averaged_to(old: Old, owner: Workbench) -> None:
+def test_a_run_of_one_model_goes_on_with_what_it_was_averaged_to(
+    old: Old, owner: Workbench
+) -> None:
     if old.version == VERSIONS[0]:
         pytest.skip("it knew no madlib_fit")
-    averages = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed' AND kind = 'average'"
+    averages = (
+        "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed' AND kind = "
+        "'average'"
+    )
     assert owner.value(averages, AVERAGING) == 1
     owner.rows("SELECT cerebro.resume(%s)", AVERAGING)
     assert owner.value(averages, AVERAGING) == 2
@@ -311,14 +389,24 @@ def test_who_was_granted_predictions_has_them_still(old: Old, owner: Workbench) 
         old.administrator.rows(f"GRANT pg_monitor TO {role}")
         refused(guest, "SELECT model_weights FROM model")
         owner.rows(f"GRANT SELECT ON points TO {role}")
-        guest.rows(f"SELECT madlib_predict('model', 'points', 'id', 'x', '{role}.foretold', mst_key => 1)")
-        assert guest.value(f"SELECT count(*) FROM {role}.foretold") == owner.value("SELECT count(*) FROM predicted")
+        guest.rows(
+            f"SELECT madlib_predict('model', 'points', 'id', 'x', '{role}.foretold', mst_key => 1)"
+        )
+        assert guest.value(f"SELECT count(*) FROM {role}.foretold") == owner.value(
+            "SELECT count(*) FROM predicted"
+        )
 
 
 def test_training_goes_on_from_an_old_model(owner: Workbench) -> None:
     run = owner.fit("packed", "model", "two", 1, warm_start=True)
     assert run > CANCELLED
-    assert owner.value("SELECT count(*) FROM cerebro.leaderboard WHERE run_id = %s AND status = 'completed'", run) == 2
+    assert (
+        owner.value(
+            "SELECT count(*) FROM cerebro.leaderboard WHERE run_id = %s AND status = 'completed'",
+            run,
+        )
+        == 2
+    )
 
 
 def test_an_old_run_can_be_dropped(owner: Workbench) -> None:

@@ -1,8 +1,9 @@
 """What an installation consists of, and that every way to it leads to the same.
 
-What an update of a released version leads to is in test_release.py. The file objects.txt is the list of objects that
-users can see, so that a change of the interface shows in review, and objects-greenplum.txt says what is otherwise on
-Greenplum; `make objects` writes both, the second where a Greenplum is given.
+What an update of a released version leads to is in test_release.py. The file objects.txt is the
+list of objects that users can see, so that a change of the interface shows in review, and
+objects-greenplum.txt says what is otherwise on Greenplum; `make objects` writes both, the second
+where a Greenplum is given.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def test_both_forms_make_the_listed_objects_again_and_again(
         recorded = HERE / "objects-greenplum.txt"
     if request.config.getoption("--write-objects"):
         recorded.write_text("\n".join(found) + "\n")
-    difference = difflib.unified_diff(recorded.read_text().splitlines(), found, recorded.name, "database", lineterm="")
+    difference = difflib.unified_diff(
+        recorded.read_text().splitlines(), found, recorded.name, "database", lineterm=""
+    )
     assert [*difference] == [], "where this is meant, `make objects` writes the list anew"
 
 
@@ -69,8 +72,10 @@ def test_every_object_has_a_comment(connection: Connection) -> None:
             """
             SELECT pg_describe_object(d.classid, d.objid, 0)
             FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
-            WHERE e.extname = 'cerebro_db' AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
-              AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL
+            WHERE e.extname = 'cerebro_db' AND d.refclassid = 'pg_extension'::regclass
+                AND d.deptype = 'e'
+              AND obj_description(d.objid, (SELECT relname FROM pg_class
+                  WHERE oid = d.classid)) IS NULL
               AND NOT (d.classid = 'pg_class'::regclass
                        AND (SELECT relkind FROM pg_class WHERE oid = d.objid) IN ('S', 'i', 'c'))
               AND NOT (d.classid = 'pg_type'::regclass
@@ -90,7 +95,8 @@ def test_nothing_is_public(connection: Connection) -> None:
                 SELECT p.oid::regprocedure::text
                 FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
                 JOIN pg_proc p ON p.oid = d.objid AND d.classid = 'pg_proc'::regclass
-                WHERE e.extname = 'cerebro_db' AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+                WHERE e.extname = 'cerebro_db' AND d.refclassid = 'pg_extension'::regclass
+                    AND d.deptype = 'e'
                   AND has_function_privilege('stranger', p.oid, 'execute')
                 """
             )

@@ -24,7 +24,8 @@ MIDNIGHT = " 00:00:00"
 
 
 class Answers(NamedTuple):
-    """What is told of each row: a class with its probability and those of all, or a number within a margin.
+    """What is told of each row: a class with its probability and those of all, or a number within a
+    margin.
 
     None stands for what is not known; of classes there are no bounds, of numbers no probabilities.
     """
@@ -38,12 +39,18 @@ class Answers(NamedTuple):
     def columns(self) -> dict[str, list[Any]]:
         """Those of which any is known, and the prediction in any case."""
         named = self._asdict()
-        return {name: of for name, of in named.items() if name == "prediction" or any(e is not None for e in of)}
+        return {
+            name: of
+            for name, of in named.items()
+            if name == "prediction" or any(e is not None for e in of)
+        }
 
 
 @dataclass(frozen=True)
 class RawRows:
-    """A model's description, as it is exported: what its network takes of rows, and what its outputs mean."""
+    """A model's description, as it is exported: what its network takes of rows, and what its
+    outputs mean.
+    """
 
     told: Json
 
@@ -68,9 +75,14 @@ class RawRows:
         """The inputs that are made of raw numbers, by their names."""
         shared = [(feature, list(scales.numbers(feature))) for feature in self.features]
         numbers = tuple(number for _, some in shared for number in some)
-        found = {NUMBERS: RawInput(NUMBERS, numbers, tuple(scales.missing(shared)))} if numbers else {}
+        found = (
+            {NUMBERS: RawInput(NUMBERS, numbers, tuple(scales.missing(shared)))} if numbers else {}
+        )
         own = {name: each for name, each in self.wide.items() if "scales" in each}
-        return {**found, **{name: RawInput(name, tuple(scales.elements(each))) for name, each in own.items()}}
+        return {
+            **found,
+            **{name: RawInput(name, tuple(scales.elements(each))) for name, each in own.items()},
+        }
 
     @cached_property
     def categories(self) -> list[Json]:
@@ -85,7 +97,8 @@ class RawRows:
         return dict(zip(own, own if told is None else (each["name"] for each in told), strict=True))
 
     def raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
-        """The inputs of the graph of ONNX, of columns by their names; KeyError names one that lacks.
+        """The inputs of the graph of ONNX, of columns by their names; KeyError names one that
+        lacks.
 
         They are those of the network before anything is scaled.
         """
@@ -95,7 +108,10 @@ class RawRows:
     def inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
         """The inputs of the network by their names."""
         scaled, found = self.scaled, self._raw(columns).items()
-        return {self.names[name]: scaled[name].scaled(each) if name in scaled else each for name, each in found}
+        return {
+            self.names[name]: scaled[name].scaled(each) if name in scaled else each
+            for name, each in found
+        }
 
     def _raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
         lists = {each["column"]: list(columns[each["column"]]) for each in self.features}
@@ -106,14 +122,21 @@ class RawRows:
         if self.categories:
             codes = [_codes(each, lists[each["column"]]) for each in self.categories]
             found[CODES] = np.array(codes, np.int32).T
-        return {**found, **{name: _wide(each, lists[each["column"]]) for name, each in self.wide.items()}}
+        return {
+            **found,
+            **{name: _wide(each, lists[each["column"]]) for name, each in self.wide.items()},
+        }
 
     def answers(self, outputs: Array) -> Answers:
         """What outputs of shape (rows, units) say: of one row each."""
         nothing: list[Any] = [None] * len(outputs)
         if self.told["task"] == "regression":
-            # With as few digits as tell a number of the network's precision from all others; whole ones have all.
-            margin, numbers = self.told["margin"], [_known(float(text)) for text in outputs.ravel().astype(str)]
+            # With as few digits as tell a number of the network's precision from all others; whole
+            # ones have all.
+            margin, numbers = (
+                self.told["margin"],
+                [_known(float(text)) for text in outputs.ravel().astype(str)],
+            )
             lower, upper = ([_moved(each, margin, sign) for each in numbers] for sign in (-1, 1))
             return Answers(self._whole(outputs.ravel()) or numbers, nothing, nothing, lower, upper)
         classes, found = self.told["classes"], outputs.reshape(len(outputs), -1).astype(np.float64)
@@ -133,7 +156,8 @@ class RawRows:
         if (reach := INTEGERS.get(self.told["target_type"])) is None:
             return []
         return [
-            min(max(round(value), -reach), reach - 1) if math.isfinite(value) else None for value in outputs.tolist()
+            min(max(round(value), -reach), reach - 1) if math.isfinite(value) else None
+            for value in outputs.tolist()
         ]
 
 
@@ -146,16 +170,22 @@ def _moved(value: float | None, margin: float | None, sign: int) -> float | None
 
 
 def _raw_numbers(feature: Json, given: Sequence[Any]) -> Array | None:
-    """What a column has in the input that columns share, of shape (rows, numbers); NaN is missing."""
+    """What a column has in the input that columns share, of shape (rows, numbers); NaN is
+    missing.
+    """
     kind = feature["kind"]
     if kind == "number":
         return values.numbers(given, feature["family"])[:, np.newaxis]
     if kind == "vector":
         places = len(feature["scales"])
-        return np.array([values.line(value, feature["family"], places) for value in given], np.float64)
+        return np.array(
+            [values.line(value, feature["family"], places) for value in given], np.float64
+        )
     if kind == "moment":
         parts = [part for part in PARTS if part in feature["parts"]]
-        return np.array([values.moment(value, feature["family"], parts) for value in given], np.float64)
+        return np.array(
+            [values.moment(value, feature["family"], parts) for value in given], np.float64
+        )
     if kind in ARRAYS and feature["missing"]:
         family = feature.get("family")
         return np.array([[values.absent(value, family)] for value in given], np.float64)
@@ -163,16 +193,27 @@ def _raw_numbers(feature: Json, given: Sequence[Any]) -> Array | None:
 
 
 def _wide(feature: Json, given: Sequence[Any]) -> Array:
-    """An input of its own before it is scaled, flat; of an image file the caller gives the thumbnail, an array."""
+    """An input of its own before it is scaled, flat; of an image file the caller gives the
+    thumbnail, an array.
+    """
     if feature["kind"] == "text":
         return np.array(
-            [words.numbers(values.text(value) or "", feature["words"], feature["buckets"]) for value in given], np.int32
+            [
+                words.numbers(values.text(value) or "", feature["words"], feature["buckets"])
+                for value in given
+            ],
+            np.int32,
         )
     shape = tuple(feature["shape"])
     if "scales" in feature:
-        return np.array([values.laid_out(value, feature["family"], shape).ravel() for value in given], np.float64)
+        return np.array(
+            [values.laid_out(value, feature["family"], shape).ravel() for value in given],
+            np.float64,
+        )
     if feature["kind"] == "array":
-        plain = np.array([np.asarray(value, np.float32).reshape(shape) for value in given], np.float32)
+        plain = np.array(
+            [np.asarray(value, np.float32).reshape(shape) for value in given], np.float32
+        )
         return plain / np.float32(feature["divisor"])
     nothing = np.zeros(shape)
     pixels = [nothing if values.is_missing(value) else value for value in given]
@@ -182,4 +223,7 @@ def _wide(feature: Json, given: Sequence[Any]) -> Array:
 def _codes(feature: Json, given: Sequence[Any]) -> list[int]:
     known = {value: place for place, value in enumerate(feature["values"], 1)}
     texts = (values.text(value) for value in given)
-    return [0 if text is None else known.get(text) or known.get(text.removesuffix(MIDNIGHT), 0) for text in texts]
+    return [
+        0 if text is None else known.get(text) or known.get(text.removesuffix(MIDNIGHT), 0)
+        for text in texts
+    ]

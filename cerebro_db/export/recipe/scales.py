@@ -1,4 +1,6 @@
-"""How raw numbers become those that a network takes: by constants, in the steps and the precision of the database."""
+"""How raw numbers become those that a network takes: by constants, in the steps and the precision
+of the database.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from numpy.typing import NDArray
 Json = Mapping[str, Any]
 Array = NDArray[Any]
 FARTHEST, LARGEST, COARSEST = 1e6, 1e300, 1e30
-"""Widths from the center beyond which nothing changes; the largest constant; and the largest width of whole numbers."""
+"""Widths from the center beyond which nothing changes; the largest constant; and the largest width
+of whole numbers.
+"""
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these."""
 PARTS = ("epoch", "year", "month", "day", "dow", "hour")
@@ -26,7 +30,9 @@ ARRAYS = ("long vector", "series", "image")
 
 @dataclass(frozen=True)
 class RawNumber:
-    """A number of a column: the number itself, a part of a point of time, a place of an array; with its constants."""
+    """A number of a column: the number itself, a part of a point of time, a place of an array; with
+    its constants.
+    """
 
     column: str
     part: str
@@ -36,7 +42,9 @@ class RawNumber:
 
     @property
     def constants(self) -> tuple[float, ...]:
-        """Its bounds, center and width, and what is added and taken away, which leaves nothing too near to 0."""
+        """Its bounds, center and width, and what is added and taken away, which leaves nothing too
+        near to 0.
+        """
         reach = FARTHEST * self.width
         low, high = max(-LARGEST, self.center - reach), min(LARGEST, self.center + reach)
         return (low, high, self.center, self.width, self.padding)
@@ -44,7 +52,9 @@ class RawNumber:
 
 @dataclass(frozen=True)
 class RawInput:
-    """An input of a network: its numbers, and groups of them of which a further number says that all are missing."""
+    """An input of a network: its numbers, and groups of them of which a further number says that
+    all are missing.
+    """
 
     name: str
     numbers: tuple[RawNumber, ...]
@@ -61,8 +71,13 @@ class RawInput:
         unknown = np.isnan(values)
         low, high, center, width, padding = self.constants
         bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
-        found = np.where(unknown, 0.0, (bounded - center + padding - padding) / width).astype(np.float32)
-        marks = [unknown[:, places].all(axis=1, keepdims=True).astype(np.float32) for places in self.missing]
+        found = np.where(unknown, 0.0, (bounded - center + padding - padding) / width).astype(
+            np.float32
+        )
+        marks = [
+            unknown[:, places].all(axis=1, keepdims=True).astype(np.float32)
+            for places in self.missing
+        ]
         return np.concatenate([found, *marks], axis=1) if marks else found.reshape(raw.shape)
 
 
@@ -91,7 +106,9 @@ def numbers(feature: Json) -> Iterator[RawNumber]:
 
 
 def elements(feature: Json) -> Iterator[RawNumber]:
-    """The elements of arrays of the shape of the input, one behind another; scales are those of channels."""
+    """The elements of arrays of the shape of the input, one behind another; scales are those of
+    channels.
+    """
     scales, whole = feature["scales"], feature["family"] in WHOLE
     for place in range(math.prod(feature["shape"])):
         yield _scaled(feature["column"], str(place + 1), scales[place % len(scales)], whole)

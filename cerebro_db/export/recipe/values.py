@@ -1,4 +1,6 @@
-"""Values of Python as the database would have them: as numbers, as texts, and as the elements of arrays."""
+"""Values of Python as the database would have them: as numbers, as texts, and as the elements of
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def is_missing(value: Any) -> bool:
     """Whether it is None, NaN, or what pandas has for a value that is not there."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, (float, Decimal, np.floating, np.datetime64, np.timedelta64)) and bool(value != value)
+    return isinstance(value, (float, Decimal, np.floating, np.datetime64, np.timedelta64)) and bool(
+        value != value
+    )
 
 
 def numbers(given: Sequence[Any], family: str) -> Array:
@@ -38,7 +42,9 @@ def _one_by_one(given: Sequence[Any], family: str) -> Array:
 
 
 def number(value: Any, family: str) -> float:
-    if is_missing(value) or (family == "json" and (isinstance(value, bool) or not isinstance(value, (int, float)))):
+    if is_missing(value) or (
+        family == "json" and (isinstance(value, bool) or not isinstance(value, (int, float)))
+    ):
         return math.nan
     try:
         found = float(value)
@@ -65,14 +71,20 @@ def line(value: Any, family: str, places: int) -> Array:
 
 
 def absent(value: Any, family: str | None) -> float:
-    return float(is_missing(value) if family is None else bool(np.isnan(_array(value, family)).all()))
+    return float(
+        is_missing(value) if family is None else bool(np.isnan(_array(value, family)).all())
+    )
 
 
 def laid_out(value: Any, family: str, shape: tuple[int, ...]) -> Array:
     """The elements in this shape: cut, and filled with NaN."""
     given, found = _array(value, family), np.full(shape, np.nan)
     ones = (1,) * (len(shape) - given.ndim)
-    if given.ndim == 1 or len(shape) == 1 or (given.ndim <= len(shape) and (given.shape + ones)[1:] == shape[1:]):
+    if (
+        given.ndim == 1
+        or len(shape) == 1
+        or (given.ndim <= len(shape) and (given.shape + ones)[1:] == shape[1:])
+    ):
         flat = given.ravel()[: found.size]
         found.ravel()[: len(flat)] = flat
     elif given.ndim <= len(shape):
@@ -114,7 +126,11 @@ def _point(value: Any) -> datetime:
         value = datetime.fromisoformat(value)
     if not isinstance(value, datetime):
         value = datetime.combine(value, time())
-    return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else datetime.combine(value, value.time())
+    return (
+        value.astimezone(UTC).replace(tzinfo=None)
+        if value.tzinfo
+        else datetime.combine(value, value.time())
+    )
 
 
 def text(value: Any) -> str | None:

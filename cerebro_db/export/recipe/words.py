@@ -5,7 +5,9 @@ from __future__ import annotations
 import string
 from functools import lru_cache
 
-SIGNS = str.maketrans({**dict.fromkeys({*string.punctuation, *string.whitespace} - {"_"}, " "), "'": ""})
+SIGNS = str.maketrans(
+    {**dict.fromkeys({*string.punctuation, *string.whitespace} - {"_"}, " "), "'": ""}
+)
 CAPITALS = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 CHARACTERS, POSITIVE = 16, (1 << 31) - 1
 WORD, LENGTH = 0xFFFFFFFF, 12
@@ -25,12 +27,16 @@ def number(word: str, buckets: int) -> int:
 
 @lru_cache(100_000)
 def _hash(word: str) -> int:
-    """The lower half of what PostgreSQL's hashtextextended(word, 0) is: Jenkins' lookup3 over its bytes."""
+    """The lower half of what PostgreSQL's hashtextextended(word, 0) is: Jenkins' lookup3 over its
+    bytes.
+    """
     data = word.encode()
     a = b = c = (0x9E3779B9 + len(data) + 3923095) & WORD
     whole = len(data) // LENGTH * LENGTH
     for begin in range(0, whole, LENGTH):
-        one, two, three = (int.from_bytes(data[begin + at : begin + at + 4], "little") for at in (0, 4, 8))
+        one, two, three = (
+            int.from_bytes(data[begin + at : begin + at + 4], "little") for at in (0, 4, 8)
+        )
         a, b, c = _mixed((a + one) & WORD, (b + two) & WORD, (c + three) & WORD)
     rest = data[whole:].ljust(LENGTH, b"\0")
     # The lowest byte of the third is for the length.

@@ -20,7 +20,12 @@ def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | N
 
 
 def clone_config(
-    plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None, change: str | None, warm: bool | None
+    plpy: Any,
+    gd: Globals,
+    run_id: int | None,
+    mst_key: int | None,
+    change: str | None,
+    warm: bool | None,
 ) -> int:
     """Add a configuration like another one; the id of the act."""
     asked = Asked("clone_config", run_id, mst_key)
@@ -29,22 +34,40 @@ def clone_config(
 
 @bounded
 def add_configs(
-    plpy: Any, gd: Globals, run_id: int | None, space: str | None, n: int | None, selection_table: str | None
+    plpy: Any,
+    gd: Globals,
+    run_id: int | None,
+    space: str | None,
+    n: int | None,
+    selection_table: str | None,
 ) -> int:
     """Add configurations of a space or of a table; the id of the act."""
-    return call(plpy, gd, lambda db: acts.add_configs(db, Asked("add_configs", run_id), space, n, selection_table))
+    return call(
+        plpy,
+        gd,
+        lambda db: acts.add_configs(db, Asked("add_configs", run_id), space, n, selection_table),
+    )
 
 
 @bounded
 def drill_down(
-    plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None, space: str | None, n: int | None
+    plpy: Any,
+    gd: Globals,
+    run_id: int | None,
+    mst_key: int | None,
+    space: str | None,
+    n: int | None,
 ) -> int:
     """Add configurations that are like one, but for what a space says; the id of the act."""
-    return call(plpy, gd, lambda db: acts.drill_down(db, Asked("drill_down", run_id, mst_key), space, n))
+    return call(
+        plpy, gd, lambda db: acts.drill_down(db, Asked("drill_down", run_id, mst_key), space, n)
+    )
 
 
 @bounded
-def set_epochs(plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None) -> int:
+def set_epochs(
+    plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None
+) -> int:
     """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
     return call(plpy, gd, lambda db: acts.set_epochs(db, Asked("set_epochs", run_id, mst_key), n))
 

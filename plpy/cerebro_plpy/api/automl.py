@@ -22,7 +22,12 @@ def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
 
 @bounded
 def hyperband_schedule(
-    plpy: Any, gd: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
+    plpy: Any,
+    gd: Globals,
+    schedule_table: str | None,
+    r: int | None,
+    eta: int | None,
+    skip_last: int | None,
 ) -> None:
     """Make a table of Hyperband's rounds."""
     from cerebro_plpy.calls import automl as search

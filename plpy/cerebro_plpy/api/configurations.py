@@ -26,13 +26,19 @@ def load_keras_model(
     call(
         plpy,
         gd,
-        lambda db: architectures.load(Catalog(db, "load_keras_model"), table, architecture, weights, name, description),
+        lambda db: architectures.load(
+            Catalog(db, "load_keras_model"), table, architecture, weights, name, description
+        ),
     )
 
 
 def delete_keras_model(plpy: Any, gd: Globals, table: str | None, model_id: int | None) -> None:
     """Delete an architecture."""
-    call(plpy, gd, lambda db: architectures.delete(Catalog(db, "delete_keras_model"), table, model_id))
+    call(
+        plpy,
+        gd,
+        lambda db: architectures.delete(Catalog(db, "delete_keras_model"), table, model_id),
+    )
 
 
 def load_model_selection_table(
@@ -77,19 +83,28 @@ def generate_model_configs(
     """Make or extend a model selection table by grid or random search."""
 
     def rows(ids: list[int], functions: Functions | None, poll: Poll) -> tuple[grid.ConfigRow, ...]:
-        return grid.generate(compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions, poll)
+        return grid.generate(
+            compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions, poll
+        )
 
     call(
         plpy,
         gd,
         lambda db: selection.generate(
-            Catalog(db, "generate_model_configs"), model_arch_table, table, model_ids, rows, object_table
+            Catalog(db, "generate_model_configs"),
+            model_arch_table,
+            table,
+            model_ids,
+            rows,
+            object_table,
         ),
     )
 
 
 def explore_layers(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
-    """Make an architecture table of the same head on several layers; the arguments are those of `Exploration`."""
+    """Make an architecture table of the same head on several layers; the arguments are those of
+    `Exploration`.
+    """
     from cerebro_plpy.calls.explore_layers import Exploration
     from cerebro_plpy.calls.explore_layers import explore_layers as explore
 

@@ -11,10 +11,21 @@ from cerebro_plpy.tables import object_table
 
 
 def load_custom_function(
-    plpy: Any, gd: Globals, table: str | None, source: bytes | str | None, name: str | None, note: str | None
+    plpy: Any,
+    gd: Globals,
+    table: str | None,
+    source: bytes | str | None,
+    name: str | None,
+    note: str | None,
 ) -> None:
     """Register a function."""
-    call(plpy, gd, lambda db: object_table.load(Catalog(db, "load_custom_function"), table, source, name, note))
+    call(
+        plpy,
+        gd,
+        lambda db: object_table.load(
+            Catalog(db, "load_custom_function"), table, source, name, note
+        ),
+    )
 
 
 @bounded
@@ -24,11 +35,18 @@ def load_top_k_accuracy_function(plpy: Any, gd: Globals, table: str | None, k: i
         plpy,
         gd,
         lambda db: object_table.load(
-            Catalog(db, "load_top_k_accuracy_function"), table, *function_source.top_k_accuracy(k), None
+            Catalog(db, "load_top_k_accuracy_function"),
+            table,
+            *function_source.top_k_accuracy(k),
+            None,
         ),
     )
 
 
-def delete_custom_function(plpy: Any, gd: Globals, table: str | None, key: int | str | None) -> None:
+def delete_custom_function(
+    plpy: Any, gd: Globals, table: str | None, key: int | str | None
+) -> None:
     """Delete a function."""
-    call(plpy, gd, lambda db: object_table.delete(Catalog(db, "delete_custom_function"), table, key))
+    call(
+        plpy, gd, lambda db: object_table.delete(Catalog(db, "delete_custom_function"), table, key)
+    )

@@ -29,7 +29,9 @@ def reference() -> str:
 
 def _installed(name: str) -> str:
     """What the installation wrote beside this package."""
-    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), name), encoding="utf-8") as file:
+    with open(
+        os.path.join(os.path.dirname(os.path.dirname(__file__)), name), encoding="utf-8"
+    ) as file:
         return file.read()
 
 
@@ -45,19 +47,25 @@ def database(plpy: Any) -> Database:
 
 
 def bounded(function: F) -> F:
-    """Make a function refuse counts above their maxima before anything else; its parameters are named as in SQL."""
+    """Make a function refuse counts above their maxima before anything else; its parameters are
+    named as in SQL.
+    """
     names = function.__code__.co_varnames[2 : function.__code__.co_argcount]
 
     @wraps(function)
     def checked(plpy: Any, gd: Globals, *arguments: Any) -> Any:
-        raise_to_sql(plpy, lambda: limits.check_arguments(function.__name__, dict(zip(names, arguments))))
+        raise_to_sql(
+            plpy, lambda: limits.check_arguments(function.__name__, dict(zip(names, arguments)))
+        )
         return function(plpy, gd, *arguments)
 
     return cast(F, checked)
 
 
 def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
-    """Do the work of a public function, after checking once that SQL and Python are of the same version."""
+    """Do the work of a public function, after checking once that SQL and Python are of the same
+    version.
+    """
 
     def checked() -> T:
         db = database(plpy)
@@ -71,8 +79,8 @@ def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
 def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """The same of a function that trains, and loads what it needs within its work.
 
-    That is a tenth of a second at once, and the sessions that it opens do so as well: where processors are spared for
-    others they all begin on those of trainers.
+    That is a tenth of a second at once, and the sessions that it opens do so as well: where
+    processors are spared for others they all begin on those of trainers.
     """
 
     def apart(db: Database) -> T:
@@ -88,7 +96,9 @@ def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
 
 
 def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
-    """The blocks of an answer, each as its caller takes it; between two of them the session is as it was."""
+    """The blocks of an answer, each as its caller takes it; between two of them the session is as
+    it was.
+    """
     while True:
         block = call(plpy, gd, lambda db: next(blocks, None))
         if block is None:
@@ -97,7 +107,9 @@ def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
 
 
 def call_declared(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
-    """The same of a function that needs nothing of the caller's path, and whose declaration pins another: soon done."""
+    """The same of a function that needs nothing of the caller's path, and whose declaration pins
+    another: soon done.
+    """
 
     def checked() -> T:
         db = database(plpy)
@@ -120,5 +132,6 @@ def _check_version(db: Database) -> None:
     if installed != package:
         raise ObjectNotReady(
             f"extension cerebro_db is version {installed}, its Python package is version {package}",
-            hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then reconnect.",
+            hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; "
+            "then reconnect.",
         )

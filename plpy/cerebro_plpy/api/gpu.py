@@ -20,6 +20,8 @@ def report(plpy: Any, gd: Globals, source: str | None) -> str:
     """The GPUs of this host, as JSON."""
 
     def found() -> str:
-        return json.dumps(gpu_configuration.of_this_host(database(plpy), fields.require("source", source)))
+        return json.dumps(
+            gpu_configuration.of_this_host(database(plpy), fields.require("source", source))
+        )
 
     return raise_to_sql(plpy, found)

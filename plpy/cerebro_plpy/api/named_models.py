@@ -42,7 +42,9 @@ def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> in
     return call(plpy, gd, lambda db: versions.deploy(db, model, version))
 
 
-def register(plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None) -> int:
+def register(
+    plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None
+) -> int:
     """Give a model of a model table a name; the number of the version."""
     from cerebro_plpy.calls import model_tables
 

@@ -14,15 +14,25 @@ if TYPE_CHECKING:
 
 
 def predict_blocks(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None, owner: str | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    source: str | None,
+    id_col: str | None,
+    owner: str | None,
 ) -> Iterator[Block]:
     """Predictions for the rows of a source, block by block.
 
-    What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of its own.
+    What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of
+    its own.
     """
     from cerebro_plpy.calls.predict_source import predict_source
 
-    return stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, Wanted(model, owner), (source, id_col))))
+    return stepped(
+        plpy,
+        gd,
+        call(plpy, gd, lambda db: predict_source(db, gd, Wanted(model, owner), (source, id_col))),
+    )
 
 
 def predict_ahead(
@@ -37,7 +47,9 @@ def predict_ahead(
     """Predict the rows of a source before they are wanted; what `predicted` is to be told."""
     from cerebro_plpy.calls import predict_ahead as ahead
 
-    return call(plpy, gd, lambda db: ahead.predict_ahead(db, gd, Wanted(model, owner), (source, id_col)))
+    return call(
+        plpy, gd, lambda db: ahead.predict_ahead(db, gd, Wanted(model, owner), (source, id_col))
+    )
 
 
 def predicted(
@@ -49,13 +61,17 @@ def predicted(
     id_col: str | None,
     owner: str | None,
 ) -> Iterator[Block]:
-    """Those predictions, block by block; no statement is run, for segments may be at work already."""
+    """Those predictions, block by block; no statement is run, for segments may be at work
+    already.
+    """
     from cerebro_plpy.calls import predict_ahead as ahead
 
     return raise_to_sql(plpy, lambda: ahead.predicted(told))
 
 
-def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None) -> str:
+def predict_row(
+    plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None
+) -> str:
     """The prediction for one row, as JSON."""
     from cerebro_plpy.calls.predict_record import predict_record
 

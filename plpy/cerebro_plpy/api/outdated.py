@@ -1,6 +1,8 @@
-"""What functions of an older version's script find here: each call of theirs is refused with what there is to do.
+"""What functions of an older version's script find here: each call of theirs is refused with what
+there is to do.
 
-A database keeps the functions of its version until ALTER EXTENSION, while a new package is installed for all databases.
+A database keeps the functions of its version until ALTER EXTENSION, while a new package is
+installed for all databases.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ def refuse(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Refuse a call, whatever function it is of: the versions differ."""
 
     def missing(db: Database) -> None:
-        raise ObjectNotReady(f"the Python package {package_version()} of cerebro_db has no such function")
+        raise ObjectNotReady(
+            f"the Python package {package_version()} of cerebro_db has no such function"
+        )
 
     call(plpy, gd, missing)
 

@@ -30,7 +30,12 @@ def training_preprocessor(
 ) -> None:
     """Pack a table for training."""
     given = pack.PackArguments(
-        source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
+        source_table,
+        output_table,
+        dependent_varname,
+        independent_varname,
+        buffer_size,
+        distribution_rules,
     )
     options = pack.TrainingOptions(
         normalizing_const, num_classes, n_segments, seed, dependent_type, sample_weight_varname
@@ -52,15 +57,25 @@ def pack_mixed(
     recipes: str | None,
     grouped: str | None,
 ) -> None:
-    """Pack a table for training whose rows are in random order already, or come group by group, and are known."""
+    """Pack a table for training whose rows are in random order already, or come group by group, and
+    are known.
+    """
     given = pack.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
         names = tuple(fields.kind("classes", classes, list))
         known = pack.Known(
-            fields.whole("rows", rows, 1), names, fields.record("recipes", recipes), pack.layout(grouped)
+            fields.whole("rows", rows, 1),
+            names,
+            fields.record("recipes", recipes),
+            pack.layout(grouped),
         )
-        pack.pack_training(db, gd, given, pack.TrainingOptions(None, None, None, None, dependent_type, weight, known))
+        pack.pack_training(
+            db,
+            gd,
+            given,
+            pack.TrainingOptions(None, None, None, None, dependent_type, weight, known),
+        )
 
     call(plpy, gd, packed)
 
@@ -78,7 +93,12 @@ def validation_preprocessor(
 ) -> None:
     """Pack a table as its training table was packed."""
     given = pack.PackArguments(
-        source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
+        source_table,
+        output_table,
+        dependent_varname,
+        independent_varname,
+        buffer_size,
+        distribution_rules,
     )
     call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training_table))
 
@@ -98,7 +118,9 @@ def pack_beside(
     given = pack.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
-        pack.pack_validation(db, gd, given, training, fields.record("recipes", recipes), pack.layout(grouped))
+        pack.pack_validation(
+            db, gd, given, training, fields.record("recipes", recipes), pack.layout(grouped)
+        )
 
     call(plpy, gd, packed)
 

@@ -34,7 +34,11 @@ def plan_fit(
     given = locals()
     from cerebro_plpy.calls import plan_fit
 
-    return call(plpy, gd, lambda db: plan_fit.plan_fit(db, gd, plan_fit.asked(given), package_version(), format))
+    return call(
+        plpy,
+        gd,
+        lambda db: plan_fit.plan_fit(db, gd, plan_fit.asked(given), package_version(), format),
+    )
 
 
 def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> list[str]:

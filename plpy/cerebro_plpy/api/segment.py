@@ -43,7 +43,9 @@ def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
 
 
 def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
-    """Start a trainer as a run would; its report as JSON, with what else of the host matters to `cerebro-db check`."""
+    """Start a trainer as a run would; its report as JSON, with what else of the host matters to
+    `cerebro-db check`.
+    """
 
     def report() -> str:
         db = database(plpy)
@@ -51,7 +53,9 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
         chosen = settings.read(db)
         segment.rest(gd, chosen.trainer_idle_seconds)
         code = {}
-        if db.value(sql("functions.superuser")):  # where data and homes lie is not everybody's business
+        if db.value(
+            sql("functions.superuser")
+        ):  # where data and homes lie is not everybody's business
             folder = code_folders.chosen(chosen.compilation_cache)
             code = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
         return json.dumps({**hello, "package": package_version(), **code})
@@ -60,13 +64,16 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
 
 
 def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> dict[str, Any]:
-    # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
-    # device.
+    # The settings are read here, not passed in: whoever may call this must not choose what is
+    # executed, nor on which device.
     db = database(plpy)
     chosen = settings.read(db)
     if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
-    spec, cache = settings.trainer_spec(chosen, request), settings.cache_bytes(chosen, request.trainers)
+    spec, cache = (
+        settings.trainer_spec(chosen, request),
+        settings.cache_bytes(chosen, request.trainers),
+    )
     return {**segment.start_trainer(db.check_interrupts, gd, spec).hello, "cache_bytes": cache}
 
 
@@ -81,18 +88,28 @@ def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None
     def open_it() -> None:
         size = fields.require("cache_bytes", cache_bytes)
         link = segment.trainer(gd)
-        link.send(wire.request("open", dataset=fields.require("dataset", dataset), cache_bytes=size))
+        link.send(
+            wire.request("open", dataset=fields.require("dataset", dataset), cache_bytes=size)
+        )
 
     raise_to_sql(plpy, open_it)
 
 
 def dataset_add(
-    plpy: Any, gd: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
+    plpy: Any,
+    gd: Globals,
+    dataset: str,
+    pass_no: int,
+    buffer_id: int,
+    shapes: str | None,
+    part: bytes,
 ) -> int:
     """Pass a part of a packed row on; its length."""
 
     def add() -> int:
-        names = zip(("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part))
+        names = zip(
+            ("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part)
+        )
         for name, value in names:
             fields.require(name, value)
         return segment.add_part(segment.trainer(gd), dataset, pass_no, buffer_id, shapes, part)
@@ -113,7 +130,9 @@ def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
 
 
 @bounded
-def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part: str | None) -> Iterator[Buffer]:
+def state_chunks(
+    plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part: str | None
+) -> Iterator[Buffer]:
     """The state of that name that a job left, or a part of it, in chunks."""
 
     def begun() -> Iterator[Buffer]:
@@ -131,7 +150,9 @@ def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part
 @bounded
 def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterator[Buffer]:
     """Yield the outputs of rows that a job left, in chunks of whole rows."""
-    chunks = raise_to_sql(plpy, lambda: segment.row_outputs(segment.trainer(gd), units, chunk_bytes))
+    chunks = raise_to_sql(
+        plpy, lambda: segment.row_outputs(segment.trainer(gd), units, chunk_bytes)
+    )
     while True:
         chunk = raise_to_sql(plpy, lambda: next(chunks, None))
         if chunk is None:
@@ -149,11 +170,19 @@ def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     return raise_to_sql(plpy, begun)
 
 
-def sealed_job(plpy: Any, gd: Globals, model: int | None, spec: str | None, mst_key: int | None) -> int:
-    """Begin a job on weights that this session must not see, by the function of their owner; how many chunks came."""
+def sealed_job(
+    plpy: Any, gd: Globals, model: int | None, spec: str | None, mst_key: int | None
+) -> int:
+    """Begin a job on weights that this session must not see, by the function of their owner; how
+    many chunks came.
+    """
 
     def begun() -> int:
-        db, oid, key = database(plpy), fields.require("model", model), fields.require("mst_key", mst_key)
+        db, oid, key = (
+            database(plpy),
+            fields.require("model", model),
+            fields.require("mst_key", mst_key),
+        )
         segment.trainer(gd)
         with db.pinned_path():
             return granted_function.run(db, oid, fields.require("spec", spec), key)
@@ -162,11 +191,15 @@ def sealed_job(plpy: Any, gd: Globals, model: int | None, spec: str | None, mst_
 
 
 def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | None) -> str:
-    """Begin a job on weights that this session must not see, of the architecture that their owner has stored."""
+    """Begin a job on weights that this session must not see, of the architecture that their owner
+    has stored.
+    """
 
     def begun() -> str:
         trainer = segment.trainer(gd, sealed=True)
-        request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
+        request = requests.sealed_request(
+            fields.record("spec", spec), fields.record("architecture", architecture)
+        )
         asked = requests.with_sources(database(plpy), request)
         return json.dumps(trainer.ask(wire.request("begin", asked, sealed=True)))
 
@@ -190,7 +223,9 @@ def job_start(plpy: Any, gd: Globals) -> None:
 
 
 def job_finish(plpy: Any, gd: Globals) -> str:
-    """End a job; its result as JSON, with how much memory is left to the trainer, and what it has cost."""
+    """End a job; its result as JSON, with how much memory is left to the trainer, and what it has
+    cost.
+    """
     return raise_to_sql(plpy, lambda: strict_json.dumps(segment.finished(gd, segment.trainer(gd))))
 
 
@@ -205,7 +240,9 @@ def job_cost(plpy: Any, gd: Globals) -> str:
 
 
 def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
-    """End a job, and do others after it; the results of all, as JSON. None follows a loss that is no number."""
+    """End a job, and do others after it; the results of all, as JSON. None follows a loss that is
+    no number.
+    """
 
     def series() -> str:
         db, link, results = database(plpy), segment.trainer(gd), []
@@ -230,14 +267,18 @@ def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
-        asked = requests.with_sources(database(plpy), strict_json.restored(fields.record("spec", spec)))
+        asked = requests.with_sources(
+            database(plpy), strict_json.restored(fields.record("spec", spec))
+        )
         return strict_json.dumps(segment.trainer(gd).ask(wire.request("results", asked)))
 
     return raise_to_sql(plpy, results)
 
 
 def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes] | None) -> Buffer:
-    """What a layer gives for the rows of a buffer; `spec` names both, and has the shapes of the inputs."""
+    """What a layer gives for the rows of a buffer; `spec` names both, and has the shapes of the
+    inputs.
+    """
 
     def computed() -> Buffer:
         arrays = [fields.kind("an input", part, bytes) for part in fields.require("inputs", inputs)]
@@ -251,7 +292,9 @@ def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment.trainer(gd), spec))
 
 
-def predict_add(plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
+def predict_add(
+    plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None
+) -> Predicted | None:
     """Take a row; now and then the predictions of a block."""
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).add(id, inputs))
 
@@ -262,13 +305,17 @@ def predict_rest(plpy: Any, gd: Globals) -> Predicted | None:
 
 
 def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
-    """Send a block of rows to be packed; JSON of the buffer before, where this one begins another."""
+    """Send a block of rows to be packed; JSON of the buffer before, where this one begins
+    another.
+    """
 
     def start() -> None:
         _started(plpy, gd, TrainerOptions(framework="none"))
 
     def packed() -> str | None:
-        ready = database(plpy).platform.packer_ready(segment.has_trainer(gd), spec is not None, start)
+        ready = database(plpy).platform.packer_ready(
+            segment.has_trainer(gd), spec is not None, start
+        )
         about = packed_rows.send(gd, segment.trainer(gd), spec, data) if ready else None
         if progress.KEY in gd:
             progress.current(gd).more(database(plpy), "packed", packed_rows.sent(gd))
@@ -279,7 +326,9 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
 
 def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
     """An array of the buffer that pack_block has told of."""
-    return raise_to_sql(plpy, lambda: packed_rows.fetch(gd, segment.trainer(gd), fields.whole("place", place)))
+    return raise_to_sql(
+        plpy, lambda: packed_rows.fetch(gd, segment.trainer(gd), fields.whole("place", place))
+    )
 
 
 def trainer_stop(plpy: Any, gd: Globals) -> None:

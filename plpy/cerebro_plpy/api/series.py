@@ -24,5 +24,7 @@ def window_series(
     max_gap: str | None,
 ) -> None:
     """Make a table of the windows of series."""
-    given = WindowArguments(source, output, id_column, ts, columns, width, stride, label, label_rule, max_gap)
+    given = WindowArguments(
+        source, output, id_column, ts, columns, width, stride, label, label_rule, max_gap
+    )
     call(plpy, gd, lambda db: make_windows(db, given))

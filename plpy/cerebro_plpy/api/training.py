@@ -9,7 +9,9 @@ from cerebro_plpy.database.caller import Database
 
 
 def fit_multiple_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
-    """Train all configurations of a model selection table; the arguments are those of `FitArguments`."""
+    """Train all configurations of a model selection table; the arguments are those of
+    `FitArguments`.
+    """
 
     def work(db: Database) -> None:
         from cerebro_plpy.calls import fit

@@ -26,16 +26,24 @@ def evaluation_blocks(
     from cerebro_plpy.calls.evaluate_source import evaluation_blocks_of
 
     arguments = model, source, group_by
-    return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller)))
+    return stepped(
+        plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller))
+    )
 
 
 def evaluate(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    source: str | None,
+    group_by: Sequence[str | None] | None,
 ) -> Iterator[Row]:
     """Metrics, one a row."""
     from cerebro_plpy.calls.evaluate_source import evaluate_source
 
-    found = stepped(plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, gd, (model, source, group_by))))
+    found = stepped(
+        plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, gd, (model, source, group_by)))
+    )
     return chain.from_iterable(found)
 
 
@@ -61,4 +69,6 @@ def attribution_blocks(
     """Attributions of the columns of a source's rows, block by block."""
     from cerebro_plpy.calls.attribution import attribution_blocks_of
 
-    return stepped(plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col))))
+    return stepped(
+        plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col)))
+    )

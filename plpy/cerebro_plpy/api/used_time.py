@@ -8,6 +8,8 @@ from cerebro_plpy.api.entry import Globals, call_declared
 from cerebro_plpy.calls import used_time
 
 
-def count_time(plpy: Any, gd: Globals, run_id: int | None, ticket: str | None, seconds: float | None) -> bool:
+def count_time(
+    plpy: Any, gd: Globals, run_id: int | None, ticket: str | None, seconds: float | None
+) -> bool:
     """Count processor seconds of the run that the ticket belongs to."""
     return call_declared(plpy, gd, lambda db: used_time.count_time(db, run_id, ticket, seconds))

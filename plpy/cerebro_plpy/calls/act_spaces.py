@@ -1,6 +1,7 @@
 """Configurations of a space that an act lets join a run.
 
-They are drawn in the session of whoever asks, so that the run gets them as they are, and whoever repeats it, too.
+They are drawn in the session of whoever asks, so that the run gets them as they are, and whoever
+repeats it, too.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ def drawn(
     """So many configurations of a space, or all that it holds, none of which the run has."""
     found = read_space(space, models, UNSEEN, poll)
     if n is not None and not 1 <= n <= MAX_ROWS:
-        raise InvalidParameter(f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}.")
+        raise InvalidParameter(
+            f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}."
+        )
     most = MAX_ROWS + 1
     if n is None and how_many(found, most) == most:
         raise InvalidParameter(
-            f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; expected n, how many of"
-            " them are to be drawn."
+            f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; "
+            "expected n, how many of them are to be drawn."
         )
     rows = draw_rows(found, MAX_ROWS if n is None else n, None, existing)
     if not rows:
@@ -55,7 +58,8 @@ def drawn(
 def around(module: str, config: Row, space: Mapping[str, Any]) -> dict[str, Any]:
     """The space of configurations that are like one, but for what a space says.
 
-    >>> row = {"model_id": 1, "compile_params": "optimizer='SGD(lr=0.1)',loss='mse'", "fit_params": "batch_size=8"}
+    >>> row = {"model_id": 1, "compile_params": "optimizer='SGD(lr=0.1)',loss='mse'",
+    ...     "fit_params": "batch_size=8"}
     >>> found = around("m", row, {"compile_params": {"lr": [0.1, 0.2]}})
     >>> found["compile_params"], found["fit_params"], found["models"]
     ({'optimizer': ['SGD'], 'loss': ['mse'], 'lr': [0.1, 0.2]}, {'batch_size': [8]}, [1])
@@ -66,7 +70,11 @@ def around(module: str, config: Row, space: Mapping[str, Any]) -> dict[str, Any]
     base: dict[str, object] = {}
     if FAMILIES not in compiled:
         name, arguments = (written, {}) if OPTIMIZER in compiled else _optimizer(module, written)
-        kept = {key: [value] for key, value in arguments.items() if not (key in RATE and RATE & compiled.keys())}
+        kept = {
+            key: [value]
+            for key, value in arguments.items()
+            if not (key in RATE and RATE & compiled.keys())
+        }
         base = {OPTIMIZER: [name], **kept}
     others = {key: [value] for key, value in own.items() if key in COMPILE_KEYS}
     given = keywords(config["fit_params"])
@@ -82,6 +90,8 @@ def _optimizer(module: str, written: str) -> tuple[str, dict[str, object]]:
         return call(written)
     except InvalidParameter as error:
         raise InvalidParameter(
-            f"{module} error: the optimizer of the configuration is {written}; expected plain values in it.",
-            hint='Name optimizers in the space: {"compile_params": {"optimizer": ["Adam"], "lr": [0.001, 0.01]}}.',
+            f"{module} error: the optimizer of the configuration is {written}; expected plain "
+            "values in it.",
+            hint='Name optimizers in the space: {"compile_params": {"optimizer": ["Adam"], "lr": '
+            "[0.001, 0.01]}}.",
         ) from error

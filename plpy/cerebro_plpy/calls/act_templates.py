@@ -1,6 +1,7 @@
 """Configurations of templates that an act lets join a run of `cerebro.train`.
 
-Their fields are chosen and checked in the session of whoever asks, so that the run gets them as they are.
+Their fields are chosen and checked in the session of whoever asks, so that the run gets them as
+they are.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ MODELS = "models"
 
 
 class TemplateRun(NamedTuple):
-    """A run of cerebro.train: what its call was asked, the templates that its configurations may be of, by name, and
-    the configurations that it has."""
+    """A run of cerebro.train: what its call was asked, the templates that its configurations may be
+    of, by name, and the configurations that it has."""
 
     train: TrainSpec
     templates: Mapping[str, Template]
@@ -49,9 +50,13 @@ class TemplateRun(NamedTuple):
         return searched_for(head_of(self.train), self.train.metric, self.train.training_rows, space)
 
     def architecture(self, filled: Filled) -> Mapping[str, Any]:
-        """The network that a template comes to; raises InvalidParameter where it does not fit the table."""
+        """The network that a template comes to; raises InvalidParameter where it does not fit the
+        table.
+        """
         inputs = Recipe.from_json(self.train.recipe).table
-        found: dict[str, Any] = json.loads(filled.template.architecture(inputs, head_of(self.train), filled.params))
+        found: dict[str, Any] = json.loads(
+            filled.template.architecture(inputs, head_of(self.train), filled.params)
+        )
         return found
 
 
@@ -63,13 +68,22 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
     train = TrainSpec.from_json(json.loads(found[0]["train"]))
     if train.start:
         raise FeatureNotSupported(
-            f"{module} error: run {run_id} refreshes a version of model {train.model!r}: no configuration can join it.",
+            f"{module} error: run {run_id} refreshes a version of model {train.model!r}: no "
+            "configuration can join it.",
             hint="Begin a run by cerebro.train(…, start_from => …).",
         )
     rows = db.glance(sql("act.configs"), run_id)
-    named = {template.name: template for template in fitting(TEMPLATES, Recipe.from_json(train.recipe).table)}
-    templates = {**named, **loaded_templates({row["template"]: row["architecture"] for row in rows})}
-    return TemplateRun(train, templates, [filled_of(templates, row) for row in rows], db.check_interrupts)
+    named = {
+        template.name: template
+        for template in fitting(TEMPLATES, Recipe.from_json(train.recipe).table)
+    }
+    templates = {
+        **named,
+        **loaded_templates({row["template"]: row["architecture"] for row in rows}),
+    }
+    return TemplateRun(
+        train, templates, [filled_of(templates, row) for row in rows], db.check_interrupts
+    )
 
 
 def filled_of(templates: Mapping[str, Template], row: Row) -> Filled:
@@ -77,7 +91,9 @@ def filled_of(templates: Mapping[str, Template], row: Row) -> Filled:
     return Filled(templates[row["template"]], json.loads(row["params"]))
 
 
-def changed(module: str, run: TemplateRun, config: Row, fields: Mapping[str, object], warm: bool) -> dict[str, Any]:
+def changed(
+    module: str, run: TemplateRun, config: Row, fields: Mapping[str, object], warm: bool
+) -> dict[str, Any]:
     """The row of a configuration with other values of fields; NULL stands for the usual one."""
     before = filled_of(run.templates, config)
     told = {name: value for name, value in fields.items() if value is not None}
@@ -92,7 +108,9 @@ def changed(module: str, run: TemplateRun, config: Row, fields: Mapping[str, obj
     return _row(after)
 
 
-def _filled(module: str, run: TemplateRun, template: Template, values: Mapping[str, object]) -> Filled:
+def _filled(
+    module: str, run: TemplateRun, template: Template, values: Mapping[str, object]
+) -> Filled:
     searched = run.searched({})
     try:
         return Filled(template, template.params(searched.head, searched.rows, values))
@@ -100,13 +118,19 @@ def _filled(module: str, run: TemplateRun, template: Template, values: Mapping[s
         raise InvalidParameter(f"{module} error: {error.message}", hint=error.hint) from error
 
 
-def drawn(module: str, run: TemplateRun, space: Mapping[str, Any], n: int | None) -> list[dict[str, Any]]:
+def drawn(
+    module: str, run: TemplateRun, space: Mapping[str, Any], n: int | None
+) -> list[dict[str, Any]]:
     """So many configurations of a space, or all that it holds, none of which the run has."""
     wanted = space.get(MODELS, list(dict.fromkeys(each.template.name for each in run.configs)))
-    return _drawn(module, run, _named(module, run, wanted), {k: v for k, v in space.items() if k != MODELS}, n)
+    return _drawn(
+        module, run, _named(module, run, wanted), {k: v for k, v in space.items() if k != MODELS}, n
+    )
 
 
-def around(module: str, run: TemplateRun, config: Row, space: Mapping[str, Any], n: int | None) -> list[dict[str, Any]]:
+def around(
+    module: str, run: TemplateRun, config: Row, space: Mapping[str, Any], n: int | None
+) -> list[dict[str, Any]]:
     """Such configurations that are like one, but for what a space says."""
     filled = filled_of(run.templates, config)
     check_space(module, [filled.template], space)
@@ -122,28 +146,38 @@ def _named(module: str, run: TemplateRun, names: object) -> list[Template]:
     for name in names:
         if name not in run.templates:
             raise InvalidParameter(
-                f"{module} error: {MODELS} of the space names {name!r}; expected templates that are for the columns of"
-                f" the run: {', '.join(run.templates)}.",
+                f"{module} error: {MODELS} of the space names {name!r}; expected templates that "
+                f"are for the columns of the run: {', '.join(run.templates)}.",
                 hint=near_matches(name, run.templates),
             )
     return [run.templates[name] for name in dict.fromkeys(names)]
 
 
 def _drawn(
-    module: str, run: TemplateRun, templates: Sequence[Template], space: Mapping[str, Any], n: int | None
+    module: str,
+    run: TemplateRun,
+    templates: Sequence[Template],
+    space: Mapping[str, Any],
+    n: int | None,
 ) -> list[dict[str, Any]]:
     check_space(module, templates, space)
     if n is not None and not 1 <= n <= TRIED.most:
         raise InvalidParameter(
-            f"{module} error: n is {n}; expected a number of configurations, from 1 to {TRIED.most}."
+            f"{module} error: n is {n}; expected a number of configurations, from 1 to "
+            f"{TRIED.most}."
         )
-    searched, there = run.searched(space), [(each.template.name, each.params) for each in run.configs]
+    searched, there = (
+        run.searched(space),
+        [(each.template.name, each.params) for each in run.configs],
+    )
     if n is None:
         held = {identity(*each) for each in there}
         every = polled(_all(module, templates, searched), run.poll)
         found = [each for each in every if identity(each.template.name, each.params) not in held]
     else:
-        proposed = polled(proposals(templates, searched, secrets.randbits(31), existing=there), run.poll)
+        proposed = polled(
+            proposals(templates, searched, secrets.randbits(31), existing=there), run.poll
+        )
         found = [Filled(each.template, each.params) for each in islice(proposed, n)]
     if not found:
         raise InvalidParameter(f"{module} error: the run has all configurations of the space.")
@@ -158,14 +192,17 @@ def _all(module: str, templates: Sequence[Template], searched: Searched) -> Iter
     counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
     if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED.most:
         raise InvalidParameter(
-            f"{module} error: the space has ranges, or more than {TRIED.most} configurations; expected n, how many of"
-            " them are to be drawn.",
-            hint="A field that it does not name is drawn from its own range: see the view cerebro.template.",
+            f"{module} error: the space has ranges, or more than {TRIED.most} configurations; "
+            "expected n, how many of them are to be drawn.",
+            hint="A field that it does not name is drawn from its own range: see the view "
+            "cerebro.template.",
         )
     for template, fields in zip(templates, draws):
         values: Collection[Sequence[object]] = [draw.values or () for draw in fields.values()]
         for each in product(*values):
-            yield Filled(template, template.params(searched.head, searched.rows, dict(zip(fields, each))))
+            yield Filled(
+                template, template.params(searched.head, searched.rows, dict(zip(fields, each)))
+            )
 
 
 def _row(filled: Filled) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""New rows are packed beside those that an earlier run of the same model has packed, which are copied as they are.
+"""New rows are packed beside those that an earlier run of the same model has packed, which are
+copied as they are.
 
-So it takes as long as there are new rows. Which ones are new, a column tells that grows; that the others are as they
-were is taken for granted.
+So it takes as long as there are new rows. Which ones are new, a column tells that grows; that the
+others are as they were is taken for granted.
 """
 
 from __future__ import annotations
@@ -50,20 +51,27 @@ class Before(NamedTuple):
 
 
 def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> bool:
-    """Whether the packed rows of a run are there, and rows beyond a value can be packed as those of a version were.
+    """Whether the packed rows of a run are there, and rows beyond a value can be packed as those of
+    a version were.
 
     Weights are divided by the mean of all, and what is drawn is a share of all.
     """
     train = before.train
     alike = all(getattr(train, name) == getattr(asked, name) for name in ALIKE)
     whole = train.share == asked.share == 1 and train.weight is None and asked.weight is None
-    known = train.newest.get(column) is not None and train.hashes is not None and train.profile is not None
+    known = (
+        train.newest.get(column) is not None
+        and train.hashes is not None
+        and train.profile is not None
+    )
     if not (alike and whole and known and train.additions < MOST):
         return False
     return all(has_packed(session, before.run_id, side) for side in SIDES)
 
 
-def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Preparation]) -> Prepared:
+def extend(
+    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Preparation]
+) -> Prepared:
     """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
     before, preparation = of
     control, train = workplace.control, before.train
@@ -82,8 +90,8 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: 
     rows_trained = train.training_rows + found[0].rows
     if data.source.rows != rows_trained:
         raise DataCorrupted(
-            f"{catalog.module} error: run {before.run_id} has {data.source.rows - found[0].rows} packed rows; expected"
-            f" {train.training_rows}",
+            f"{catalog.module} error: run {before.run_id} has {data.source.rows - found[0].rows} "
+            f"packed rows; expected {train.training_rows}",
             hint="SELECT cerebro.vacuum_runs(); then all rows are packed again.",
         )
     whole = replace(
@@ -94,13 +102,20 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: 
     rows_of_all = rows_trained + whole.validation_rows
     seen = Profile.from_json(train.profile, Recipe.from_json(train.recipe))
     hashes = train.hashes[0] + found[0].hashes, train.hashes[1] + found[1].hashes
-    return Prepared(whole, seen, inputs, data, hashes, (), {**stored, "rows": rows_of_all}, train.additions + 1)
+    return Prepared(
+        whole, seen, inputs, data, hashes, (), {**stored, "rows": rows_of_all}, train.additions + 1
+    )
 
 
 def _copy(control: Session, old: int, new: int, side: str) -> None:
     for name in (side, f"{side}_summary"):
         output = data_table(new, name)
-        copied = sql("features.copy_packed", source=data_table(old, name), output=output, literal=literal(output))
+        copied = sql(
+            "features.copy_packed",
+            source=data_table(old, name),
+            output=output,
+            literal=literal(output),
+        )
         control.run(copied)
 
 
@@ -113,7 +128,9 @@ def _pack(control: Session, table: RawTable, where: tuple[str, int, str], rows: 
         pack_validation(control, table, (raw, _more(run_id, side), data_table(run_id, SIDES[0])))
 
 
-def _add(control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]) -> None:
+def _add(
+    control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]
+) -> None:
     """Let the buffers of that table follow those that were there, spread over the same segments."""
     names = [*(each.name for each in network_inputs(table.recipe)), "label"]
     statement = sql(

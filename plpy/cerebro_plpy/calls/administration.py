@@ -1,4 +1,6 @@
-"""What administrators and `cerebro-db check` ask: who may use the extension, and whether its parts fit together."""
+"""What administrators and `cerebro-db check` ask: who may use the extension, and whether its parts
+fit together.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from cerebro_plpy.trainer import settings
 def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
     """Let a role use the extension. `role` comes quoted, as PostgreSQL writes a regrole.
 
-    Whether trainers are kept from one of its sessions to another stays as it is where nothing is said.
+    Whether trainers are kept from one of its sessions to another stays as it is where nothing is
+    said.
     """
     schema = db.value(sql("admin.schema"))
     for row in db.rows(sql("admin.functions")):
@@ -27,11 +30,17 @@ def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
 
 
 def worker_report(db: Database) -> str:
-    """Open a worker session as a run of the current user would, and say as whom it was opened, as JSON."""
-    worker = WorkerSession(identity(db, settings.read(db).worker_conninfo), "cerebro_db check", db.check_interrupts)
+    """Open a worker session as a run of the current user would, and say as whom it was opened, as
+    JSON.
+    """
+    worker = WorkerSession(
+        identity(db, settings.read(db).worker_conninfo), "cerebro_db check", db.check_interrupts
+    )
     try:
         user, session_user = worker.run(sql("session.users"))[0]
-        return json.dumps({"user": user, "session_user": session_user, "pid": worker.pid, "same_server": True})
+        return json.dumps(
+            {"user": user, "session_user": session_user, "pid": worker.pid, "same_server": True}
+        )
     finally:
         worker.close()
 

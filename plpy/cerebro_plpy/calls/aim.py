@@ -1,4 +1,6 @@
-"""What a call of `cerebro.train` or `cerebro.plan` is to come to, as far as its arguments say it."""
+"""What a call of `cerebro.train` or `cerebro.plan` is to come to, as far as its arguments say
+it.
+"""
 
 from __future__ import annotations
 
@@ -57,26 +59,36 @@ from cerebro_plpy.trainer import machine
 MOMENT, LEAST_SHARE = 0.1, 0.05
 """Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
 AFTERWARDS, AFTERWARDS_SHARE = 2.0, 0.02
-"""What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
+"""What comes after training takes so many seconds, for a trainer may have to start, and so much of
+the budget more.
+"""
 MOST_AFTERWARDS = 0.4
 """Of a budget that is too short for that."""
 IMPORTANCE_SHARE, LEAST_IMPORTANCE = 0.03, 0.5
-"""As much of the budget more is for the importances of columns, unless that were less than so many seconds."""
+"""As much of the budget more is for the importances of columns, unless that were less than so many
+seconds.
+"""
 MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 0.2, 8, 0.1
-"""Of an ensemble: what asking a possible member takes, how many are asked at most, and in what share of the budget."""
+"""Of an ensemble: what asking a possible member takes, how many are asked at most, and in what
+share of the budget.
+"""
 HELD_BACK_A_SECOND = 20_000
 """As many of the rows that are held back are predicted in a second, by each that is asked."""
 PICKS, MOST_PICKED_ROWS = 5, 100_000
-"""Picks of an ensemble where nobody says how many: of more rows, models differ less, and there are more to predict."""
+"""Picks of an ensemble where nobody says how many: of more rows, models differ less, and there are
+more to predict.
+"""
 ENDING_SHARE = 0.04
 """Of the budget: in it no visit to train begins, and those under way may end, and be evaluated."""
 
 
 @dataclass(frozen=True)
 class Aim:
-    """The table, the name of the model, how rows are divided, and configurations that are tried first.
+    """The table, the name of the model, how rows are divided, and configurations that are tried
+    first.
 
-    `module` is the function that was called; `core` is how much of a core a process had when the call began.
+    `module` is the function that was called; `core` is how much of a core a process had when the
+    call began.
     """
 
     module: str
@@ -90,20 +102,31 @@ class Aim:
     core: float
 
 
-def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted) -> Aim:
+def aim_of(
+    catalog: Catalog, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted
+) -> Aim:
     """What a call is to come to; a name that has versions divides rows as it did for them."""
     module = catalog.module
     model = arguments.model or f"{source.name}_{wanted.target}"
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     known = registry.find_name(session, model)
-    given = None if arguments.split is None else _resolved(catalog, read_split(module, arguments.split))
-    if known and given is not None and given[0] != read_split(module, known.split)._replace(copies=given[0].copies):
+    given = (
+        None if arguments.split is None else _resolved(catalog, read_split(module, arguments.split))
+    )
+    if (
+        known
+        and given is not None
+        and given[0] != read_split(module, known.split)._replace(copies=given[0].copies)
+    ):
         raise InvalidParameter(
-            f"{module} error: split is {arguments.split!r}, but the rows of model {model!r} are divided by"
-            f" {known.split!r}: its versions are compared on rows that none of them was trained on.",
+            f"{module} error: split is {arguments.split!r}, but the rows of model {model!r} are "
+            f"divided by {known.split!r}: its versions are compared on rows that none of them was "
+            "trained on.",
             hint="Leave split out, or give the model another name.",
         )
-    split, held = _resolved(catalog, read_split(module, known.split)) if known else given or (None, None)
+    split, held = (
+        _resolved(catalog, read_split(module, known.split)) if known else given or (None, None)
+    )
     wishes = Wishes(
         target=wanted.target,
         task=arguments.task,
@@ -127,11 +150,17 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
     return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())
 
 
-def sources_of(catalog: Catalog, arguments: TrainArguments, source: Relation, wanted: Wanted) -> list[Relation]:
-    """Return the source of a call, and the table whose rows it holds back, if its split or its model's names one."""
+def sources_of(
+    catalog: Catalog, arguments: TrainArguments, source: Relation, wanted: Wanted
+) -> list[Relation]:
+    """Return the source of a call, and the table whose rows it holds back, if its split or its
+    model's names one.
+    """
     text = arguments.split
     if text is None:
-        rows = catalog.db.glance(sql("version.model"), arguments.model or f"{source.name}_{wanted.target}")
+        rows = catalog.db.glance(
+            sql("version.model"), arguments.model or f"{source.name}_{wanted.target}"
+        )
         text = rows[0]["split"] if rows else None
     held = None if text is None else read_split(catalog.module, text).table
     return [source, *([catalog.relation(held, "split")] if held else [])]
@@ -157,7 +186,9 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
 
 
 def core_share() -> float:
-    """How much of a core a process gets now: of a moment of work, the part in which it was let work."""
+    """How much of a core a process gets now: of a moment of work, the part in which it was let
+    work.
+    """
     began, used = time.perf_counter(), time.process_time()
     while time.perf_counter() - began < MOMENT:
         pass
@@ -166,8 +197,8 @@ def core_share() -> float:
 
 
 def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:
-    """The table, or as much of it as one epoch can go over where so many seconds are left, with its groups; see also
-    `templates_of`."""
+    """The table, or as much of it as one epoch can go over where so many seconds are left, with its
+    groups; see also `templates_of`."""
     templates_of(aim, table)
     check_watched(aim, table)
     check_bred(aim, table)
@@ -182,12 +213,16 @@ def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
         return table
     classes = table.target.values if table.target.task == CLASSIFICATION else ()
     families = {column.name: column.family for column in table.columns}
-    wanted = Asked(asked.group_by, asked.min_group_rows or LEAST_ROWS, classes, families[asked.group_by])
+    wanted = Asked(
+        asked.group_by, asked.min_group_rows or LEAST_ROWS, classes, families[asked.group_by]
+    )
     return replace(table, groups=read_groups(reader, aim.module, table.parts, wanted))
 
 
 def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
-    """The templates that are tried on a table; raises InvalidParameter where one is named that is for others."""
+    """The templates that are tried on a table; raises InvalidParameter where one is named that is
+    for others.
+    """
     inputs = table.recipe.table
     if not aim.arguments.models:
         return choice.usual(inputs)
@@ -195,11 +230,15 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
     for each in aim.wanted.templates:
         if each not in found:
             raise InvalidParameter(
-                f"models names template {each.name!r}, which is for columns of kind {each.kind!r}; there is none.",
-                hint=f"See what columns are taken for: cerebro.plan. A column of a fitting type may be made one:"
+                f"models names template {each.name!r}, which is for columns of kind {each.kind!r}; "
+                "there is none.",
+                hint="See what columns are taken for: cerebro.plan. A column of a fitting type "
+                "may be made one:"
                 f' types => \'{{"column": "{each.kind}"}}\'.',
             )
-        each.architecture(inputs, table.target.head, each.params(table.target.head, table.rows, {}))  # where it fits
+        each.architecture(
+            inputs, table.target.head, each.params(table.target.head, table.rows, {})
+        )  # where it fits
     return found
 
 
@@ -209,17 +248,25 @@ def ranking_by(metric: str) -> Ranking:
 
 
 def check_watched(aim: Aim, table: RawTable) -> None:
-    """Raises InvalidParameter where a search by patience watches what is not computed of configurations."""
-    metric = METRICS[table.target.task][metric_name(aim.module, table.target.task, aim.arguments.metric)]
+    """Raises InvalidParameter where a search by patience watches what is not computed of
+    configurations.
+    """
+    metric = METRICS[table.target.task][
+        metric_name(aim.module, table.target.task, aim.arguments.metric)
+    ]
     stopping = aim.wanted.rule and aim.wanted.rule.stopping(ranking_by(metric))
     if stopping:
         names = dict.fromkeys(("loss", metric_of(metric)))
-        computed = [Watched(dataset, name) for dataset in ("training", "validation") for name in names]
+        computed = [
+            Watched(dataset, name) for dataset in ("training", "validation") for name in names
+        ]
         stopping.check(f"{aim.module} error: search {PATIENCE!r}", computed)
 
 
 def check_bred(aim: Aim, table: RawTable) -> None:
-    """Raises InvalidParameter where no field could move of what population based training makes clones of."""
+    """Raises InvalidParameter where no field could move of what population based training makes
+    clones of.
+    """
     if aim.wanted.rule is None or aim.wanted.rule.name != PBT:
         return
     head, inputs = table.target.head, table.recipe.table
@@ -228,8 +275,8 @@ def check_bred(aim: Aim, table: RawTable) -> None:
         usual = each.params(head, table.rows, {})
         if not Kin(each, inputs, head).movable(usual, draws_of(each, searched)):
             raise InvalidParameter(
-                f"{aim.module} error: search is {PBT!r}, but no field of template {each.name!r} is left that could"
-                " change while its weights and its optimizer stay as they are.",
+                f"{aim.module} error: search is {PBT!r}, but no field of template {each.name!r} is "
+                "left that could change while its weights and its optimizer stay as they are.",
                 hint='Give one of them a range, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.',
             )
 
@@ -247,10 +294,12 @@ def segments_of(db: Database, table: RawTable) -> int:
 
 
 def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:
-    """How long visits may begin where so many seconds of the budget are left: less where so much time of all cores is
-    more than the run may use."""
+    """How long visits may begin where so many seconds of the budget are left: less where so much
+    time of all cores is more than the run may use."""
     spent, allowed = aim.wanted.budget - seconds, aim.wanted.allowance
-    left = deadline(aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows).last_visit
+    left = deadline(
+        aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows
+    ).last_visit
     return min(left, allowed.cpu_seconds / machine.cores()) if allowed else left
 
 
@@ -260,9 +309,11 @@ def picks_of(aim: Aim, table: RawTable) -> int:
 
 
 def most_members(picks: int, budget: float, held_back: int) -> int:
-    """Of how many configurations an ensemble of so many picks may be made, over so many rows that are held back.
+    """Of how many configurations an ensemble of so many picks may be made, over so many rows that
+    are held back.
 
-    >>> most_members(1, 300.0, 100), [most_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
+    >>> (most_members(1, 300.0, 100),
+    ...  [most_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)])
     (1, [8, 4, 2])
     """
     if picks == 1:
@@ -275,7 +326,8 @@ def _member_seconds(held_back: int) -> float:
 
 
 def importance_share(budget: float) -> float:
-    """How many seconds of a budget are set aside for the importances of columns; they may have what else is left of it.
+    """How many seconds of a budget are set aside for the importances of columns; they may have what
+    else is left of it.
 
     >>> importance_share(300.0), importance_share(10.0)
     (9.0, 0.0)
@@ -287,12 +339,16 @@ def importance_share(budget: float) -> float:
 def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) -> Deadline:
     """When a run ends at last that begins after so much of its budget was spent.
 
-    >>> deadline(300.0, 20.0), deadline(5.0, 1.0)
-    (Deadline(last_visit=251.0, cancel=263.0, over=272.0), Deadline(last_visit=1.8, cancel=2.0, over=2.0))
+    >>> deadline(300.0, 20.0)
+    Deadline(last_visit=251.0, cancel=263.0, over=272.0)
+    >>> deadline(5.0, 1.0)
+    Deadline(last_visit=1.8, cancel=2.0, over=2.0)
     >>> deadline(300.0, 20.0, picks=5, held_back=10_000)
     Deadline(last_visit=245.4, cancel=257.4, over=272.0)
     """
-    members = _member_seconds(held_back) * most_members(picks, budget, held_back) if picks > 1 else 0.0
+    members = (
+        _member_seconds(held_back) * most_members(picks, budget, held_back) if picks > 1 else 0.0
+    )
     least = AFTERWARDS + AFTERWARDS_SHARE * budget
     set_aside = (least + importance_share(budget) + members, least)
     afterwards, least = (min(seconds, MOST_AFTERWARDS * budget) for seconds in set_aside)
@@ -301,7 +357,9 @@ def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) ->
 
 
 def predecessors_of(aim: Aim, session: Session, table: RawTable) -> Predecessors:
-    """Configurations that did well before: those that the call names, and those of tables like this one."""
+    """Configurations that did well before: those that the call names, and those of tables like this
+    one.
+    """
     return Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
 
 
@@ -310,4 +368,6 @@ def asked(aim: Aim, known: Predecessors, table: RawTable, poll: Poll) -> Iterato
     searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
     rule = aim.wanted.rule
     learning = bool(rule and rule.sampling and rule.sampling.learns)
-    return polled(proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning), poll)
+    return polled(
+        proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning), poll
+    )

@@ -1,4 +1,6 @@
-"""Why a model by name predicts what it does for raw rows: what each column adds, block by block like predictions."""
+"""Why a model by name predicts what it does for raw rows: what each column adds, block by block
+like predictions.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from itertools import chain
 from typing import Any, Optional
 
 from cerebro_plpy.calls.importance import places
-from cerebro_plpy.calls.predict_source import Raw, answered, by_version, id_name, id_text, raw_blocks, whole_version
+from cerebro_plpy.calls.predict_source import (
+    Raw,
+    answered,
+    by_version,
+    id_name,
+    id_text,
+    raw_blocks,
+    whole_version,
+)
 from cerebro_plpy.calls.raw_source import deployed_version, raw_source_with_notice
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
@@ -26,7 +36,8 @@ Attributed = tuple[Texts, list[str], Texts, Texts, bytes, bytes]
 def attribution_blocks_of(
     db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
 ) -> Iterator[Attributed]:
-    """Of each block ids, columns, patches, texts, attributions and gaps; `arguments` are model, source and id column.
+    """Of each block ids, columns, patches, texts, attributions and gaps; `arguments` are model,
+    source and id column.
 
     The first block is explained when this returns.
     """
@@ -41,7 +52,10 @@ def attribution_blocks_of(
         "columns": places(version.recipe, version.recipe.places),
         "patches": places(version.recipe, covered),
     }
-    whole, id_column = whole_version(catalog, gd, version, rows), id_name(catalog, rows.table, id_col)
+    whole, id_column = (
+        whole_version(catalog, gd, version, rows),
+        id_name(catalog, rows.table, id_col),
+    )
     texts = _texts(id_text(db, rows, id_column), names)
     raw = Raw(rows.rows(id_column, whole.column), recipe, texts, rows.settings)
     found = (
@@ -58,8 +72,12 @@ def _texts(name: Expression, columns: list[str]) -> Expression:
     return Expression(f"ARRAY[{', '.join(parts)}]", name.values)
 
 
-def _block(rows: list[Row], told: list[bytes], columns: list[str], covered: Sequence[Patch]) -> Attributed:
-    """A line for each column of each row, and then one for each patch, of which the text would be no other."""
+def _block(
+    rows: list[Row], told: list[bytes], columns: list[str], covered: Sequence[Patch]
+) -> Attributed:
+    """A line for each column of each row, and then one for each patch, of which the text would be
+    no other.
+    """
     lines = columns + [each.column for each in covered]
     bounds = [None] * len(columns) + [f"{{{','.join(map(str, each.bounds))}}}" for each in covered]
     ids: Texts = []

@@ -1,11 +1,19 @@
-"""A call of AutoML from its arguments to its tables: one run with a search, whose best configuration is kept."""
+"""A call of AutoML from its arguments to its tables: one run with a search, whose best
+configuration is kept.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from cerebro_plpy.calls.automl_arguments import MODULE, AutomlArguments, Method, check_frequency, read_method
+from cerebro_plpy.calls.automl_arguments import (
+    MODULE,
+    AutomlArguments,
+    Method,
+    check_frequency,
+    read_method,
+)
 from cerebro_plpy.calls.fit_arguments import Course
 from cerebro_plpy.calls.fit_request import Call, build_request
 from cerebro_plpy.calls.inputs import find_search_inputs
@@ -32,7 +40,13 @@ from cerebro_plpy.trainer import settings
 REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
 
 
-def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version: str, logged: Logged = nobody) -> None:
+def automl(
+    db: Database,
+    gd: dict[str, Any],
+    arguments: AutomlArguments,
+    version: str,
+    logged: Logged = nobody,
+) -> None:
     """Search, and make the output tables; `logged` hears of the run when it is in the log."""
     check_transaction(db, MODULE)
     name, text, method = read_method(arguments)
@@ -58,20 +72,26 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
 def _check_apart(chosen: Relation, output: Relation) -> None:
     """The tables that the call makes must have different names."""
     names = {(output.schema, output.name + suffix) for suffix in ("", *outputs.SUFFIXES)}
-    twice = [suffix for suffix in ("", "_summary") if (chosen.schema, chosen.name + suffix) in names]
+    twice = [
+        suffix for suffix in ("", "_summary") if (chosen.schema, chosen.name + suffix) in names
+    ]
     if twice:
         raise DuplicateTable(
-            f"{MODULE} error: Output table '{chosen.spelling}{twice[0]}' would be made twice: as model selection table"
-            " and as output.",
+            f"{MODULE} error: Output table '{chosen.spelling}{twice[0]}' would be made twice: as "
+            "model selection table and as output.",
             hint="Choose another name for one of them.",
         )
 
 
-def load_schedule(db: Database, table: str | None, r: int | None, eta: int | None, skip_last: int | None) -> None:
+def load_schedule(
+    db: Database, table: str | None, r: int | None, eta: int | None, skip_last: int | None
+) -> None:
     """Make a table of Hyperband's rounds."""
     catalog = Catalog(db, "hyperband_schedule")
     if r is None:
-        raise NullNotAllowed("hyperband_schedule error: r is NULL; expected the most iterations of a round.")
+        raise NullNotAllowed(
+            "hyperband_schedule error: r is NULL; expected the most iterations of a round."
+        )
     method = Hyperband(r, 3 if eta is None else eta, skip_last or 0)
     method.check(catalog.module)
     output = catalog.output(table)
@@ -84,13 +104,16 @@ def _course(db: Database, arguments: AutomlArguments, method: Method) -> Course:
     """How the run goes: all that decides is in the rule."""
     check("the number of iterations of a configuration", method.epochs, EPOCHS)
     name, params = _rule(arguments, method)
-    rule, frequency = read_rule(MODULE, name, params, method.epochs), arguments.metrics_compute_frequency
+    rule, frequency = (
+        read_rule(MODULE, name, params, method.epochs),
+        arguments.metrics_compute_frequency,
+    )
     if not isinstance(method, Hyperband):
         check_frequency(method, frequency)
     elif frequency is not None and not 1 <= frequency <= method.epochs:
         db.notice(
-            f"metrics_compute_frequency is {frequency}, but there are {method.epochs} iterations at most: metrics are"
-            " computed at the ends of rounds only."
+            f"metrics_compute_frequency is {frequency}, but there are {method.epochs} iterations "
+            "at most: metrics are computed at the ends of rounds only."
         )
         frequency = None
     schedule = LONGEST if arguments.random_state is None else REPEATABLE
@@ -115,13 +138,16 @@ def _check_space(catalog: Catalog, arguments: AutomlArguments, method: Method) -
     """The search space must hold as many configurations as the method tries."""
     functions = object_table.functions(catalog, arguments.object_table)
     check_size(method.configs)
-    grids, poll = (arguments.compile_params_grid, arguments.fit_params_grid), catalog.db.check_interrupts
+    grids, poll = (
+        (arguments.compile_params_grid, arguments.fit_params_grid),
+        catalog.db.check_interrupts,
+    )
     space = read_space(*grids, _ids(arguments), functions, poll)
     found = how_many(space, method.configs)
     if found < method.configs:
         raise InvalidParameter(
-            f"{MODULE}: {method} tries {method.configs} configurations, but the search space holds {found} different"
-            " ones",
+            f"{MODULE}: {method} tries {method.configs} configurations, but the search space holds "
+            f"{found} different ones",
             hint="Ask for fewer in automl_params, or give longer lists or ranges.",
         )
 
@@ -134,6 +160,12 @@ def _fit_arguments(arguments: AutomlArguments, course: Course, method: Method) -
     """The arguments of a fit call that would search so; all others are left open."""
     name, params = _rule(arguments, method)
     seed = None if arguments.random_state is None else arguments.random_state % (1 << 31)
-    own = {"num_iterations": course.epochs, "seed": seed, "search": name, "search_params": params, "keep_states": False}
+    own = {
+        "num_iterations": course.epochs,
+        "seed": seed,
+        "search": name,
+        "search_params": params,
+        "keep_states": False,
+    }
     known = {**vars(arguments), **own}
     return FitArguments(**{each.name: known.get(each.name) for each in fields(FitArguments)})

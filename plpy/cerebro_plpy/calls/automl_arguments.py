@@ -48,7 +48,9 @@ SAMPLERS = {"rand": RANDOM, "tpe": TPE}
 
 @dataclass(frozen=True)
 class Hyperopt:
-    """So many configurations, each trained for so many iterations, suggested by random search or by TPE."""
+    """So many configurations, each trained for so many iterations, suggested by random search or by
+    TPE.
+    """
 
     num_configs: int
     num_iterations: int
@@ -87,13 +89,19 @@ Method = Union[Hyperband, Hyperopt]
 
 
 def read_method(arguments: AutomlArguments) -> tuple[str, str, Method]:
-    """The name of the method, its parameters as they stand in the log, and the method itself, checked."""
+    """The name of the method, its parameters as they stand in the log, and the method itself,
+    checked.
+    """
     limits.check_record("automl", arguments)
     name = _name(arguments.automl_method)
     defaults = METHODS[name]
     method = _method({**defaults, **_parameters(name, arguments.automl_params)})
     method.check(MODULE)
-    return name, arguments.automl_params or ", ".join(f"{key}={value}" for key, value in defaults.items()), method
+    return (
+        name,
+        arguments.automl_params or ", ".join(f"{key}={value}" for key, value in defaults.items()),
+        method,
+    )
 
 
 def check_frequency(method: Hyperopt, frequency: int | None) -> None:
@@ -118,7 +126,8 @@ def _name(given: str | None) -> str:
         if wanted and name.startswith(wanted):
             return name
     raise InvalidParameter(
-        f"{MODULE}: the chosen automl method must be 'hyperband' or 'hyperopt'", detail=f"Received {given!r}."
+        f"{MODULE}: the chosen automl method must be 'hyperband' or 'hyperopt'",
+        detail=f"Received {given!r}.",
     )
 
 
@@ -138,8 +147,11 @@ def _parameters(name: str, text: str | None) -> Mapping[str, str]:
         match = re.fullmatch(r"\s*(\w+)\s*=\s*'?([\w+-]+)'?\s*", part)
         if match is None:
             raise InvalidText(
-                f"{MODULE}: automl_params has {part.strip()!r}; expected name=value, between commas",
-                hint="For example " + repr(", ".join(f"{key}={value}" for key, value in METHODS[name].items())) + ".",
+                f"{MODULE}: automl_params has {part.strip()!r}; expected name=value, between "
+                "commas",
+                hint="For example "
+                + repr(", ".join(f"{key}={value}" for key, value in METHODS[name].items()))
+                + ".",
             )
         key = match[1] if name == "hyperband" else match[1].lower()
         if key not in METHODS[name]:
@@ -157,6 +169,9 @@ def _parameters(name: str, text: str | None) -> Mapping[str, str]:
 
 def _number(key: str, text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or abs(int(text)) > LARGEST:
-        raise InvalidText(f"{MODULE}: {key} in automl_params is {text!r}; expected a whole number of at most {LARGEST}")
+        raise InvalidText(
+            f"{MODULE}: {key} in automl_params is {text!r}; expected a whole number of at most "
+            f"{LARGEST}"
+        )
     limits.check(f"{key} in automl_params", int(text), limits.PARAMETERS[key])
     return int(text)

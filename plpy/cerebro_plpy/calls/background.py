@@ -1,7 +1,8 @@
 """Runs that go on without the session that asked for them.
 
-A session of ours is told to do the whole call, and is left alone once it says that the run is logged. Whoever asks
-loads no more than that takes: what the call does is loaded by the session that does it (`background_work`).
+A session of ours is told to do the whole call, and is left alone once it says that the run is
+logged. Whoever asks loads no more than that takes: what the call does is loaded by the session that
+does it (`background_work`).
 """
 
 from __future__ import annotations
@@ -37,10 +38,16 @@ def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
 
 
 def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relation] = ()) -> int:
-    """Have a session of its own do the task, which reads these sources; the id of its run, once that is logged."""
+    """Have a session of its own do the task, which reads these sources; the id of its run, once
+    that is logged.
+    """
     custom = readable_elsewhere(db, sources) if sources else None
     workplace = Workplace(db, gd, settings.read(db), local=False, custom_settings=custom)
-    caller = {"path": db.caller_path, "schema": db.caller_schema, "settings": dict(db.caller_settings)}
+    caller = {
+        "path": db.caller_path,
+        "schema": db.caller_schema,
+        "settings": dict(db.caller_settings),
+    }
     payload = json.dumps({**task, **caller})
     try:
         worker = workplace.background()

@@ -1,7 +1,7 @@
 """The session that does a call for one that has gone on.
 
-Its procedure commits whenever it looks for a cancel, so that no snapshot holds back vacuum while it waits for its
-workers.
+Its procedure commits whenever it looks for a cancel, so that no snapshot holds back vacuum while it
+waits for its workers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
             hint="SELECT cerebro.submit(...) begins a run in the background.",
         )
     task = fields.record("task", text)
-    db.take_caller(fields.kind("path", task.get("path"), str), fields.kind("settings", task.get("settings"), dict))
+    db.take_caller(
+        fields.kind("path", task.get("path"), str),
+        fields.kind("settings", task.get("settings"), dict),
+    )
     db.caller_schema = task.get("schema")
 
     def logged(run_id: int) -> None:
@@ -59,4 +62,6 @@ def _arguments(call: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except (TypeError, AttributeError) as error:
-        raise InvalidParameter(f"these are no arguments of a {call}: {error}", hint=fields.HINT) from error
+        raise InvalidParameter(
+            f"these are no arguments of a {call}: {error}", hint=fields.HINT
+        ) from error

@@ -1,4 +1,5 @@
-"""Configurations that are drawn of a search space: those that a run begins with, and what it draws others of.
+"""Configurations that are drawn of a search space: those that a run begins with, and what it draws
+others of.
 
 What can be wrong with any of them is checked before the run begins.
 """
@@ -43,8 +44,8 @@ MOST_PROBES = 1000
 
 
 class Wish(NamedTuple):
-    """What is to be drawn: so many of a space, by a sampler that begins from a seed; `rank` says what will rank
-    configurations."""
+    """What is to be drawn: so many of a space, by a sampler that begins from a seed; `rank` says
+    what will rank configurations."""
 
     space: Space
     sampling: Sampling
@@ -68,10 +69,11 @@ def wish_of(
 def with_draws(
     catalog: Catalog, workplace: Workplace, models: Models, source: PackedTable, wish: Wish
 ) -> tuple[Models, tuple[Config, ...]]:
-    """The models with those that are drawn before the run begins, and configurations that name all that may be named.
+    """The models with those that are drawn before the run begins, and configurations that name all
+    that may be named.
 
-    All are drawn before by a sampler that does not learn, else as many as keep the segments busy. The best of earlier
-    runs come first.
+    All are drawn before by a sampler that does not learn, else as many as keep the segments busy.
+    The best of earlier runs come first.
     """
     wish = wish._replace(space=replace(wish.space, poll=workplace.check))
     table, space, learns = models.table, wish.space, wish.sampling.learns
@@ -102,14 +104,20 @@ def with_draws(
     first = 1 + max((config.mst_key for config in models.configs), default=0)
     keyed = polled(enumerate(rows, first), workplace.check)
     drawn = [_config(key, row, space.functions) for key, row in keyed]
-    configs = check_configs([*models.configs, *drawn], architectures, source, table, workplace.check)
+    configs = check_configs(
+        [*models.configs, *drawn], architectures, source, table, workplace.check
+    )
     at = dict(zip((each.mst_key for each in drawn), [*found, *(None for _ in rows)]))
     drawing = drawing._replace(left=wish.size - len(rows) if learns else 0, points=at)
     return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
 
 
 def with_rest(
-    workplace: Workplace, models: Models, sampling: Sampling, log: Sequence[Row], functions: Functions | None
+    workplace: Workplace,
+    models: Models,
+    sampling: Sampling,
+    log: Sequence[Row],
+    functions: Functions | None,
 ) -> Models:
     """The models of an interrupted run that has this log, with what it is still to draw."""
     called = {row["model_id"] for row in log if row["source"] == "call"}
@@ -119,7 +127,11 @@ def with_rest(
 
 
 def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
-    drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
+    drawn = {
+        row["mst_key"]: json.loads(row["point"] or "null")
+        for row in log
+        if row["source"] == "search"
+    }
     called = sum(row["source"] in ("call", "search") for row in log)
     left = max(0, sampling.configs - called) if sampling.learns else 0
     points = ParameterSpace(space)
@@ -132,7 +144,9 @@ def model_ids(space: Space) -> list[int]:
     return [model for model in space.models.values if isinstance(model, int)]
 
 
-def _architectures(workplace: Workplace, models: Models, wanted: Iterable[int]) -> dict[int, StoredModel]:
+def _architectures(
+    workplace: Workplace, models: Models, wanted: Iterable[int]
+) -> dict[int, StoredModel]:
     """Those of the models, and others that are wanted."""
     assert models.table is not None
     fresh = sorted(set(wanted) - models.architectures.keys())
@@ -140,7 +154,9 @@ def _architectures(workplace: Workplace, models: Models, wanted: Iterable[int]) 
 
 
 def joining(db: Database, models: Models, recorded: RunRecord, epochs: int) -> Sequence[Recorded]:
-    """Those that have joined the run that is repeated for so many epochs, where all are there that its call named."""
+    """Those that have joined the run that is repeated for so many epochs, where all are there that
+    its call named.
+    """
     keys = {config.mst_key for config in models.configs}
     if not recorded.called <= keys:
         return ()
@@ -148,8 +164,8 @@ def joining(db: Database, models: Models, recorded: RunRecord, epochs: int) -> S
     left = sorted(each.mst_key for each in recorded.joined if each.mst_key not in able | keys)
     if left:
         db.notice(
-            f"configurations {left} are not repeated: they began from states of others to which this call does not"
-            " come, or of which the log does not tell"
+            f"configurations {left} are not repeated: they began from states of others to which "
+            "this call does not come, or of which the log does not tell"
         )
     return [each for each in recorded.joined if each.mst_key in able - keys]
 
@@ -166,7 +182,10 @@ def with_joined(
     if table is None or not joined:
         return models
     architectures = _architectures(workplace, models, (each.model_id for each in joined))
-    rows = ((each.mst_key, ConfigRow(each.model_id, each.compile_params, each.fit_params)) for each in joined)
+    rows = (
+        (each.mst_key, ConfigRow(each.model_id, each.compile_params, each.fit_params))
+        for each in joined
+    )
     configs = [*models.configs, *(_config(key, row, functions) for key, row in rows)]
     checked = check_configs(configs, architectures, source, table, workplace.check)
     return models._replace(configs=checked, architectures=architectures)
@@ -183,35 +202,53 @@ def _again(
     for run in runs:
         best = run.best(*space)
         if not best:
-            catalog.db.notice(f"no configuration of run {run.run_id} lies in the space: none of it is tried again")
+            catalog.db.notice(
+                f"no configuration of run {run.run_id} lies in the space: none of it is tried again"
+            )
         found += [point for point in best if point not in seen and point not in found]
     return found
 
 
-def _first(workplace: Workplace, wish: Wish, drawing: Drawing, again: Sequence[Point], busy: int) -> Sequence[Point]:
+def _first(
+    workplace: Workplace, wish: Wish, drawing: Drawing, again: Sequence[Point], busy: int
+) -> Sequence[Point]:
     """Points that a sampler suggests before anything is trained, so many that all are busy."""
     count = min(wish.size, busy - len(drawing.known)) - len(again)
     if count < 1:
         return ()
-    tried = [told(point, Trial(), 1) for point in (*drawing.known.values(), *again) if point is not None]
-    with Sampler(workplace.settings, workplace.check, drawing.space, drawing.sampler, wish.seed) as sampler:
+    tried = [
+        told(point, Trial(), 1) for point in (*drawing.known.values(), *again) if point is not None
+    ]
+    with Sampler(
+        workplace.settings, workplace.check, drawing.space, drawing.sampler, wish.seed
+    ) as sampler:
         return sampler.suggest(beside(drawing.earlier, tried), count)
 
 
-def _random(catalog: Catalog, models: Models, wish: Wish, again: Sequence[ConfigRow]) -> Sequence[ConfigRow]:
+def _random(
+    catalog: Catalog, models: Models, wish: Wish, again: Sequence[ConfigRow]
+) -> Sequence[ConfigRow]:
     """As many as are wanted beside those that are tried again."""
-    existing = [ConfigRow(each.model_id, each.compile_text, each.fit_text) for each in models.configs]
+    existing = [
+        ConfigRow(each.model_id, each.compile_text, each.fit_text) for each in models.configs
+    ]
     size = wish.size - len(again)
     drawn = draw_rows(wish.space, size, wish.seed, [*existing, *again]) if size else ()
     if len(drawn) < size:
-        catalog.db.notice(f"{len(drawn)} configurations are drawn, not {size}: the space holds no others")
+        catalog.db.notice(
+            f"{len(drawn)} configurations are drawn, not {size}: the space holds no others"
+        )
     return drawn
 
 
 def _probes(space: Space) -> Iterator[ConfigRow]:
-    """Configurations that together have each value that may fit the data or not, and of each other one any."""
+    """Configurations that together have each value that may fit the data or not, and of each other
+    one any.
+    """
     for alternative in space.alternatives:
-        for model, *values in islice(product(model_ids(space), *map(_tried, alternative.items())), MOST_PROBES):
+        for model, *values in islice(
+            product(model_ids(space), *map(_tried, alternative.items())), MOST_PROBES
+        ):
             fitted = {key: _any(each) for key, each in space.fit.items()}
             yield made_row(model, dict(zip(alternative, values)), fitted, space.functions)
 
@@ -226,5 +263,8 @@ def _any(found: Draw) -> object:
 
 
 def _config(mst_key: int, row: ConfigRow, functions: Functions | None) -> Config:
-    compiled, fitted = parse_compile_params(row.compile_params, functions), parse_fit_params(row.fit_params)
+    compiled, fitted = (
+        parse_compile_params(row.compile_params, functions),
+        parse_fit_params(row.fit_params),
+    )
     return Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)

@@ -1,6 +1,7 @@
 """How far the rows of a source lie from those that a model was trained on, by its raw columns.
 
-The source is read as predictions read it: in the caller's session and snapshot, under the version's formats.
+The source is read as predictions read it: in the caller's session and snapshot, under the version's
+formats.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     session = LocalSession(db, **rows.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in before.parts.items()}
     now = profile.bins(session, rows.rows(), rows.recipe, edges)
-    return sorted(_compared(rows.recipe, before, now), key=lambda row: -math.inf if row["psi"] is None else -row["psi"])
+    return sorted(
+        _compared(rows.recipe, before, now),
+        key=lambda row: -math.inf if row["psi"] is None else -row["psi"],
+    )
 
 
 def read_profile(db: Database, version: Version) -> Profile:
@@ -41,15 +45,15 @@ def read_profile(db: Database, version: Version) -> Profile:
     rows = db.glance(sql("drift.profile"), version.model, version.version)
     if not rows:
         raise InsufficientPrivilege(
-            f"{MODULE} error: model {version.model!r} belongs to {version.owner!r}: only its owner may know what it was"
-            " trained on.",
+            f"{MODULE} error: model {version.model!r} belongs to {version.owner!r}: only its owner "
+            "may know what it was trained on.",
             hint="Ask the owner for a view or a function that tells it.",
         )
     text = rows[0]["profile"]
     if text is None:
         raise ObjectNotReady(
-            f"{MODULE} error: of version {version.version} of model {version.model!r} it was not kept what its training"
-            " rows were like.",
+            f"{MODULE} error: of version {version.version} of model {version.model!r} it was not "
+            "kept what its training rows were like.",
             hint="Train the model again.",
         )
     return Profile.from_json(json.loads(text), version.recipe)

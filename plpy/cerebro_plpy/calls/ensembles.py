@@ -1,4 +1,6 @@
-"""Several configurations of a run as one model, where they predict better together than the best of them alone."""
+"""Several configurations of a run as one model, where they predict better together than the best of
+them alone.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from cerebro_plpy.tables.registry import Ensemble, Result
 
 
 class Candidate(NamedTuple):
-    """What a run has come to: a network, and what it says of the rows that are held back, as far as it was asked."""
+    """What a run has come to: a network, and what it says of the rows that are held back, as far as
+    it was asked.
+    """
 
     result: Result
     network: Network
@@ -31,10 +35,14 @@ class Candidate(NamedTuple):
     template: str | None = None
 
 
-def assembled(workplace: Workplace, train: TrainSpec, ranking: Ranking, library: list[Candidate]) -> Candidate:
+def assembled(
+    workplace: Workplace, train: TrainSpec, ranking: Ranking, library: list[Candidate]
+) -> Candidate:
     """The best that can be made of these, the best first: one of them, or several together."""
     score = SCORES[train.metric]
-    counts = selected([each.told for each in library], score, ranking.descending, train.ensemble, workplace.check)
+    counts = selected(
+        [each.told for each in library], score, ranking.descending, train.ensemble, workplace.check
+    )
     if len(counts) < 2:
         return library[next(iter(counts), 0)]
     members = [(library[place], count) for place, count in sorted(counts.items())]
@@ -45,16 +53,25 @@ def assembled(workplace: Workplace, train: TrainSpec, ranking: Ranking, library:
     network = joined(workplace, [each for each, _ in members], text)
     assert network.state.stored is not None
     told = mean([(each.told, count) for each, count in members])
-    listed = [{"mst_key": each.result.mst_key, "template": each.template, "share": share} for each, share in shares]
+    listed = [
+        {"mst_key": each.result.mst_key, "template": each.template, "share": share}
+        for each, share in shares
+    ]
     described = Ensemble(ensemble.NAME, {"members": listed}, text, COMPILED)
-    result = Result(best.result.run_id, best.result.mst_key, score(told), None, network.state.stored, described)
+    result = Result(
+        best.result.run_id, best.result.mst_key, score(told), None, network.state.stored, described
+    )
     return Candidate(result, network, told)
 
 
 def joined(workplace: Workplace, members: list[Candidate], text: str) -> Network:
     """The network of that architecture, its state made of those of its members."""
     first, of = members[0], tuple((each.network.state, 1) for each in members)
-    run_id, mst_key, place = first.result.run_id, first.result.mst_key, first.result.state.segment_id
+    run_id, mst_key, place = (
+        first.result.run_id,
+        first.result.mst_key,
+        first.result.state.segment_id,
+    )
     assert place is not None, "a state of a run's log is that of a visit"
     key = f"{run_id}/{mst_key}/joined"
     state = StateSource("joined", key, 0, of=of)

@@ -33,7 +33,9 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
     catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
     output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
-        model = measurable(catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
+        model = measurable(
+            catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
+        )
         test = read_packed(catalog, workplace.reader, packed_relation(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
         found = score(
@@ -46,21 +48,36 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
     names = per_output.in_order(model.compile.metrics_given, outputs) or None
-    db.rows(sql("score.add_evaluation", output=output.quoted), found["loss"], metric, names, model.compile.loss_given)
+    db.rows(
+        sql("score.add_evaluation", output=output.quoted),
+        found["loss"],
+        metric,
+        names,
+        model.compile.loss_given,
+    )
 
 
-def _measure(workplace: Workplace, crew: Crew, model: TrainedModel, test: PackedTable) -> dict[str, Any]:
+def _measure(
+    workplace: Workplace, crew: Crew, model: TrainedModel, test: PackedTable
+) -> dict[str, Any]:
     """Loss and metrics from those of the segments, added up in the order of these."""
     program = model.program(test.targets())
     job = Job("evaluate", program, model.state().key)
     parts: dict[str, dict[str, Any]] = {}
     shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
-    steps = [_parts(crew, w, [Dataset(test, s) for s in share], model, job) for w, share in zip(crew.workers, shares)]
+    steps = [
+        _parts(crew, w, [Dataset(test, s) for s in share], model, job)
+        for w, share in zip(crew.workers, shares)
+    ]
     for _, found in together(workplace, crew, steps):
         parts.update(found or {})
     in_order = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
     total, worker = add_parts(in_order), crew.workers[0]
-    return dict(drive(worker.session, crew.visits.results(worker, Sums(program, total["sums"], total["rows"])))["test"])
+    return dict(
+        drive(
+            worker.session, crew.visits.results(worker, Sums(program, total["sums"], total["rows"]))
+        )["test"]
+    )
 
 
 def _parts(
@@ -75,8 +92,15 @@ def _parts(
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
     summary = check_architecture(model.architecture)
-    check_order(catalog, model.independent, test.independent, f"the inputs in table '{test.relation.spelling}'")
-    check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.spelling}'")
+    check_order(
+        catalog,
+        model.independent,
+        test.independent,
+        f"the inputs in table '{test.relation.spelling}'",
+    )
+    check_order(
+        catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.spelling}'"
+    )
     check_inputs(model.title, summary, input_columns(test))
     check_targets(model.title, summary, test, model.compile)
     check_classes(catalog, test, model.class_values, "the model was trained on")

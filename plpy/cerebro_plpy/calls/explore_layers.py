@@ -1,7 +1,8 @@
-"""Which layer of a network gives the best features: an architecture for each of some layers, with the same head.
+"""Which layer of a network gives the best features: an architecture for each of some layers, with
+the same head.
 
-They go into an architecture table, from which they are trained as any others are, as one run: what the layers give is
-then computed once for each, and not in each epoch.
+They go into an architecture table, from which they are trained as any others are, as one run: what
+the layers give is then computed once for each, and not in each epoch.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Exploration:
 
 
 def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list[Row]:
-    """Make the architecture table; of each architecture its id, its layer, and how many numbers the head sees."""
+    """Make the architecture table; of each architecture its id, its layer, and how many numbers the
+    head sees.
+    """
     check_transaction(db, MODULE)
     layers, head, seed = _checked(asked)
     catalog = Catalog(db, MODULE)
@@ -73,29 +76,39 @@ def _checked(asked: Exploration) -> tuple[list[str], Head, int]:
     names = [name for name in asked.layers or () if name is not None]
     if not names or len(names) < len(asked.layers or ()):
         raise NullNotAllowed(
-            f"{MODULE} error: layers is NULL, empty or has a NULL; expected the names of layers, such as"
-            " ARRAY['pool_1', 'pool_2']."
+            f"{MODULE} error: layers is NULL, empty or has a NULL; expected the names of layers, "
+            "such as ARRAY['pool_1', 'pool_2']."
         )
     if len(set(names)) < len(names):
         raise InvalidParameter(f"{MODULE} error: layers names one twice: {', '.join(names)}.")
-    for name, number in (("outputs", asked.outputs), *(("hidden", units) for units in asked.hidden or ())):
+    for name, number in (
+        ("outputs", asked.outputs),
+        *(("hidden", units) for units in asked.hidden or ()),
+    ):
         if number is None:
-            raise NullNotAllowed(f"{MODULE} error: {name} is NULL; expected how many units the head has.")
+            raise NullNotAllowed(
+                f"{MODULE} error: {name} is NULL; expected how many units the head has."
+            )
         check_positive(MODULE, name, number)
     if asked.activation is None or asked.seed is None:
-        raise NullNotAllowed(f"{MODULE} error: activation or seed is NULL; leave them out for 'softmax' and 1.")
+        raise NullNotAllowed(
+            f"{MODULE} error: activation or seed is NULL; leave them out for 'softmax' and 1."
+        )
     hidden = tuple(units for units in asked.hidden or () if units is not None)
     assert asked.outputs is not None
     return names, Head(hidden, asked.outputs, asked.activation), asked.seed
 
 
-def _fronts(workplace: Workplace, table: Relation, model_id: int | None, names: Sequence[str]) -> list[dict[str, Any]]:
+def _fronts(
+    workplace: Workplace, table: Relation, model_id: int | None, names: Sequence[str]
+) -> list[dict[str, Any]]:
     """What leads to these layers, as a trainer tells."""
     loaded = weighted_architecture(MODULE, workplace, table, model_id)
     summary = check_architecture(loaded)
     if len(summary.input_shapes) != 1:
         raise FeatureNotSupported(
-            f"{MODULE} error: model_id {model_id} has {len(summary.input_shapes)} inputs; expected one."
+            f"{MODULE} error: model_id {model_id} has {len(summary.input_shapes)} inputs; expected "
+            "one."
         )
     network: Node = loaded  # type: ignore[assignment]
     program = program_of(explored.frozen(network), summary)
@@ -105,9 +118,11 @@ def _fronts(workplace: Workplace, table: Relation, model_id: int | None, names: 
     known = [cut["layer"] for cut in told["cuts"]]
     if missing := [name for name in names if name not in known]:
         raise InvalidParameter(
-            f"{MODULE} error: nothing can be put on layers {', '.join(missing)} of model_id {model_id}.",
+            f"{MODULE} error: nothing can be put on layers {', '.join(missing)} of model_id "
+            f"{model_id}.",
             detail=f"Layers through whose one output all goes: {', '.join(known) or 'none'}.",
-            hint="Name some of these; layers whose state or whose random numbers decide what they give are none.",
+            hint="Name some of these; layers whose state or whose random numbers decide what they "
+            "give are none.",
         )
     job = Job("fronts", program, state.key, layers=tuple(names))
     return list(drive(worker.session, crew.visits.told(worker, state, job))["fronts"])

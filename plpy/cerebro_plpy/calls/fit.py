@@ -18,7 +18,9 @@ from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, tra
 from cerebro_plpy.trainer import settings
 
 
-def fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody) -> None:
+def fit(
+    db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody
+) -> None:
     """Train, and make the output tables; `logged` hears of the run when it is in the log."""
     catalog = Catalog(db, module_of(arguments))
     check_transaction(db, catalog.module)

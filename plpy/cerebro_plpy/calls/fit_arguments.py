@@ -31,8 +31,8 @@ DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 class Course(NamedTuple):
-    """How a run goes: its epochs, after how many of them metrics are computed, what orders its visits, and what decides
-    which configurations go on, None where all do."""
+    """How a run goes: its epochs, after how many of them metrics are computed, what orders its
+    visits, and what decides which configurations go on, None where all do."""
 
     epochs: int
     frequency: int
@@ -103,10 +103,13 @@ def check_arguments(arguments: FitArguments) -> Course:
     if arguments.single:
         _check_single(arguments.single)
     if arguments.num_iterations is None:
-        raise NullNotAllowed(f"{module} error: num_iterations is NULL; expected a positive whole number.")
+        raise NullNotAllowed(
+            f"{module} error: num_iterations is NULL; expected a positive whole number."
+        )
     if arguments.num_iterations < 1:
         raise InvalidParameter(
-            f"{module}: Number of iterations cannot be < 1.", detail=f"Received {arguments.num_iterations}."
+            f"{module}: Number of iterations cannot be < 1.",
+            detail=f"Received {arguments.num_iterations}.",
         )
     rule = read_rule(module, arguments.search, arguments.search_params, arguments.num_iterations)
     frequency = _check_frequency(arguments, arguments.num_iterations, rule)
@@ -114,12 +117,15 @@ def check_arguments(arguments: FitArguments) -> Course:
     if arguments.single:
         schedule = AVERAGING
     elif schedule not in SCHEDULES:
-        raise InvalidParameter(f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
+        raise InvalidParameter(
+            f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}."
+        )
     check_positive(module, "workers", arguments.workers)
     check_positive(module, "max_attempts", arguments.max_attempts)
     if arguments.feature_budget is not None and arguments.feature_budget < 0:
         raise InvalidParameter(
-            f"{module} error: feature_budget is {arguments.feature_budget}; expected MB, or 0 to store nothing.",
+            f"{module} error: feature_budget is {arguments.feature_budget}; expected MB, or 0 to "
+            "store nothing.",
             hint="Leave it out: what frozen layers give may then take as much as the packed rows.",
         )
     if arguments.replay_run is not None and schedule != REPLAY:
@@ -136,7 +142,9 @@ def check_arguments(arguments: FitArguments) -> Course:
 
 
 def _check_strategy(arguments: FitArguments, schedule: str) -> None:
-    """The strategy is among those known, and goes with the order of visits and with a search, if there is one."""
+    """The strategy is among those known, and goes with the order of visits and with a search, if
+    there is one.
+    """
     module, strategy = module_of(arguments), arguments.strategy or AUTO
     if strategy not in STRATEGIES:
         raise InvalidParameter(
@@ -145,13 +153,14 @@ def _check_strategy(arguments: FitArguments, schedule: str) -> None:
         )
     if not arguments.single and schedule not in STRATEGIES[strategy]:
         raise InvalidParameter(
-            f"{module} error: strategy is {strategy!r}, but schedule is {schedule!r}, by which configurations hop.",
+            f"{module} error: strategy is {strategy!r}, but schedule is {schedule!r}, by which "
+            "configurations hop.",
             hint="Leave one of the two out.",
         )
     if strategy in AVERAGES and arguments.search is not None:
         raise FeatureNotSupported(
-            f"{module} error: strategy is {strategy!r}, but search is {arguments.search!r}: a search decides by what"
-            " configurations have learned of one segment after another.",
+            f"{module} error: strategy is {strategy!r}, but search is {arguments.search!r}: a "
+            "search decides by what configurations have learned of one segment after another.",
             hint="Leave one of the two out.",
         )
 
@@ -166,8 +175,8 @@ def _check_search(arguments: FitArguments, schedule: str) -> None:
         )
     if arguments.training_metrics is False and arguments.validation_table is None:
         raise InvalidParameter(
-            f"{module} error: search is {arguments.search!r}, but there are no metrics to decide by:"
-            " training_metrics is false and there is no validation_table.",
+            f"{module} error: search is {arguments.search!r}, but there are no metrics to decide "
+            "by: training_metrics is false and there is no validation_table.",
             hint="Name a validation_table.",
         )
 
@@ -177,7 +186,8 @@ def _check_single(model: SingleModel) -> None:
     for name in ("model_id", "compile_params"):
         if getattr(model, name) is None:
             raise NullNotAllowed(
-                f"{name} cannot be NULL", hint="Name a model of the architecture table, and give its parameters."
+                f"{name} cannot be NULL",
+                hint="Name a model of the architecture table, and give its parameters.",
             )
 
 
@@ -186,9 +196,13 @@ def _check_names(arguments: FitArguments) -> None:
     module = module_of(arguments)
     if arguments.dtype_policy is not None and arguments.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
-            f"{module} error: dtype_policy is {arguments.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
+            f"{module} error: dtype_policy is {arguments.dtype_policy!r}; expected one of "
+            f"{', '.join(DTYPE_POLICIES)}."
         )
-    if arguments.backend is not None and arguments.backend not in (*frameworks.BACKENDS, frameworks.AUTO):
+    if arguments.backend is not None and arguments.backend not in (
+        *frameworks.BACKENDS,
+        frameworks.AUTO,
+    ):
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of"
             f" {', '.join((*frameworks.BACKENDS, frameworks.AUTO))}."
@@ -205,9 +219,13 @@ def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule 
             detail=f"Received {frequency}.",
             hint="Leave it out to compute metrics after the last iteration only.",
         )
-    if frequency is not None and arguments.training_metrics is False and arguments.validation_table is None:
+    if (
+        frequency is not None
+        and arguments.training_metrics is False
+        and arguments.validation_table is None
+    ):
         raise InvalidParameter(
-            f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
-            " training_metrics is false and there is no validation_table."
+            f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics "
+            "to compute: training_metrics is false and there is no validation_table."
         )
     return frequency or (1 if rule and rule.every_epoch else iterations)

@@ -1,4 +1,6 @@
-"""From the arguments of a fit call to a request that can be trained: everything is read and checked first."""
+"""From the arguments of a fit call to a request that can be trained: everything is read and checked
+first.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.search_arguments import read_rule
 from cerebro_plpy.configs.search_rules import SearchRule, Span, rule_of_groups
-from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec, metrics_iterations
+from cerebro_plpy.configs.spec import (
+    FitArguments,
+    SearchSpec,
+    SingleModel,
+    Spec,
+    metrics_iterations,
+)
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
@@ -32,7 +40,14 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, strategies
-from cerebro_plpy.run.replay import RunRecord, check_clones, check_functions, check_record, check_settings, read_record
+from cerebro_plpy.run.replay import (
+    RunRecord,
+    check_clones,
+    check_functions,
+    check_record,
+    check_settings,
+    read_record,
+)
 from cerebro_plpy.run.request import FitRequest, Repeat, Searching
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables import object_table
@@ -46,8 +61,9 @@ UNGROUPED: Mapping[str, GroupPlace] = {}
 
 
 class Call(NamedTuple):
-    """A fit call: its arguments, what was checked of them, and the tables that it names; the output is still to be, and
-    for a call of AutoML (`search`) the model selection table, too. One that is only planned has no output."""
+    """A fit call: its arguments, what was checked of them, and the tables that it names; the output
+    is still to be, and for a call of AutoML (`search`) the model selection table, too. One that is
+    only planned has no output."""
 
     arguments: FitArguments
     course: Course
@@ -102,24 +118,39 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         ranking=messages.ranking_of(whole, data.validation is not None, loss=bool(call.search)),
         version=call.version,
         functions=functions_of(whole),
-        tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items() if r},
+        tables={
+            n: r.quoted
+            for n, r in {**call.inputs.relations(), "model_output": call.output}.items()
+            if r
+        },
         epochs_before=basis.epochs_before,
         search=call.search,
         earlier_trials=models.drawing.earlier if models.drawing else (),
         copies=basis.repeat.copies,
     )
     if arguments.strategy == LATE and basis.schedule == AVERAGING and spec.copies is None:
-        spec = replace(spec, copies=copies_for(most_workers(workplace, spec, data), len(models.configs), spec.segments))
+        spec = replace(
+            spec,
+            copies=copies_for(
+                most_workers(workplace, spec, data), len(models.configs), spec.segments
+            ),
+        )
     tell_of_averages(catalog, spec)
     request = make_request(catalog, workplace, spec, data, models, basis.repeat)
-    datasets = [name for name, there in (("training", spec.training_metrics), ("validation", data.validation)) if there]
+    datasets = [
+        name
+        for name, there in (("training", spec.training_metrics), ("validation", data.validation))
+        if there
+    ]
     for config in whole:
         check_monitor(config, datasets, request.patience)
     return request
 
 
 def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Basis:
-    """The configurations that the call names, those that are drawn or repeated beside them, and what else is open."""
+    """The configurations that the call names, those that are drawn or repeated beside them, and
+    what else is open.
+    """
     arguments, rule = call.arguments, call.course.rule
     models = read_models(catalog, workplace, call, source)
     functions = object_table.read_functions(catalog, call.inputs.objects)
@@ -130,7 +161,9 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
         models = with_joined(workplace, models, joined, functions, source)
         check_functions(catalog.module, recorded, functions_of(models.configs))
         models = models._replace(backends=recorded.backends)
-        basis = Basis(models, recorded.seed, recorded.dtype_policy, AVERAGING if recorded.averages else REPLAY)
+        basis = Basis(
+            models, recorded.seed, recorded.dtype_policy, AVERAGING if recorded.averages else REPLAY
+        )
         repeat = repeat_of(catalog, recorded, call.course.epochs, source, basis.mst_keys)
         check_clones(catalog.module, recorded, call.course.epochs, basis.mst_keys)
         return basis._replace(repeat=repeat, epochs_before=dict(recorded.epochs_before))
@@ -142,7 +175,9 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
     rank = partial(messages.ranking_of, has_validation=validated, loss=loss)
     wish = wish_of(rule.sampling, models, functions, basis.seed, rank)
     models, probes = with_draws(catalog, workplace, models, source, wish)
-    backends = frameworks.frameworks_of(arguments.backend, [config.mst_key for config in models.configs])
+    backends = frameworks.frameworks_of(
+        arguments.backend, [config.mst_key for config in models.configs]
+    )
     return basis._replace(models=models._replace(backends=backends), probes=probes)
 
 
@@ -157,9 +192,13 @@ def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: Pack
         assert inputs.selection is not None
         configs = read_configs(catalog, workplace.reader, inputs.selection, functions)
     table = check_columns(catalog, inputs.architectures)
-    architectures = read_architectures(workplace.reader, table, sorted({c.model_id for c in configs}))
+    architectures = read_architectures(
+        workplace.reader, table, sorted({c.model_id for c in configs})
+    )
     configs = check_configs(configs, architectures, source, table, workplace.check)
-    backends = frameworks.frameworks_of(call.arguments.backend, [config.mst_key for config in configs])
+    backends = frameworks.frameworks_of(
+        call.arguments.backend, [config.mst_key for config in configs]
+    )
     return Models(configs, architectures, table, backends)
 
 
@@ -186,13 +225,17 @@ def make_request(
         block_rows=spec.train.block_rows if spec.train else None,
         patience=repeat.patience or patience_of(catalog.module, spec),
         strategy=arguments.strategy if arguments.strategy != AUTO else None,
-        allowance=allowance_of(catalog.module, workplace.settings, spec, _rule_of(catalog.module, spec)),
+        allowance=allowance_of(
+            catalog.module, workplace.settings, spec, _rule_of(catalog.module, spec)
+        ),
     )
     return replace(request, workers=strategies.workers(workplace, request))
 
 
 def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> int:
-    """How many workers train at a time, which share the cores: as many as are asked for, or can be busy."""
+    """How many workers train at a time, which share the cores: as many as are asked for, or can be
+    busy.
+    """
     most = most_workers(workplace, spec, data)
     if spec.arguments.workers or spec.schedule == AVERAGING:
         return most
@@ -207,22 +250,30 @@ def most_workers(workplace: Workplace, spec: Spec, data: Data) -> int:
 
 
 def fewest(most: int, configs: int, rows: int, room: Callable[[int], int]) -> int:
-    """How many workers so many configurations keep busy, or more where these have no room for all rows.
+    """How many workers so many configurations keep busy, or more where these have no room for all
+    rows.
 
-    A configuration is in one place at a time. `rows` are bytes, `room` those of each of so many workers.
+    A configuration is in one place at a time. `rows` are bytes, `room` those of each of so many
+    workers.
 
-    >>> [fewest(4, configs, 100, lambda workers: 60) for configs in (1, 3, 9)], fewest(4, 1, 100, lambda workers: 0)
+    >>> ([fewest(4, configs, 100, lambda workers: 60) for configs in (1, 3, 9)],
+    ...  fewest(4, 1, 100, lambda workers: 0))
     ([2, 3, 4], 4)
     """
-    return next((workers for workers in range(min(most, configs), most) if workers * room(workers) >= rows), most)
+    return next(
+        (workers for workers in range(min(most, configs), most) if workers * room(workers) >= rows),
+        most,
+    )
 
 
 def check_writer(catalog: Catalog, arguments: FitArguments, configs: Iterable[Config]) -> None:
     """What TensorBoard shows is written by one framework alone."""
-    if arguments.backend not in (None, WRITER) and any(config.fit.callbacks.board for config in configs):
+    if arguments.backend not in (None, WRITER) and any(
+        config.fit.callbacks.board for config in configs
+    ):
         raise FeatureNotSupported(
-            f"{catalog.module} error: backend is {arguments.backend!r}, but TensorBoard's files are written by"
-            " TensorFlow.",
+            f"{catalog.module} error: backend is {arguments.backend!r}, but TensorBoard's files "
+            "are written by TensorFlow.",
             hint="Leave backend out, or callbacks.",
         )
 
@@ -237,18 +288,26 @@ def check_monitors(catalog: Catalog, call: Call, configs: Iterable[Config]) -> N
         check_monitor(config, training + validation)
     if watching and course.frequency >= course.epochs > 1:
         catalog.db.notice(
-            f"EarlyStopping stops nothing: metrics are computed after iteration {course.epochs} alone. With"
-            " metrics_compute_frequency => 1 they are computed after each."
+            f"EarlyStopping stops nothing: metrics are computed after iteration {course.epochs} "
+            "alone. With metrics_compute_frequency => 1 they are computed after each."
         )
 
 
 def functions_of(configs: Iterable[Config]) -> dict[str, str]:
     """The custom functions that configurations name, with the digests of their sources."""
-    return {name: digest for c in configs if c.compile.custom for name, digest in c.compile.custom.digests}
+    return {
+        name: digest
+        for c in configs
+        if c.compile.custom
+        for name, digest in c.compile.custom.digests
+    }
 
 
 def give_notices(
-    catalog: Catalog, configs: Iterable[Config], architectures: Mapping[int, StoredModel], source: PackedTable
+    catalog: Catalog,
+    configs: Iterable[Config],
+    architectures: Mapping[int, StoredModel],
+    source: PackedTable,
 ) -> None:
     """Notices about settings that are understood otherwise than a user may expect."""
     notes = {c.mst_key: (*notices(c, source), *idle(c, architectures[c.model_id])) for c in configs}
@@ -257,7 +316,8 @@ def give_notices(
 
 
 def copies_for(workers: int, configs: int, segments: Sequence[int]) -> int:
-    """In how many copies configurations train that keep so many workers busy; two at least, where there are segments.
+    """In how many copies configurations train that keep so many workers busy; two at least, where
+    there are segments.
 
     >>> [copies_for(8, configs, range(8)) for configs in (1, 2, 3, 20)], copies_for(8, 1, range(1))
     ([8, 4, 2, 2], 1)
@@ -269,24 +329,37 @@ def tell_of_averages(catalog: Catalog, spec: Spec) -> None:
     """What models cost of which copies train at once."""
     copies = len(spec.averaged)
     if copies > 1:
-        whose = "one for each segment" if copies == len(spec.segments) else "one for each part of the segments"
+        whose = (
+            "one for each segment"
+            if copies == len(spec.segments)
+            else "one for each part of the segments"
+        )
         catalog.db.notice(
-            f"{catalog.module}: after each iteration a model is the mean of {copies}, {whose}, of which each has seen"
-            " its own rows only: it takes more iterations than one model that sees all. madlib_fit_multiple_model"
-            " trains such ones on the same table, unless strategy says that it is to average."
+            f"{catalog.module}: after each iteration a model is the mean of {copies}, {whose}, of "
+            "which each has seen its own rows only: it takes more iterations than one model that "
+            "sees all. madlib_fit_multiple_model trains such ones on the same table, unless "
+            "strategy says that it is to average."
         )
 
 
 def evaluated_epochs(
-    catalog: Catalog, arguments: FitArguments, course: Course, repeat: Repeat, mst_keys: Sequence[int]
+    catalog: Catalog,
+    arguments: FitArguments,
+    course: Course,
+    repeat: Repeat,
+    mst_keys: Sequence[int],
 ) -> tuple[int, ...]:
-    """The epochs that end with an evaluation; the caller is told where there is nothing to evaluate on."""
+    """The epochs that end with an evaluation; the caller is told where there is nothing to evaluate
+    on.
+    """
     if arguments.training_metrics is not False or arguments.validation_table is not None:
         usual = metrics_iterations(course.epochs, course.frequency)
         rule = rule_over(course.rule, dict.fromkeys(mst_keys), Span(course.epochs, usual), repeat)
         repeated = {epoch for epoch in repeat.evaluated if epoch <= course.epochs}
         return tuple(sorted({*usual, *(rule.asked if rule else ()), *repeated}))
-    catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
+    catalog.db.notice(
+        "training_metrics is false and there is no validation_table: no metrics will be computed."
+    )
     return ()
 
 
@@ -304,12 +377,20 @@ def rule_over(
 
 
 def searching(
-    module: str, spec: Spec, models: Models, repeat: Repeat, failed: Sequence[tuple[int, str | None]] = ()
+    module: str,
+    spec: Spec,
+    models: Models,
+    repeat: Repeat,
+    failed: Sequence[tuple[int, str | None]] = (),
 ) -> Searching | None:
-    """The search of a run of all these configurations, and those that have `failed`; None where all go on."""
+    """The search of a run of all these configurations, and those that have `failed`; None where all
+    go on.
+    """
     named = _rule_of(module, spec)
     keys = dict(sorted([*failed, *((config.mst_key, config.group) for config in models.configs)]))
-    span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed)
+    span = Span(
+        spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed
+    )
     rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
     live = named.live_states if named else None
     of = {key: group for key, group in keys.items() if group is not None}
@@ -329,7 +410,11 @@ def _rule_of(module: str, spec: Spec) -> SearchRule | None:
 
 
 def repeat_of(
-    catalog: Catalog, recorded: RunRecord, epochs: int, source: PackedTable, mst_keys: Collection[int]
+    catalog: Catalog,
+    recorded: RunRecord,
+    epochs: int,
+    source: PackedTable,
+    mst_keys: Collection[int],
 ) -> Repeat:
     """What of an earlier run is repeated for these configurations."""
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
@@ -337,7 +422,16 @@ def repeat_of(
     starts = {key: start for key, start in recorded.starts.items() if key in mst_keys}
     cuts = {key: layer for key, layer in recorded.cuts.items() if key in mst_keys}
     kept = recorded.patience, recorded.evaluated, recorded.whole, cuts, recorded.copies
-    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts, *kept)
+    return Repeat(
+        orders,
+        recorded.forms,
+        recorded.threads,
+        recorded.endings,
+        recorded.limits,
+        joined,
+        starts,
+        *kept,
+    )
 
 
 def single_config(model: SingleModel, functions: Functions | None) -> Config:

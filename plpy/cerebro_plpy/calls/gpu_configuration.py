@@ -1,7 +1,7 @@
 """gpu_configuration: which GPUs the hosts have, as a table.
 
-A backend never loads a framework, so each host is asked through a trainer that ends at once: what its framework finds,
-or what NVIDIA's own program lists.
+A backend never loads a framework, so each host is asked through a trainer that ends at once: what
+its framework finds, or what NVIDIA's own program lists.
 """
 
 from __future__ import annotations
@@ -21,21 +21,26 @@ FRAMEWORKS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch", "nvidi
 
 
 def write(db: Database, output_table: str | None, source: str | None) -> None:
-    """Make a table with a row for each GPU; it is empty where there is none, and a NOTICE says so."""
+    """Make a table with a row for each GPU; it is empty where there is none, and a NOTICE says
+    so.
+    """
     output = Catalog(db, MODULE).output(output_table)
     check_source(chosen := (source or "tensorflow").lower())
     found = list(db.platform.gpus(db, chosen, lambda: of_this_host(db, chosen)))
     if not found:
         db.notice(f"{MODULE}: No GPUs configured on hosts.")
     db.rows(sql("gpu.table", output=output.quoted, **db.platform.clauses))
-    db.rows(sql("gpu.add", output=output.quoted), [host for host, _ in found], [gpu for _, gpu in found])
+    db.rows(
+        sql("gpu.add", output=output.quoted), [host for host, _ in found], [gpu for _, gpu in found]
+    )
 
 
 def check_source(source: str) -> str:
     """The framework of the trainer to ask; raises for what is no source."""
     if source not in FRAMEWORKS:
         raise InvalidParameter(
-            f"{MODULE} error: source is {source!r:.100}; expected one of {', '.join(map(repr, FRAMEWORKS))}.",
+            f"{MODULE} error: source is {source!r:.100}; expected one of "
+            f"{', '.join(map(repr, FRAMEWORKS))}.",
             hint="A framework lists the GPUs that it can use, nvidia those of the driver.",
         )
     return FRAMEWORKS[source]

@@ -25,13 +25,18 @@ REVOKE = Change("revoke_predict", model_grants.revoke, grants.revoke)
 
 
 def change(db: Database, kind: Change, given: str | None, role: str | None) -> None:
-    """Grant or revoke. A name is that of a model of the caller's, if there is one; a table may have its schema."""
+    """Grant or revoke. A name is that of a model of the caller's, if there is one; a table may have
+    its schema.
+    """
     catalog = Catalog(db, kind.module)
     if given is None or not db.glance(sql("version.model"), given):
         kind.of_table(catalog, given, role)
         return
     if _is_table(catalog, given):
-        db.notice(f"{given!r} is taken for the name of a model; write the table of that name with its schema")
+        db.notice(
+            f"{given!r} is taken for the name of a model; write the table of that name with its "
+            "schema"
+        )
     kind.of_model(db, kind.module, given, role)
 
 

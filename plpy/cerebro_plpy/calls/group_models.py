@@ -1,4 +1,6 @@
-"""The models of groups of rows that a run has come to: of each group the best configuration over its rows."""
+"""The models of groups of rows that a run has come to: of each group the best configuration over
+its rows.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,31 @@ def best_of_groups(
 ) -> list[OfGroup]:
     """Return the best of each group, and tell the caller of groups that have nothing yet.
 
-    What the log does not say of the best is computed by their networks until the budget `ends`, by time.monotonic(), if
-    the rows that the run held back are there.
+    What the log does not say of the best is computed by their networks until the budget `ends`, by
+    time.monotonic(), if the rows that the run held back are there.
     """
     train = run.spec.train
     assert train is not None
     if not train.groups:
         return []
     best = best_by_group(workplace, run, states_of(db, run))
-    found = [OfGroup(best[value], place.rows) for value, place in train.groups.items() if value in best]
+    found = [
+        OfGroup(best[value], place.rows) for value, place in train.groups.items() if value in best
+    ]
     if missing := sorted(train.groups.keys() - best.keys()):
-        db.notice(f"the budget was over before groups {', '.join(missing)} had a model: that of all rows predicts them")
+        db.notice(
+            f"the budget was over before groups {', '.join(missing)} had a model: that of all rows "
+            "predicts them"
+        )
     return list(_measured(db, workplace, run, rows, (found, ends)))
 
 
 def _measured(
-    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, of: tuple[list[OfGroup], float]
+    db: Database,
+    workplace: Workplace,
+    run: LoggedRun,
+    rows: HeldRows | None,
+    of: tuple[list[OfGroup], float],
 ) -> Iterator[OfGroup]:
     (found, ends), train = of, run.spec.train
     assert train is not None

@@ -1,6 +1,8 @@
-"""Configurations of a run over groups: each is tried once over all rows, and once over those of each group.
+"""Configurations of a run over groups: each is tried once over all rows, and once over those of
+each group.
 
-They come round by round, so that whenever the time is over each group has as many as the others, but for one.
+They come round by round, so that whenever the time is over each group has as many as the others,
+but for one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from cerebro_plpy.packing.grouped import Grouped
 
 
 class Entry(NamedTuple):
-    """A configuration that is to be: of which round, over the rows of which group, None for all, and what is tried."""
+    """A configuration that is to be: of which round, over the rows of which group, None for all,
+    and what is tried.
+    """
 
     round: int
     group: str | None
@@ -25,7 +29,9 @@ class Entry(NamedTuple):
 
 
 def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list[Entry]:
-    """All configurations of a run over so many rows, in the order of their keys, which count from 1."""
+    """All configurations of a run over so many rows, in the order of their keys, which count from
+    1.
+    """
     count = len(tried) * (1 + len(groups.found) if groups else 1)
     check("the number of configurations with those of groups", count, CONFIGS)
     found = []
@@ -42,11 +48,16 @@ def _over(proposal: Proposal, group: GroupRows) -> Proposal:
     return proposal._replace(params={**proposal.params, "batch_size": batch_size(group.training)})
 
 
-def places(grouped: Grouped | None, groups: Groups | None, made: Sequence[Entry]) -> dict[str, GroupPlace]:
+def places(
+    grouped: Grouped | None, groups: Groups | None, made: Sequence[Entry]
+) -> dict[str, GroupPlace]:
     """Where the rows of each group are, and which configurations it has."""
     if grouped is None or groups is None:
         return {}
     keys: dict[str | None, tuple[int, ...]] = {}
     for key, entry in enumerate(made, 1):
         keys[entry.group] = (*keys.get(entry.group, ()), key)
-    return {value: place._replace(mst_keys=keys[value]) for value, place in grouped.places(groups).items()}
+    return {
+        value: place._replace(mst_keys=keys[value])
+        for value, place in grouped.places(groups).items()
+    }

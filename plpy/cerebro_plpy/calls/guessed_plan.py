@@ -1,5 +1,6 @@
-"""The plan of a run before its rows are packed and its networks are made: by what earlier runs over the table have
-measured of the same templates, and else by what the size of networks lets one expect."""
+"""The plan of a run before its rows are packed and its networks are made: by what earlier runs over
+the table have measured of the same templates, and else by what the size of networks lets one
+expect."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
 
 
 def guessed(
-    db: Database, aim: Aim, table: RawTable, planned: tuple[Workload, Effort], tried: Sequence[Proposal]
+    db: Database,
+    aim: Aim,
+    table: RawTable,
+    planned: tuple[Workload, Effort],
+    tried: Sequence[Proposal],
 ) -> RunPlan:
     """The plan of a call of train; those that are first all see the rows of all groups."""
     load, effort = planned
@@ -94,7 +99,9 @@ def weights(template: Template, load: Workload, table: RawTable) -> int:
 def _programs(
     aim: Aim, table: RawTable, load: Workload, keys: Mapping[int, Proposal], known: Measured
 ) -> Iterator[Program]:
-    """One for each kind of configurations. Its compilation is that of the networks which a worker has of it."""
+    """One for each kind of configurations. Its compilation is that of the networks which a worker
+    has of it.
+    """
     groups: dict[Kind, list[int]] = {}
     templates = {each.template.name: each.template for each in keys.values()}
     for key, each in keys.items():

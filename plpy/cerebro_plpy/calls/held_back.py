@@ -1,4 +1,6 @@
-"""The outputs of networks for the rows that a run holds back, as the run has packed them: no source is read."""
+"""The outputs of networks for the rows that a run holds back, as the run has packed them: no source
+is read.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ COVERED = 0.9
 
 
 class Network(NamedTuple):
-    """A trained network: what makes its inputs, the texts of its classes (none of a regression), and what runs it."""
+    """A trained network: what makes its inputs, the texts of its classes (none of a regression),
+    and what runs it.
+    """
 
     recipe: Recipe
     classes: tuple[str, ...]
@@ -47,10 +51,11 @@ class HeldRows(NamedTuple):
 
 
 def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:
-    """Return how far such a share of all numbers lie from their predictions, at most, by the distances of a sample.
+    """Return how far such a share of all numbers lie from their predictions, at most, by the
+    distances of a sample.
 
-    That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above that of the sample;
-    None if the sample is too small for one.
+    That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above
+    that of the sample; None if the sample is too small for one.
 
     >>> margin_of([float(n) for n in range(1, 20)]), margin_of([1.0, 2.0])
     (18.0, None)
@@ -59,7 +64,9 @@ def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | N
     return sorted(distances)[place - 1] if place <= len(distances) else None
 
 
-def read_held_rows(catalog: Catalog, reader: Session, run: LoggedRun, side: str = VALIDATION) -> HeldRows | None:
+def read_held_rows(
+    catalog: Catalog, reader: Session, run: LoggedRun, side: str = VALIDATION
+) -> HeldRows | None:
     """Return the rows that a run has packed of a side; None if they were removed."""
     assert run.spec.train is not None
     name = data_table(run.run_id, side)
@@ -75,8 +82,12 @@ def has_packed(reader: Session, run_id: int, side: str) -> bool:
     return len(reader.run(sql("features.data_tables"), (names,))) == len(names)
 
 
-def predictions(workplace: Workplace, rows: HeldRows, network: Network, group: str | None = None) -> list[Told]:
-    """Return the outputs of a network for packed rows, or for those of a group, in the order in which they lie."""
+def predictions(
+    workplace: Workplace, rows: HeldRows, network: Network, group: str | None = None
+) -> list[Told]:
+    """Return the outputs of a network for packed rows, or for those of a group, in the order in
+    which they lie.
+    """
     datasets = list(_datasets(rows, group))
     job = Job(
         "outputs",
@@ -86,13 +97,22 @@ def predictions(workplace: Workplace, rows: HeldRows, network: Network, group: s
 
     def compute(crew: Crew) -> dict[int, Sequence[bytes]]:
         chunks: dict[int, Sequence[bytes]] = {}
-        steps = [_outputs(crew, worker, _share(crew, worker, datasets), network.state, job) for worker in crew.workers]
+        steps = [
+            _outputs(crew, worker, _share(crew, worker, datasets), network.state, job)
+            for worker in crew.workers
+        ]
         for _, parts in together(workplace, crew, steps):
             chunks.update(parts or {})
         return chunks
 
-    chunks = score(workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute)
-    return [row for each in datasets for row in _read(chunks[each.segment_id], rows.classes, network.classes)]
+    chunks = score(
+        workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute
+    )
+    return [
+        row
+        for each in datasets
+        for row in _read(chunks[each.segment_id], rows.classes, network.classes)
+    ]
 
 
 def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
@@ -101,7 +121,9 @@ def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
         yield from (Dataset(rows.table, segment_id) for segment_id in rows.table.segments)
     else:
         places = rows.groups[group].validation
-        yield from (Dataset(rows.table, segment_id, places[segment_id]) for segment_id in sorted(places))
+        yield from (
+            Dataset(rows.table, segment_id, places[segment_id]) for segment_id in sorted(places)
+        )
 
 
 def _share(crew: Crew, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
@@ -122,7 +144,9 @@ def _outputs(
 
 
 def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]) -> Iterator[Told]:
-    """Read lines of real numbers: a target, which is the place of one of the labels or a number, and the outputs."""
+    """Read lines of real numbers: a target, which is the place of one of the labels or a number,
+    and the outputs.
+    """
     width = 1 + (len(classes) or 1)
     for chunk in chunks:
         numbers = array("f")
@@ -130,4 +154,6 @@ def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]
         for start in range(0, len(numbers), width):
             target, *outputs = numbers[start : start + width]
             label = labels[int(target)] if labels else repr(target)
-            yield Told(label, dict(zip(classes, outputs))) if classes else Told(label, {}, outputs[0])
+            yield (
+                Told(label, dict(zip(classes, outputs))) if classes else Told(label, {}, outputs[0])
+            )

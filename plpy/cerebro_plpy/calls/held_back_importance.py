@@ -1,4 +1,5 @@
-"""The importances of the columns of a version, over the rows that its run has packed and holds back.
+"""The importances of the columns of a version, over the rows that its run has packed and holds
+back.
 
 Nothing is read of the source, which may have other rows by now, or none.
 """
@@ -11,7 +12,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.held_back import has_packed
-from cerebro_plpy.calls.importance import FALLBACKS, MOST_NUMBERS, MOST_ROWS, losses, question, summary
+from cerebro_plpy.calls.importance import (
+    FALLBACKS,
+    MOST_NUMBERS,
+    MOST_ROWS,
+    losses,
+    question,
+    summary,
+)
 from cerebro_plpy.calls.provenance import Made, read_made
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import asker
@@ -44,7 +52,8 @@ class PackedRows(NamedTuple):
 def held_back_importance(
     db: Database, gd: dict[str, Any], model: str | None, version: int | None, seconds: float | None
 ) -> Row:
-    """Return the importances of the columns of a version, and their errors, in the order of its features.
+    """Return the importances of the columns of a version, and their errors, in the order of its
+    features.
 
     NULLs for columns that are left out, and for those for which the time is not enough.
     """
@@ -55,10 +64,16 @@ def held_back_importance(
     remaining = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
     places = made.version.recipe.places
     by_column = {
-        each.column: summary(of_column) for each, of_column in zip(places, _losses(db, gd, made, rows, remaining))
+        each.column: summary(of_column)
+        for each, of_column in zip(places, _losses(db, gd, made, rows, remaining))
     }
-    features = [None if isinstance(each, LeftOut) else by_column[each.column] for each in made.version.recipe.features]
-    return {name: [row and row[name] for row in features] for name in ("importance", "importance_error")}
+    features = [
+        None if isinstance(each, LeftOut) else by_column[each.column]
+        for each in made.version.recipe.features
+    ]
+    return {
+        name: [row and row[name] for row in features] for name in ("importance", "importance_error")
+    }
 
 
 def _losses(
@@ -66,7 +81,9 @@ def _losses(
 ) -> Sequence[tuple[float, ...]]:
     version = made.version
     metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
-    request = wire.request("permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds})
+    request = wire.request(
+        "permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds}
+    )
     trainer = segment.trainer_spec(gd, version.backend)
     return losses(asker(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ())
 
@@ -83,15 +100,19 @@ def _sample(db: Database, made: Made) -> PackedRows:
     session, run_id = LocalSession(db), made.version.run_id
     if not has_packed(session, run_id, VALIDATION):
         raise ObjectNotReady(
-            f"{MODULE} error: the packed rows of run {run_id}, of which version {made.version.version} of model"
-            f" {made.version.model!r} is, were removed.",
+            f"{MODULE} error: the packed rows of run {run_id}, of which version "
+            f"{made.version.version} of model {made.version.model!r} is, were removed.",
             hint=f"SELECT * FROM cerebro.importance({quoted_text(made.version.model)},"
             f" {quoted_text(made.version.source)}); takes the rows of its source.",
         )
     catalog = Catalog(db, MODULE)
     table = read_packed(catalog, session, find_packed(catalog, data_table(run_id, VALIDATION)))
     recipe = made.version.recipe
-    most = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(recipe.inputs))), MOST_NUMBERS // recipe.room)
+    most = min(
+        MOST_ROWS,
+        max(LEAST_ROWS, MOST_CELLS // max(1, len(recipe.inputs))),
+        MOST_NUMBERS // recipe.room,
+    )
     return _read(db, table, max(1, most))
 
 
@@ -104,7 +125,10 @@ def _read(db: Database, table: PackedTable, rows: int) -> PackedRows:
         rows=quote_identifier(names[0] + SHAPE),
         table=table.relation.quoted,
         parts=", ".join(
-            f"pg_catalog.substring(b.c{n}, 1, pg_catalog.octet_length(b.c{n}) / b.total * b.rows) AS c{n}"
+            (
+                f"pg_catalog.substring(b.c{n}, 1, pg_catalog.octet_length(b.c{n}) / b.total * "
+                f"b.rows) AS c{n}"
+            )
             for n in numbers
         ),
     )

@@ -1,7 +1,7 @@
 """Help in psql: what a function's section in docs/sql-reference.md says, as plain text.
 
-That page is the only description of the functions. It is installed beside this package, so that the help of a server is
-that of its version.
+That page is the only description of the functions. It is installed beside this package, so that the
+help of a server is that of its version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from cerebro_plpy.errors import InvalidParameter, UndefinedObject
 # What asks for the whole section, as in MADlib.
 FULL = ("usage", "help", "?")
 WIDTH = 100
-_HEADING = re.compile(r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(
+    r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE
+)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _ROW = re.compile(r"\| `?(.+?)`? \| (.+) \|")
 # A terminal may have another encoding.
@@ -56,34 +58,46 @@ def answer(page: str, function: str | None, message: str | None) -> str:
     """What is told of a function, or of all of them where none is named."""
     known = sections(page.translate(_ASCII))
     if function is None:
-        told = {section.names: f"{', '.join(section.names)}\n    {section.sentence}" for section in known.values()}
+        told = {
+            section.names: f"{', '.join(section.names)}\n    {section.sentence}"
+            for section in known.values()
+        }
         return "\n".join((*told.values(), "", "More of one: SELECT cerebro.help('name', 'usage');"))
     if function not in known:
-        raise UndefinedObject(f"there is no help for a function '{function}'", hint=near_matches(function, known))
+        raise UndefinedObject(
+            f"there is no help for a function '{function}'", hint=near_matches(function, known)
+        )
     if message is None:
         return _short(function, known[function])
     if message.strip().lower() in FULL:
         return f"{', '.join(known[function].names)}\n\n{_readable(known[function].text)}"
     raise InvalidParameter(
         f"{function}: message is '{message}'; expected one of {', '.join(FULL)}.",
-        hint=f"With one argument {function} explains itself. To call it, give all arguments that have no default; see"
-        f" {_ask(function)}",
+        hint=f"With one argument {function} explains itself. To call it, give all arguments that "
+        f"have no default; see {_ask(function)}",
     )
 
 
 def _ask(function: str) -> str:
-    return f"SELECT cerebro.help('{function}', 'usage');" if "." in function else f"SELECT {function}('usage');"
+    return (
+        f"SELECT cerebro.help('{function}', 'usage');"
+        if "." in function
+        else f"SELECT {function}('usage');"
+    )
 
 
 def _short(function: str, section: Section) -> str:
     signature = section.signature.replace(f"{section.names[0]}(", f"{function}(", 1)
-    return "\n".join((section.sentence, "", signature, "", f"Arguments, tables and an example: {_ask(function)}"))
+    return "\n".join(
+        (section.sentence, "", signature, "", f"Arguments, tables and an example: {_ask(function)}")
+    )
 
 
 def _readable(text: str) -> str:
     """Markdown as one reads it in a terminal: links are their words, a table is a list.
 
-    >>> print(_readable("See [a](b.md).\\n\\n| argument | meaning |\\n|---|---|\\n| `x` | a number |"))
+    >>> text = "See [a](b.md).\\n\\n| argument | meaning |\\n|---|---|\\n| `x` | a number |"
+    >>> print(_readable(text))
     See a.
     <BLANKLINE>
       x
@@ -95,7 +109,10 @@ def _readable(text: str) -> str:
         if row is None:
             lines.append(line if line.startswith("    ") else _plain(line))
         elif row[1] != "argument":
-            lines += [f"  {row[1]}", *(f"      {part}" for part in textwrap.wrap(_plain(row[2]), WIDTH))]
+            lines += [
+                f"  {row[1]}",
+                *(f"      {part}" for part in textwrap.wrap(_plain(row[2]), WIDTH)),
+            ]
     return "\n".join(line for line in lines if not line.startswith("|"))
 
 

@@ -1,6 +1,8 @@
-"""What each column of a raw table is worth to a model by name: how much worse its predictions get without it.
+"""What each column of a raw table is worth to a model by name: how much worse its predictions get
+without it.
 
-The rows are read once; a trainer shuffles each column among them in its own memory, and predicts them again.
+The rows are read once; a trainer shuffles each column among them in its own memory, and predicts
+them again.
 """
 
 from __future__ import annotations
@@ -36,19 +38,25 @@ FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 """For versions that were compared by what is no metric here."""
 
 
-def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
+def importance(
+    db: Database, gd: dict[str, Any], model: str | None, source: str | None
+) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
     version = deployed_version(db, MODULE, model)
     rows = raw_source_with_notice(Catalog(db, MODULE), version, source)
     if version.group_by is not None:
-        db.notice(f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}")
+        db.notice(
+            f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}"
+        )
     found = _importances(db, gd, version, rows)
     if not found:
         db.notice(f"{MODULE}: there are no rows with a {version.target}")
     return sorted(found, key=lambda row: (row["importance"] is None, -(row["importance"] or 0.0)))
 
 
-def _importances(db: Database, gd: dict[str, Any], version: Version, source: RawSource) -> list[Row]:
+def _importances(
+    db: Database, gd: dict[str, Any], version: Version, source: RawSource
+) -> list[Row]:
     metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
     rows = _rows(db, version, source)
     if not rows:
@@ -63,7 +71,9 @@ def _importances(db: Database, gd: dict[str, Any], version: Version, source: Raw
 
 
 def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
-    """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least."""
+    """What the network is given of rows that have a target, and this; of many rows those whose
+    hashes are the least.
+    """
     recipe = source.recipe
     target = usable_label(MODULE, source.columns, version.target, version.task)
     identity, split = _identity(db, version, source)
@@ -89,8 +99,9 @@ def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
 def _identity(db: Database, version: Version, source: RawSource) -> tuple[tuple[str, ...], Split]:
     """Return the columns that name a row, and whether copies of a row are told apart.
 
-    They are those by which the rows of the model were put in order and packed, if the source has them, so that rows are
-    shuffled alike. Of another source without a key copies are told apart: else all copies of a few values may be drawn.
+    They are those by which the rows of the model were put in order and packed, if the source has
+    them, so that rows are shuffled alike. Of another source without a key copies are told apart:
+    else all copies of a few values may be drawn.
     """
     readable = [each.name for each in source.columns if each.readable]
     for row in db.glance(sql("version.model"), version.model):
@@ -103,11 +114,15 @@ def _identity(db: Database, version: Version, source: RawSource) -> tuple[tuple[
 
 
 def _number(version: Version, target: Expression) -> Expression:
-    """The target as an array of one number; of classes the place of its class, -1 where the model does not know it."""
+    """The target as an array of one number; of classes the place of its class, -1 where the model
+    does not know it.
+    """
     if not version.classes:
         return Expression(f"cerebro.array_bytes(ARRAY[{target.text}])", target.values)
     place = f"coalesce(pg_catalog.array_position(%s::text[], {target.text}), 0) - 1"
-    return Expression(f"cerebro.array_bytes(ARRAY[({place})::float8])", (list(version.classes), *target.values))
+    return Expression(
+        f"cerebro.array_bytes(ARRAY[({place})::float8])", (list(version.classes), *target.values)
+    )
 
 
 def question(version: Version, metric: str) -> dict[str, Any]:
@@ -122,13 +137,17 @@ def question(version: Version, metric: str) -> dict[str, Any]:
 
 
 def losses(teller: Predictor, rows: int, columns: Sequence[bytes]) -> list[tuple[float, ...]]:
-    """Return by how much the metric gets worse for each column, each time that it is shuffled; none if time was up."""
+    """Return by how much the metric gets worse for each column, each time that it is shuffled; none
+    if time was up.
+    """
     try:
         teller.ask(rows, columns)
         answer = teller.answer()
     finally:
         teller.end()
-    return [tuple(map(float, filter(None, told.decode().strip("{}").split(",")))) for told in answer]
+    return [
+        tuple(map(float, filter(None, told.decode().strip("{}").split(",")))) for told in answer
+    ]
 
 
 def places(recipe: Recipe, parts: Sequence[Places | Patch]) -> list[list[tuple[int, ...]]]:

@@ -11,7 +11,13 @@ from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
-from cerebro_plpy.packing.packed_table import PackedRelation, PackedTable, along, find_packed, read_packed
+from cerebro_plpy.packing.packed_table import (
+    PackedRelation,
+    PackedTable,
+    along,
+    find_packed,
+    read_packed,
+)
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.tables import object_table
@@ -55,9 +61,11 @@ class PackedInputs:
 
 
 class Models(NamedTuple):
-    """What is trained: configurations, their architectures by model id, and the table that these are in, if any.
+    """What is trained: configurations, their architectures by model id, and the table that these
+    are in, if any.
 
-    `backends` are the frameworks by mst_key; none where they are still to be chosen. Others may be drawn meanwhile.
+    `backends` are the frameworks by mst_key; none where they are still to be chosen. Others may be
+    drawn meanwhile.
     """
 
     configs: tuple[Config, ...]
@@ -74,7 +82,8 @@ class Models(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs:
-    """The tables of a fit call. Without a model selection table it is a call that trains a single model.
+    """The tables of a fit call. Without a model selection table it is a call that trains a single
+    model.
 
     `object_table` is the name of the object table as it was given.
     """
@@ -99,13 +108,19 @@ class Inputs:
             "architectures": self.architectures,
             "objects": self.objects,
         }
-        return {**self.packed.relations(), **{name: relation for name, relation in others.items() if relation}}
+        return {
+            **self.packed.relations(),
+            **{name: relation for name, relation in others.items() if relation},
+        }
 
 
-def find_packed_inputs(catalog: Catalog, source: str | None, validation: str | None) -> PackedInputs:
+def find_packed_inputs(
+    catalog: Catalog, source: str | None, validation: str | None
+) -> PackedInputs:
     """The packed tables of these names."""
     return PackedInputs(
-        find_packed(catalog, source), None if validation is None else find_packed(catalog, validation, "validation")
+        find_packed(catalog, source),
+        None if validation is None else find_packed(catalog, validation, "validation"),
     )
 
 
@@ -129,7 +144,9 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
     )
 
 
-def find_search_inputs(catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None) -> Inputs:
+def find_search_inputs(
+    catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None
+) -> Inputs:
     """The tables that an AutoML call reads, and the model selection table that it is to make."""
     packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
     architectures = check_models(catalog, arguments.model_arch_table, arguments.model_id_list)

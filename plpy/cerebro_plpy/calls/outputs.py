@@ -21,8 +21,8 @@ from cerebro_plpy.tables.early_output import EarlyOutput
 
 
 class Outputs(NamedTuple):
-    """The output tables of a call: the first of them, and those that a warm start goes on from; or what is written of
-    new ones before the run is completed."""
+    """The output tables of a call: the first of them, and those that a warm start goes on from; or
+    what is written of new ones before the run is completed."""
 
     table: Relation
     existing: ExistingOutput | None
@@ -47,23 +47,33 @@ def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
     return Outputs(existing.model, existing)
 
 
-def begun_early(db: Database, workplace: Workplace, request: FitRequest, output: Outputs) -> Outputs:
+def begun_early(
+    db: Database, workplace: Workplace, request: FitRequest, output: Outputs
+) -> Outputs:
     """The output tables, as far as they can be begun beside the run.
 
-    That is new ones, by a session that has nothing else to do, and goes on in its transaction; not those that others
-    may read, or have locked.
+    That is new ones, by a session that has nothing else to do, and goes on in its transaction; not
+    those that others may read, or have locked.
     """
     alone = workplace.local or db.in_procedure or not workplace.platform.works_beside
-    if alone or output.existing or request.spec.arguments.single or len(request.configs) == 1 or request.spec.search:
+    if (
+        alone
+        or output.existing
+        or request.spec.arguments.single
+        or len(request.configs) == 1
+        or request.spec.search
+    ):
         return output
     return output._replace(early=EarlyOutput(db, output.table))
 
 
-def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
+def finish(
+    db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None
+) -> None:
     """Make the output tables of a run; states that are not to be kept go in the same transaction.
 
-    A background run is completed in the log by the transaction of its tables or, on a server that does not allow this,
-    right after it.
+    A background run is completed in the log by the transaction of its tables or, on a server that
+    does not allow this, right after it.
     """
     if not db.in_procedure:
         _make(db, run_id, output, keep_states)
@@ -104,7 +114,9 @@ def _complete(db: Database, gd: dict[str, Any], run_id: int, error: str | None, 
 
 
 def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
-    """Remove what was not needed for the output tables: until they are there, the rest of a run may start from it."""
+    """Remove what was not needed for the output tables: until they are there, the rest of a run may
+    start from it.
+    """
     states = map(outputs.state_of, outputs.newest_states(db, run_id))
     needed = [table for state in states if state for table in state.tables]
     with open_workplace(db, gd, (), None) as workplace:
@@ -112,10 +124,14 @@ def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
 
 
 def write_again(db: Database, run_id: int | None, name: str | None) -> None:
-    """Make output tables of a run that has states, under any name: of what it has come to so far."""
+    """Make output tables of a run that has states, under any name: of what it has come to so
+    far.
+    """
     check_transaction(db, "write_outputs")
     if run_id is None:
-        raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
+        raise NullNotAllowed(
+            "write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;"
+        )
     run = outputs.read_run(db, run_id)
     output = Catalog(db, "write_outputs").output(name, suffixes(run.spec.arguments))
     write_outputs(db, run, Outputs(output, None))

@@ -44,10 +44,11 @@ class PackArguments:
 
 
 class Known(NamedTuple):
-    """What nobody needs to look for of rows that are in random order already: how many there are, and their classes.
+    """What nobody needs to look for of rows that are in random order already: how many there are,
+    and their classes.
 
-    `recipes` are what the packer applies to raw values, by the names of inputs; `grouped` are the buffers of rows that
-    come group by group.
+    `recipes` are what the packer applies to raw values, by the names of inputs; `grouped` are the
+    buffers of rows that come group by group.
     """
 
     rows: int
@@ -69,7 +70,9 @@ class TrainingOptions:
     known: Known | None = None
 
 
-def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions) -> None:
+def pack_training(
+    db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions
+) -> None:
     """Pack a table for training."""
     catalog = Catalog(db, "training_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
@@ -119,21 +122,30 @@ def _seed(options: TrainingOptions) -> int | None:
 
 
 def check_options(catalog: Catalog, options: TrainingOptions) -> float:
-    """The normalizing constant, as the real that the summary keeps; what else needs no table is checked too."""
+    """The normalizing constant, as the real that the summary keeps; what else needs no table is
+    checked too.
+    """
     constant = check_constant(catalog.module, options.normalizing_const)
     check_positive(catalog.module, "n_segments", options.n_segments)
     if not LEAST <= constant <= MOST:
-        raise InvalidParameter(f"{catalog.module}: normalizing_const is {constant}; expected {LEAST} to {MOST}.")
+        raise InvalidParameter(
+            f"{catalog.module}: normalizing_const is {constant}; expected {LEAST} to {MOST}."
+        )
     return float(struct.unpack("f", struct.pack("f", constant))[0])
 
 
 def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | None]:
     """What becomes of each of so many targets: one word for all of them, or a list of words."""
-    words: list[str | None] = [None] if given is None else [word.strip() for word in given.split(",")]
+    words: list[str | None] = (
+        [None] if given is None else [word.strip() for word in given.split(",")]
+    )
     if not {*words} <= {None, *TARGET_TYPES} or len(words) not in (1, count):
         raise InvalidParameter(
             f"{catalog.module} error: dependent_type is {given!r}; expected 'class' or 'float'.",
-            hint=f"Of {count} dependent columns it may name each one's type: '{', '.join(['class'] * count)}'."
+            hint=(
+                f"Of {count} dependent columns it may name each one's type: "
+                f"'{', '.join(['class'] * count)}'."
+            )
             if count > 1
             else None,
         )
@@ -148,22 +160,27 @@ def pack_validation(
     recipes: Mapping[str, str] = MappingProxyType({}),
     grouped: Layout | None = None,
 ) -> None:
-    """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
+    """Pack a table as its training table was packed: same classes, constant and segments; not
+    shuffled.
+    """
     catalog = Catalog(db, "validation_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
     model = read_training(catalog, training)
     source, output, dependent, independent, _ = find_inputs(catalog, arguments, None, None)
     if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
-            f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
-            f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
+            f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} "
+            f"independent columns; expected {len(model.dependent)} and {len(model.independent)} as "
+            f"in table '{training}'."
         )
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
     check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
     along = db.platform.distribution_along(db, catalog.module, model.segments, rules)
     with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
         packers.begin("looked for classes in")
-        dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
+        dependent = tuple(
+            as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent)
+        )
         packers.begin("counted")
         plan = Packing(
             source=source,
@@ -190,11 +207,13 @@ def read_training(catalog: Catalog, training: str | None) -> PackedTable:
         raise NullNotAllowed(f"{catalog.module} error: NULL/empty input table name!", hint=hint)
     if catalog.find(training) is None:
         raise UndefinedTable(
-            f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that table"
-            f" '{training}' has been preprocessed using training_preprocessor_dl().",
+            f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that "
+            f"table '{training}' has been preprocessed using training_preprocessor_dl().",
             hint=hint,
         )
-    return read_packed(catalog, LocalSession(catalog.db), find_packed(catalog, training, "training"))
+    return read_packed(
+        catalog, LocalSession(catalog.db), find_packed(catalog, training, "training")
+    )
 
 
 def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
@@ -206,14 +225,17 @@ def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
         )
     for name in ("dependent_varname", "independent_varname"):
         if not (getattr(arguments, name) or "").strip():
-            raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
+            raise NullNotAllowed(
+                f"{catalog.module} error: {name} is NULL or empty; expected the name of a column."
+            )
     rules = arguments.distribution_rules
     word = rules.lower() if rules else None
     return word if rules is None or word in RULES else catalog.relation(rules, "distribution rules")
 
 
 class PackInputs(NamedTuple):
-    """What a preprocessor's call names: the table that is packed, the one that is made, targets, inputs, and weights.
+    """What a preprocessor's call names: the table that is packed, the one that is made, targets,
+    inputs, and weights.
 
     There is one column of weights, or none.
     """
@@ -240,10 +262,13 @@ def find_inputs(
     named = targets + inputs + weights
     if len(set(named)) != len(named):
         raise InvalidParameter(
-            f"{catalog.module} error: received columns {', '.join(named)}; expected each to be named once."
+            f"{catalog.module} error: received columns {', '.join(named)}; expected each to be "
+            "named once."
         )
     types = target_types(catalog, dependent_type, len(targets))
-    dependent = tuple(columns.dependent_column(catalog, source, name, kind) for name, kind in zip(targets, types))
+    dependent = tuple(
+        columns.dependent_column(catalog, source, name, kind) for name, kind in zip(targets, types)
+    )
     independent = tuple(columns.independent_column(catalog, source, name) for name in inputs)
     weight = tuple(columns.weight_column(catalog, source, name) for name in weights)
     columns.check_names(catalog.module, targets, inputs + weights)
@@ -255,7 +280,9 @@ def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
         return ()
     names = split_columns(text)
     if len(names) != 1:
-        raise InvalidParameter(f"{module} error: sample_weight_varname is {text!r}; expected the name of one column.")
+        raise InvalidParameter(
+            f"{module} error: sample_weight_varname is {text!r}; expected the name of one column."
+        )
     return names
 
 
@@ -263,7 +290,9 @@ def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
 def workshop(
     db: Database, gd: dict[str, Any], source: Relation, columns: Sequence[Column]
 ) -> Iterator[tuple[Relation, Packers]]:
-    """What packing takes: trainers that have numpy only, and end with the call; and the source as they read it."""
+    """What packing takes: trainers that have numpy only, and end with the call; and the source as
+    they read it.
+    """
     settings.check_trainer(settings.read(db))
     with db.platform.packers(db, gd, source, [column.name for column in columns]) as packers:
         yield replace(source, quoted=packers.rows), packers

@@ -95,7 +95,13 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     return [{**row, "data": json.dumps(row["data"])} for row in polled(rows, db.check_interrupts)]
 
 
-def _row(section: str, name: str, what: str, why: str | None = None, data: Mapping[str, Any] | None = None) -> Row:
+def _row(
+    section: str,
+    name: str,
+    what: str,
+    why: str | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> Row:
     return {"section": section, "name": name, "what": what, "why": why, "data": dict(data or {})}
 
 
@@ -106,12 +112,30 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
     yield _row("model", aim.model, f"predicts {target.column.name} of {aim.source.spelling}")
     why = "as task says" if aim.arguments.task else "by its type and its different values"
     data = classes if target.task == CLASSIFICATION else {}
-    yield _row("target", target.column.name, f"{target.task}: {said}", why, {**data, "type": target.column.type})
+    yield _row(
+        "target",
+        target.column.name,
+        f"{target.task}: {said}",
+        why,
+        {**data, "type": target.column.type},
+    )
     if table.missing:
-        yield _row("rows", "left out", f"{table.missing} rows", "their target is NULL", {"rows": table.missing})
+        yield _row(
+            "rows",
+            "left out",
+            f"{table.missing} rows",
+            "their target is NULL",
+            {"rows": table.missing},
+        )
     if table.unused:
         data = {"rows": table.unused}
-        yield _row("rows", "left out, too", f"{table.unused} rows", why_unused(table.split, target.task), data)
+        yield _row(
+            "rows",
+            "left out, too",
+            f"{table.unused} rows",
+            why_unused(table.split, target.task),
+            data,
+        )
     why = (
         "as versions before"
         if aim.wishes.settled
@@ -121,7 +145,9 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
     )
     yield _row("rows", "training", f"{table.rows} rows", f"{split}, {why}", {"rows": table.rows})
     if table.weight is not None:
-        yield _row("rows", "weight", f"{aim.arguments.weight}", "as weight says; metrics know no weights")
+        yield _row(
+            "rows", "weight", f"{aim.arguments.weight}", "as weight says; metrics know no weights"
+        )
     if table.share < 1:
         said, why = (
             f"{table.share:.2g} of the training rows",
@@ -129,9 +155,14 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
         )
         yield _row("rows", "sample", said, why, {"share": table.share})
     held = {"rows": table.validation_rows}
-    yield _row("rows", "validation", f"{table.validation_rows} rows", "models are compared by these", held)
     yield _row(
-        "metric", metric, "decides which model is the best", "as metric says" if aim.arguments.metric else "usual"
+        "rows", "validation", f"{table.validation_rows} rows", "models are compared by these", held
+    )
+    yield _row(
+        "metric",
+        metric,
+        "decides which model is the best",
+        "as metric says" if aim.arguments.metric else "usual",
     )
 
 
@@ -142,7 +173,13 @@ def _groups(table: RawTable) -> Iterator[Row]:
     for each in groups.found:
         rows = {"rows": [each.training, each.validation]}
         said = f"{each.training} rows to train on, {each.validation} held back"
-        yield _row("group", each.value, said, "it has models of its own, tried as those of all rows are", rows)
+        yield _row(
+            "group",
+            each.value,
+            said,
+            "it has models of its own, tried as those of all rows are",
+            rows,
+        )
     trained, held = groups.loose
     what = f"{trained} rows to train on, {held} held back"
     few = f"{groups.small} values of {groups.column} with fewer than {groups.least} rows"
@@ -155,11 +192,17 @@ def _columns(table: RawTable) -> Iterator[Row]:
     for feature in table.recipe.features:
         what, why = _encoding(feature)
         why = "; ".join(
-            [*([why] if why else []), *(str(each) for each in table.giveaways if each.column == feature.column)]
+            [
+                *([why] if why else []),
+                *(str(each) for each in table.giveaways if each.column == feature.column),
+            ]
         )
         constants = {name: value for name, value in asdict(feature).items() if name not in UNSHOWN}
         if isinstance(feature, Category):
-            constants = {"categories": len(feature.values), "some": list(feature.values[:MOST_SHOWN])}
+            constants = {
+                "categories": len(feature.values),
+                "some": list(feature.values[:MOST_SHOWN]),
+            }
         data = {"type": types[feature.column], "kind": feature.kind, **constants}
         yield _row("column", feature.column, what, why or None, data)
 
@@ -169,14 +212,23 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
     if isinstance(feature, LeftOut):
         return "left out", feature.reason
     if isinstance(feature, Category):
-        return f"category of {len(feature.values)} values", "values that are there more than once; others count as none"
+        return (
+            f"category of {len(feature.values)} values",
+            "values that are there more than once; others count as none",
+        )
     if isinstance(feature, PlainArray):
         return kind(feature), "as it is"
     if isinstance(feature, Text):
-        said = f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a hash"
+        said = (
+            f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a "
+            "hash"
+        )
         return said, "as many words as nearly all training rows have"
     if isinstance(feature, ImageFile):
-        said = f"image of {' x '.join(map(str, feature.shape))}, made of each file{MISSING[feature.missing]}"
+        said = (
+            f"image of {' x '.join(map(str, feature.shape))}, made of each "
+            f"file{MISSING[feature.missing]}"
+        )
         return said, "it holds the usual size of the images of a sample, or has the largest one"
     if isinstance(feature, Array):
         parts = f"{feature.kind} of {' x '.join(map(str, feature.shape))}"
@@ -184,7 +236,9 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
         parts = f"vector of {len(feature.scales)} numbers"
     else:
         parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
-    return parts + MISSING[feature.missing], "centred by the median, scaled by the quartiles of training rows"
+    return parts + MISSING[
+        feature.missing
+    ], "centred by the median, scaled by the quartiles of training rows"
 
 
 def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) -> Iterator[Row]:
@@ -193,20 +247,38 @@ def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) ->
         first = next((dict(each.params) for each in tried if each.template is template), {})
         configs = counts[template.name]
         said = f"{configs} configurations" if configs != 1 else "1 configuration"
-        yield _row("template", template.name, said, template.meaning, {"configs": configs, "first": first})
+        yield _row(
+            "template", template.name, said, template.meaning, {"configs": configs, "first": first}
+        )
     for key, proposal in enumerate(tried, 1):
-        yield _row("configuration", str(key), proposal.template.name, proposal.reason, dict(proposal.params))
+        yield _row(
+            "configuration",
+            str(key),
+            proposal.template.name,
+            proposal.reason,
+            dict(proposal.params),
+        )
 
 
 def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
     apart = f", for all rows and for each of {load.groups} groups," if load.groups else ""
     said = f"{effort.configs}{apart} of at most {effort.epochs} epochs each"
     why = "by the rows and the budget, as far as configs and epochs leave it open"
-    yield _row("effort", "configurations", said, why, {"configs": effort.configs, "epochs": effort.epochs})
+    yield _row(
+        "effort", "configurations", said, why, {"configs": effort.configs, "epochs": effort.epochs}
+    )
     where = f"{load.workers} workers over {load.segments} segments"
-    yield _row("effort", "time", f"about {effort.seconds:.0f} s of training", where, {"seconds": effort.seconds})
+    yield _row(
+        "effort",
+        "time",
+        f"about {effort.seconds:.0f} s of training",
+        where,
+        {"seconds": effort.seconds},
+    )
     said = f"about {disk / 1e6:.0f} MB"
-    yield _row("effort", "disk", said, "packed rows, and states of all configurations", {"bytes": disk})
+    yield _row(
+        "effort", "disk", said, "packed rows, and states of all configurations", {"bytes": disk}
+    )
 
 
 def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
@@ -214,7 +286,9 @@ def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
     tree = plan_tree.tree(plan, plan_tree.Known(prices=prices))
     (whole,) = plan_tree.written(tree, plan_tree.JSON)
     for number, line in enumerate(plan_tree.written(tree, plan_tree.TEXT), 1):
-        yield _row("execution", str(number), line, data=json.loads(whole)[0] if number == 1 else None)
+        yield _row(
+            "execution", str(number), line, data=json.loads(whole)[0] if number == 1 else None
+        )
 
 
 def _disk(tried: Sequence[Proposal], load: Workload, table: RawTable) -> int:

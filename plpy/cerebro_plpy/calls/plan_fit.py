@@ -1,6 +1,8 @@
-"""What a fit call would do: its run is asked for and its trainers are started as for training, but nothing is trained.
+"""What a fit call would do: its run is asked for and its trainers are started as for training, but
+nothing is trained.
 
-Programs of which nobody knows how long they take are timed on real rows; the timings are all that is written.
+Programs of which nobody knows how long they take are timed on real rows; the timings are all that
+is written.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ MODULE = "plan_fit"
 NO_RUN = 0  # there is no run of that number
 
 
-def plan_fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, form: str | None) -> list[str]:
+def plan_fit(
+    db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, form: str | None
+) -> list[str]:
     """The plan of a fit call, line by line."""
     wanted = check_format(MODULE, form)
     catalog = Catalog(db, module_of(arguments))
@@ -53,14 +57,18 @@ def plan_fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version:
 
 
 def asked(given: Mapping[str, Any]) -> FitArguments:
-    """The arguments of the fit call: those that are given; how it is executed does not depend on the others."""
+    """The arguments of the fit call: those that are given; how it is executed does not depend on
+    the others.
+    """
     return FitArguments(**{each.name: given.get(each.name) for each in fields(FitArguments)})
 
 
 def check_format(module: str, form: str | None) -> str:
     """The format of a plan."""
     if form not in plan_tree.FORMATS:
-        raise InvalidParameter(f"{module} error: format is {form!r}; expected one of {', '.join(plan_tree.FORMATS)}.")
+        raise InvalidParameter(
+            f"{module} error: format is {form!r}; expected one of {', '.join(plan_tree.FORMATS)}."
+        )
     return form
 
 
@@ -76,12 +84,17 @@ def planned(workplace: Workplace, request: FitRequest) -> RunPlan:
     trainers = foresight.trainers_of(workplace, request, workers)
     plan = foresight.foresee(workplace.control, request, trainers, 0.0, probed)
     if plan is None:
-        raise ObjectNotReady(f"{MODULE} error: no trainer could be started.", hint="Call again, or look at the log.")
+        raise ObjectNotReady(
+            f"{MODULE} error: no trainer could be started.", hint="Call again, or look at the log."
+        )
     return plan
 
 
-def probe(workplace: Workplace, request: FitRequest, whole: FitRequest, crew: Crew, log: RunLog) -> dict[str, Probed]:
-    """Time one configuration of each program that was never timed with such trainers; what was found, by program.
+def probe(
+    workplace: Workplace, request: FitRequest, whole: FitRequest, crew: Crew, log: RunLog
+) -> dict[str, Probed]:
+    """Time one configuration of each program that was never timed with such trainers; what was
+    found, by program.
 
     One that would train on what is not stored yet is timed as a `whole`.
     """
@@ -89,12 +102,16 @@ def probe(workplace: Workplace, request: FitRequest, whole: FitRequest, crew: Cr
     known = log.known_timings(sorted({*names.values()}))
     found: dict[str, Probed] = {}
     for config in request.configs:
-        worker = next(each for each in crew.workers if each.framework == request.backends[config.mst_key])
+        worker = next(
+            each for each in crew.workers if each.framework == request.backends[config.mst_key]
+        )
         name, batch = names[config.mst_key], config.fit.batch_size
         situation = Situation(worker.memory.machine, name, batch, worker.memory.threads)
         compiled = compilation(name, batch)
         forms = known.of(situation)
-        if compiled not in found and (not forms or SHARDED in forms):  # into how many depends on the memory there is
+        if compiled not in found and (
+            not forms or SHARDED in forms
+        ):  # into how many depends on the memory there is
             workplace.check()
             rows = config.fit.passes * request.spec.epochs * request.source.rows
             found[compiled] = Probe(crew.visits, worker, log).timed(whole, config, rows)

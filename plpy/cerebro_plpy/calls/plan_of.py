@@ -1,5 +1,5 @@
-"""The plan of a run that is in the log, beside what happened: how far each estimate was off, and what would have been
-better by the times that were measured."""
+"""The plan of a run that is in the log, beside what happened: how far each estimate was off, and
+what would have been better by the times that were measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectNotReady, UndefinedObject
 from cerebro_plpy.hopping import plans
-from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Data, Program, RunPlan, Settled, Strategy, Work
+from cerebro_plpy.hopping.plans import (
+    MOP,
+    TASK,
+    UNKNOWN,
+    Data,
+    Program,
+    RunPlan,
+    Settled,
+    Strategy,
+    Work,
+)
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import costs, estimates, plan_tree
 from cerebro_plpy.run.costs import Log
@@ -34,12 +44,17 @@ def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
     plan = _planned(rows[0]) or _unplanned(db, rows[0])
     plan = replace(plan, others=plan.others or tuple(_compared(plan, plan.programs)[1:]))
     return plan_tree.written(
-        plan_tree.tree(plan, Known(prices=prices_of(settings.read(db))), happened(db, rows[0], plan)), wanted
+        plan_tree.tree(
+            plan, Known(prices=prices_of(settings.read(db))), happened(db, rows[0], plan)
+        ),
+        wanted,
     )
 
 
 def _planned(run: Row) -> RunPlan | None:
-    """The plan that the run has logged; None where it has none, or somebody has written another text."""
+    """The plan that the run has logged; None where it has none, or somebody has written another
+    text.
+    """
     try:
         return RunPlan.from_json(json.loads(run["plan"])) if run["plan"] else None
     except estimates.MALFORMED:
@@ -47,8 +62,8 @@ def _planned(run: Row) -> RunPlan | None:
 
 
 def _unplanned(db: Database, run: Row) -> RunPlan:
-    """What is known beforehand of a run that has logged no plan: configurations of one model with the same parameters
-    are one program."""
+    """What is known beforehand of a run that has logged no plan: configurations of one model with
+    the same parameters are one program."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for each in db.glance(sql("plan.configs"), run["run_id"]):
         key = tuple(each[name] for name in ("backend", "model_id", "compile_params", "fit_params"))
@@ -60,9 +75,13 @@ def _unplanned(db: Database, run: Row) -> RunPlan:
     course = db.glance(sql("plan.course"), run["run_id"], run["run_id"])[0]
     rows = dict.fromkeys((key for keys in groups.values() for key in keys), 0)
     if not rows:
-        raise ObjectNotReady(f"{MODULE} error: run {run['run_id']} has no configurations.", hint=LIST_RUNS)
+        raise ObjectNotReady(
+            f"{MODULE} error: run {run['run_id']} has no configurations.", hint=LIST_RUNS
+        )
     work = Work(run["epochs"], (), tuple(run["segments"]), rows, 0.0, "longest")
-    return RunPlan(work, programs, Strategy(MOP, max(1, course["workers"]), 1), (), Data(0, 0, 0, 0))
+    return RunPlan(
+        work, programs, Strategy(MOP, max(1, course["workers"]), 1), (), Data(0, 0, 0, 0)
+    )
 
 
 def happened(db: Database, run: Row, plan: RunPlan) -> Happened:
@@ -96,7 +115,11 @@ def _compared(plan: RunPlan, programs: Sequence[Program]) -> Sequence[Strategy]:
     if plan.chosen.name in (MOP, TASK) and plan.data.bytes <= plan.data.room:
         found.append(replace(plan.chosen, name=TASK if plan.chosen.name == MOP else MOP))
     settled = Settled(plan.work, {}, plan.compiled)
-    return [plans.priced(settled, programs, each) for each in found] if plan.chosen.seconds is not None else []
+    return (
+        [plans.priced(settled, programs, each) for each in found]
+        if plan.chosen.seconds is not None
+        else []
+    )
 
 
 def _sums(log: Log, program: str) -> Mapping[str, float]:

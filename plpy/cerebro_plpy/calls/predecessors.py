@@ -1,4 +1,5 @@
-"""Configurations that did well before, which train tries early: those that a call names, and those of like tables.
+"""Configurations that did well before, which train tries early: those that a call names, and those
+of like tables.
 
 A search that learns is told of all of their runs: see `earlier_runs`.
 """
@@ -20,17 +21,23 @@ from cerebro_plpy.errors import NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.table import RawTable
 
 
-def named(module: str, session: Session, names: Sequence[str | None] | None) -> tuple[Predecessor, ...]:
+def named(
+    module: str, session: Session, names: Sequence[str | None] | None
+) -> tuple[Predecessor, ...]:
     """The best configurations of runs, and those of models' versions that predict.
 
-    Raises UndefinedObject where there is no such run or model, or none of its configurations is of a template.
+    Raises UndefinedObject where there is no such run or model, or none of its configurations is of
+    a template.
     """
     check_flat(module, "start_from", names)
     return tuple(each for name in names or () for each in _named(module, session, name))
 
 
-def of_like_tables(session: Session, arguments: TrainArguments, table: RawTable) -> tuple[Predecessor, ...]:
-    """Those of the caller's newest versions that predict such a target from columns of the same names.
+def of_like_tables(
+    session: Session, arguments: TrainArguments, table: RawTable
+) -> tuple[Predecessor, ...]:
+    """Those of the caller's newest versions that predict such a target from columns of the same
+    names.
 
     None where a seed is to repeat what came of it before.
     """
@@ -42,10 +49,13 @@ def of_like_tables(session: Session, arguments: TrainArguments, table: RawTable)
 
 
 def _named(module: str, session: Session, name: str | None) -> tuple[Predecessor, ...]:
-    hint = "SELECT * FROM cerebro.model; or SELECT run_id, name FROM cerebro.run WHERE spec ? 'train';"
+    hint = (
+        "SELECT * FROM cerebro.model; or SELECT run_id, name FROM cerebro.run WHERE spec ? 'train';"
+    )
     if name is None:
         raise NullNotAllowed(
-            f"{module} error: start_from has a NULL; expected names of models, or 'run:12'.", hint=hint
+            f"{module} error: start_from has a NULL; expected names of models, or 'run:12'.",
+            hint=hint,
         )
     run = run_of(name)
     if run is not None:
@@ -56,7 +66,8 @@ def _named(module: str, session: Session, name: str | None) -> tuple[Predecessor
         known = [] if run is not None else [row[0] for row in session.run(sql("version.names"))]
         what = "model" if run is None else "run of cerebro.train"
         raise UndefinedObject(
-            f"{module} error: start_from names {name!r}, but there is no such {what} of yours, or nothing came of it.",
+            f"{module} error: start_from names {name!r}, but there is no such {what} of yours, or "
+            "nothing came of it.",
             hint=near_matches(name, known) if known else hint,
         )
     return _read(rows, "of {}" if run is None else "best of {}")

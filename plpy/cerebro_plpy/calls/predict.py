@@ -26,7 +26,9 @@ def predict(
     output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
         model = predictable(read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
-        check_order(catalog, model.independent, [column.name for column in asked.inputs], "the inputs")
+        check_order(
+            catalog, model.independent, [column.name for column in asked.inputs], "the inputs"
+        )
         write(workplace, output, predictor(model), asked, bool(arguments.use_gpus))
 
 
@@ -46,13 +48,21 @@ def predictor(model: TrainedModel) -> Predictor:
 
 
 def _target(model: TrainedModel, number: int, units: int | None) -> dict[str, Any]:
-    """A target as it was in training, so that the trainer may have the program; classes that pad count."""
+    """A target as it was in training, so that the trainer may have the program; classes that pad
+    count.
+    """
     classes = max(len(model.class_values[number] or ()), units or 0)
-    return {"kind": "float"} if model.float_targets[number] or not classes else {"kind": "onehot", "classes": classes}
+    return (
+        {"kind": "float"}
+        if model.float_targets[number] or not classes
+        else {"kind": "onehot", "classes": classes}
+    )
 
 
 def _outputs(model: TrainedModel, summary: Architecture) -> tuple[Output, ...]:
-    """What is told of each output: a single float has no label, and encoded classes have their places."""
+    """What is told of each output: a single float has no label, and encoded classes have their
+    places.
+    """
     targets = zip(model.dependent, model.class_values, model.float_targets, summary.output_units)
     return tuple(
         Output(name, (None,) if is_float and units == 1 else values, is_float)

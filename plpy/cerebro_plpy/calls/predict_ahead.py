@@ -1,8 +1,9 @@
-"""Predictions made before the statement that wants them, for servers where a statement cannot ask the database any more
-once its parts are under way.
+"""Predictions made before the statement that wants them, for servers where a statement cannot ask
+the database any more once its parts are under way.
 
-They lie in a file that has no name, so it ends with its session at the latest. Another process of the server that works
-for the same statement reads it by what this session tells of it, and nobody can who was not told.
+They lie in a file that has no name, so it ends with its session at the latest. Another process of
+the server that works for the same statement reads it by what this session tells of it, and nobody
+can who was not told.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from cerebro_plpy.tables.granted_versions import Wanted
 
 KEPT = "cerebro_predicted"
 MOST_KEPT = 64
-"""Files of a session: a statement may have several predictions, and read each of them more than once."""
+"""Files of a session: a statement may have several predictions, and read each of them more than
+once.
+"""
 HEAD = b"cerebro_db predictions\n"
 SECRET_BYTES = 16
 LENGTH = struct.Struct(">q")
@@ -34,7 +37,9 @@ ABSENT = -1
 _TOLD = re.compile(r"(?P<pid>[0-9]{1,10}) (?P<fd>[0-9]{1,6}) (?P<secret>[0-9a-f]{32})")
 
 
-def predict_ahead(db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None]) -> str:
+def predict_ahead(
+    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None]
+) -> str:
     """Predict all rows; what `predicted` has to be told to read them."""
     kept: list[tuple[object, IO[bytes]]] = gd.setdefault(KEPT, [])
     transaction = db.value(sql("predict.transaction"))
@@ -55,19 +60,28 @@ def predict_ahead(db: Database, gd: dict[str, Any], wanted: Wanted, arguments: t
 
 
 def predicted(told: str | None) -> Iterator[Block]:
-    """The blocks that were predicted; asks the database nothing. What is wrong with a call is told here."""
+    """The blocks that were predicted; asks the database nothing. What is wrong with a call is told
+    here.
+    """
     found = _TOLD.fullmatch(told or "")
-    file = _opened(f"/proc/{found['pid']}/fd/{found['fd']}", bytes.fromhex(found["secret"])) if found else None
+    file = (
+        _opened(f"/proc/{found['pid']}/fd/{found['fd']}", bytes.fromhex(found["secret"]))
+        if found
+        else None
+    )
     if file is None:
         raise ObjectNotReady(
             "predict error: what was predicted for this statement is gone.",
-            hint=f"A session keeps {MOST_KEPT} predictions of a transaction. Make tables of them by CREATE TABLE AS.",
+            hint=f"A session keeps {MOST_KEPT} predictions of a transaction. Make tables of them "
+            "by CREATE TABLE AS.",
         )
     return _read(file)
 
 
 def _opened(path: str, secret: bytes) -> IO[bytes] | None:
-    """The file of that path, behind its head; None where it is not one of these with that secret."""
+    """The file of that path, behind its head; None where it is not one of these with that
+    secret.
+    """
     try:
         about = os.stat(path)
         if not stat.S_ISREG(about.st_mode) or about.st_nlink:

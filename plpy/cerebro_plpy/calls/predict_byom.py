@@ -1,4 +1,5 @@
-"""Bring your own model: predictions with a model of an architecture table that was loaded with its weights.
+"""Bring your own model: predictions with a model of an architecture table that was loaded with its
+weights.
 
 Nothing was trained here, so classes and the normalizing constant come as arguments.
 """
@@ -32,7 +33,9 @@ Row = Sequence[Optional[str]]
 
 @dataclass(frozen=True)
 class ByomArguments:
-    """The arguments of a call as they came, None for NULL; those that say what is predicted are apart."""
+    """The arguments of a call as they came, None for NULL; those that say what is predicted are
+    apart.
+    """
 
     model_arch_table: str | None
     model_id: int | None
@@ -57,7 +60,10 @@ def predict_byom(
     catalog = Catalog(db, MODULE)
     constant, backend = _check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
-    relations = [existing(catalog, arguments.model_arch_table), catalog.relation(arguments.test_table, "test")]
+    relations = [
+        existing(catalog, arguments.model_arch_table),
+        catalog.relation(arguments.test_table, "test"),
+    ]
     asked = question(catalog, relations[1], columns, pred_type)
     output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, relations, None) as workplace:
@@ -80,12 +86,15 @@ def _check_arguments(arguments: ByomArguments) -> tuple[float, str]:
     backend = arguments.backend or frameworks.BACKENDS[0]
     if backend not in frameworks.BACKENDS:
         raise InvalidParameter(
-            f"{MODULE} error: backend is {backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
+            f"{MODULE} error: backend is {backend!r}; expected one of "
+            f"{', '.join(frameworks.BACKENDS)}."
         )
     return check_constant(MODULE, arguments.normalizing_const), backend
 
 
-def weighted_architecture(module: str, workplace: Workplace, table: Relation, model_id: int | None) -> object:
+def weighted_architecture(
+    module: str, workplace: Workplace, table: Relation, model_id: int | None
+) -> object:
     """A network that was loaded with its weights."""
     rows = workplace.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))
     if not rows:
@@ -107,7 +116,12 @@ def weighted_architecture(module: str, workplace: Workplace, table: Relation, mo
 def program_of(architecture: object, summary: Architecture) -> dict[str, Any]:
     """A program that does no more than to give the outputs of a network."""
     targets = [{"kind": "float"} for _ in summary.output_units]
-    return {"architecture": architecture, "compile": COMPILE, "targets": targets, "dtype_policy": None}
+    return {
+        "architecture": architecture,
+        "compile": COMPILE,
+        "targets": targets,
+        "dtype_policy": None,
+    }
 
 
 def weights_of(table: Relation, model_id: int | None) -> StateSource:
@@ -117,33 +131,52 @@ def weights_of(table: Relation, model_id: int | None) -> StateSource:
 
 
 def outputs(arguments: ByomArguments, summary: Architecture) -> tuple[Output, ...]:
-    """What is told of each output of the model, under the names that MADlib gives where there are no columns."""
+    """What is told of each output of the model, under the names that MADlib gives where there are
+    no columns.
+    """
     count = len(summary.output_units)
     if arguments.dependent_count not in (None, count):
         raise InvalidParameter(
-            f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id {arguments.model_id} has"
-            f" {count_text(summary.output_units, 'output')}: {', '.join(summary.output_names)}.",
+            f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id "
+            f"{arguments.model_id} has {count_text(summary.output_units, 'output')}: "
+            f"{', '.join(summary.output_names)}.",
             hint=f"Pass dependent_count => {count}.",
         )
-    rows: Sequence[Row | None] = [None] * count if arguments.class_values is None else by_output(arguments.class_values)
+    rows: Sequence[Row | None] = (
+        [None] * count if arguments.class_values is None else by_output(arguments.class_values)
+    )
     if len(rows) != count:
-        raise _mismatch(f"class_values is for {count_text(rows, 'output')}, but the model has {count}.")
-    names = ["dependent_var"] if count == 1 else [f"dependent_var_{number}" for number in range(count)]
-    return tuple(Output(name, labels(row, units, name)) for name, row, units in zip(names, rows, summary.output_units))
+        raise _mismatch(
+            f"class_values is for {count_text(rows, 'output')}, but the model has {count}."
+        )
+    names = (
+        ["dependent_var"] if count == 1 else [f"dependent_var_{number}" for number in range(count)]
+    )
+    return tuple(
+        Output(name, labels(row, units, name))
+        for name, row, units in zip(names, rows, summary.output_units)
+    )
 
 
 def by_output(class_values: Sequence[Any]) -> Sequence[Row]:
-    """The class values of each output: an array of one dimension is for one output, the rows of another for several."""
-    deep = [isinstance(row, list) and any(isinstance(value, list) for value in row) for row in class_values]
+    """The class values of each output: an array of one dimension is for one output, the rows of
+    another for several.
+    """
+    deep = [
+        isinstance(row, list) and any(isinstance(value, list) for value in row)
+        for row in class_values
+    ]
     if any(deep):
         raise InvalidParameter(f"{MODULE} error: class_values has more than two dimensions.")
     return class_values if any(isinstance(row, list) for row in class_values) else [class_values]
 
 
 def labels(row: Row | None, units: int | None, name: str) -> Labels:
-    """The class values of an output of so many units; None, and so their places, where there are none.
+    """The class values of an output of so many units; None, and so their places, where there are
+    none.
 
-    NULLs at the end fill up a row, or stand for classes that only pad, as in `<dependent>_class_values`.
+    NULLs at the end fill up a row, or stand for classes that only pad, as in
+    `<dependent>_class_values`.
 
     >>> labels(["a", "b", None], 2, "y"), labels([None, "a"], 2, "y"), labels(["no", "yes"], 1, "y")
     (('a', 'b'), (None, 'a'), ('no', 'yes'))
@@ -154,13 +187,16 @@ def labels(row: Row | None, units: int | None, name: str) -> Labels:
     binary = units == 1 and len(found) == 2
     if units is None or binary or len(found) <= units <= len(row):
         return found
-    raise _mismatch(f"{name} has {units} units, but {len(row)} class values: {', '.join(map(str, found[:100]))}.")
+    raise _mismatch(
+        f"{name} has {units} units, but {len(row)} class values: "
+        f"{', '.join(map(str, found[:100]))}."
+    )
 
 
 def _mismatch(detail: str) -> InvalidParameter:
     return InvalidParameter(
         f"{MODULE}: The number of class values do not match the provided architecture.",
         detail=detail,
-        hint="Give a value for each unit of the last layer (two for a single unit); for several outputs a row for each,"
-        " filled up with NULL.",
+        hint="Give a value for each unit of the last layer (two for a single unit); for several "
+        "outputs a row for each, filled up with NULL.",
     )

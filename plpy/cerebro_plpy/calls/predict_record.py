@@ -1,6 +1,7 @@
 """Predict by the name of a model: one row, which is given as an object of JSON.
 
-The statements, the program and the weights of a model stay with the session from one call to the next.
+The statements, the program and the weights of a model stay with the session from one call to the
+next.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from cerebro_plpy.calls.version_prediction import ModelOf, columns_told, inputs, models_of_groups, predictor
+from cerebro_plpy.calls.version_prediction import (
+    ModelOf,
+    columns_told,
+    inputs,
+    models_of_groups,
+    predictor,
+)
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
@@ -49,12 +56,14 @@ EXACT = ("real", MONEY, "real[]")
 ARRAYS_AS = {"double precision[]": "real[]", "real[]": "real[]", "numeric[]": "numeric[]"}
 """Families of arrays by the types that they are read as."""
 FAMILIES = {
-    "date": "date", "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz",
+    "date": "date", "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
     "interval": "interval", MONEY: MONEY,
 }  # fmt: skip
 """Of categories whose texts depend on settings, by the types that they are read as."""
 PLAIN = (
-    "text", "boolean", "smallint", "integer", "bigint", "numeric", "real", "double precision", "jsonb", "bytea", "uuid",
+    "text", "boolean", "smallint", "integer", "bigint", "numeric", "real", "double precision",
+    "jsonb", "bytea", "uuid",
     "numeric[]", "real[]", "double precision[]", "character varying", "character", "bpchar",
 )  # fmt: skip
 """Types whose values are read from JSON alike under all formats."""
@@ -63,7 +72,8 @@ Statement = Callable[..., list[Row]]
 
 @dataclass(frozen=True)
 class Kept:
-    """A model that rows were predicted with in this session; `mark` is another one when the model is another one.
+    """A model that rows were predicted with in this session; `mark` is another one when the model
+    is another one.
 
     It may have others for groups of rows, see `model_of`, with `tellers` for those that were asked.
     """
@@ -77,7 +87,9 @@ class Kept:
     constants: tuple[object, ...]
     model_of: ModelOf
     tellers: dict[str, Predictor]
-    formats: Mapping[str, str]  # under which a record is read; none if they do not matter for its types
+    formats: Mapping[
+        str, str
+    ]  # under which a record is read; none if they do not matter for its types
 
     def group_of(self, record: str) -> str | None:
         """The text of the group of a row, if it is of one."""
@@ -92,7 +104,9 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str
     db.platform.check_process(MODULE)
     kept = _kept(gd, wanted) or _keep(db, gd, wanted)
     if record is None:
-        raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
+        raise NullNotAllowed(
+            f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t)."
+        )
     row = _encoded(db, kept, wanted, record)
     mark = granted_versions.mark(db, wanted) if row is None else row["mark"]
     if not mark or mark != kept.mark:
@@ -187,8 +201,8 @@ def _source_types(db: Database, version: Usable) -> Mapping[str, str]:
 def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str, str]]:
     """The recipe over a row that came as JSON, and the types of its columns there.
 
-    They are those of the table that the model was trained on where only so a value has the text that it had there, by
-    which a category is told. Numbers are exact in numeric, whatever came.
+    They are those of the table that the model was trained on where only so a value has the text
+    that it had there, by which a category is told. Numbers are exact in numeric, whatever came.
     """
     types: dict[str, str] = {}
     features: list[Feature] = []
@@ -238,21 +252,30 @@ def _tell_missing(db: Database, kept: Kept, keys: Collection[str]) -> None:
 
 
 def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
-    """The error of a record that cannot be read: it is no object, or a column has a value that cannot be cast."""
+    """The error of a record that cannot be read: it is no object, or a column has a value that
+    cannot be cast.
+    """
     shape = db.value(sql("predict.kind"), record)
     if shape != "object":
         return InvalidParameter(
-            f"{MODULE} error: record is JSON of type {shape}; expected an object with the columns of a row.",
+            f"{MODULE} error: record is JSON of type {shape}; expected an object with the columns "
+            "of a row.",
             hint="Pass a row such as to_jsonb(t).",
         )
     features = {each.column: each for each in kept.version.recipe.inputs}
     for name, type_ in kept.types.items():
         with _formats(db, kept):
-            is_refused = db.unless_refused(partial(db.rows, sql("predict.castable", type=type_), record, name)) is None
+            is_refused = (
+                db.unless_refused(
+                    partial(db.rows, sql("predict.castable", type=type_), record, name)
+                )
+                is None
+            )
         if is_refused:
             value = db.value(sql("predict.value"), record, name)
             return InvalidText(
-                f"{MODULE} error: column {name!r} of record is {value:.100}; expected {kind(features[name])}.",
+                f"{MODULE} error: column {name!r} of record is {value:.100}; expected "
+                f"{kind(features[name])}.",
                 hint=f"It is read as {type_}. What is not known may be null, or be left out.",
             )
     return InvalidText(f"{MODULE} error: record has a value that cannot be read: {record:.100}")

@@ -1,7 +1,8 @@
-"""Predict by the name of a model: the rows of a table or view, block by block, in the caller's own session.
+"""Predict by the name of a model: the rows of a table or view, block by block, in the caller's own
+session.
 
-Nothing is kept of the caller's between two blocks but a cursor, and a trainer that ends by itself: the query may be
-left after any of them.
+Nothing is kept of the caller's between two blocks but a cursor, and a trainer that ends by itself:
+the query may be left after any of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from itertools import chain, groupby
 from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.calls.raw_source import RawSource, raw_source_with_notice
-from cerebro_plpy.calls.version_prediction import ModelOf, columns_told, inputs, models_of_groups, predictor
+from cerebro_plpy.calls.version_prediction import (
+    ModelOf,
+    columns_told,
+    inputs,
+    models_of_groups,
+    predictor,
+)
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
@@ -31,12 +38,19 @@ GROUP = "cerebro_group"
 BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 18
 # Compiling the encoding takes longer than it saves, and all rows are wanted as a rule.
 SETTINGS = {"cursor_tuple_fraction": "1", "jit": "off"}
-Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[bytes], Optional[bytes], Optional[bytes]]
+Block = tuple[
+    Optional[float],
+    list[Optional[str]],
+    Optional[bytes],
+    Optional[bytes],
+    Optional[bytes],
+    Optional[bytes],
+]
 
 
 class Raw(NamedTuple):
-    """Raw rows: what stands in FROM, the recipe as it is over its columns, what makes the text of each id, and the
-    settings under which they are read."""
+    """Raw rows: what stands in FROM, the recipe as it is over its columns, what makes the text of
+    each id, and the settings under which they are read."""
 
     table: str
     recipe: Recipe
@@ -45,27 +59,37 @@ class Raw(NamedTuple):
 
 
 def predict_source(
-    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None], *, shared: bool = True
+    db: Database,
+    gd: dict[str, Any],
+    wanted: Wanted,
+    arguments: tuple[str | None, str | None],
+    *,
+    shared: bool = True,
 ) -> Iterator[Block]:
     """Margin, ids, and predictions of each block; `arguments` are the source and the id column.
 
-    The first block is predicted when this returns. If the session is not `shared` with a query that takes block by
-    block, all of them are taken before the statement ends.
+    The first block is predicted when this returns. If the session is not `shared` with a query that
+    takes block by block, all of them are taken before the statement ends.
     """
     db.platform.check_process(MODULE)
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
     rows = raw_source_with_notice(catalog, version, source)
-    whole, id_column = whole_version(catalog, gd, version, rows), id_name(catalog, rows.table, id_col)
-    raw = Raw(rows.rows(id_column, whole.column), rows.recipe, id_text(db, rows, id_column), rows.settings)
+    whole, id_column = (
+        whole_version(catalog, gd, version, rows),
+        id_name(catalog, rows.table, id_col),
+    )
+    raw = Raw(
+        rows.rows(id_column, whole.column), rows.recipe, id_text(db, rows, id_column), rows.settings
+    )
     blocks = predicted(db, gd, whole, raw_blocks(db, whole, raw, shared=shared))
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
 class Whole(NamedTuple):
-    """A version, and its models of groups by the texts of their values. The `names` of those that have one are known to
-    the owner alone. The column that says the group is of a `family`."""
+    """A version, and its models of groups by the texts of their values. The `names` of those that
+    have one are known to the owner alone. The column that says the group is of a `family`."""
 
     version: Usable
     model_of: ModelOf
@@ -79,30 +103,49 @@ class Whole(NamedTuple):
 
 
 def whole_version(catalog: Catalog, gd: dict[str, Any], version: Usable, rows: RawSource) -> Whole:
-    """A version with its models of groups; raises UndefinedColumn where rows cannot tell their groups."""
+    """A version with its models of groups; raises UndefinedColumn where rows cannot tell their
+    groups.
+    """
     family = None
     if version.group_by is not None:
         where = f" in {rows.table.spelling}"
-        family = named(catalog.module, rows.columns, version.group_by, "the model's group_by", where).family
+        family = named(
+            catalog.module, rows.columns, version.group_by, "the model's group_by", where
+        ).family
     return Whole(version, *models_of_groups(catalog.db, gd, catalog.module, version), family)
 
 
-def predicted(db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[Block]:
+def predicted(
+    db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[list[Row]]
+) -> Iterator[Block]:
     """While the trainer computes a block, and the query has the one before, the next one is read.
 
-    Rows of groups come group by group; at the end the caller is told how many of them the model of all rows predicts.
+    Rows of groups come group by group; at the end the caller is told how many of them the model of
+    all rows predicts.
     """
     others = 0
     for version, its in by_version(whole, blocks):
         for rows, told in answered(its, predictor(db, gd, version)):
             others += len(rows) if version is whole.version else 0
             prediction, probability, probabilities, number = columns_told(version, told)
-            yield version.margin, [row["id"] for row in rows], prediction, probability, probabilities, number
+            yield (
+                version.margin,
+                [row["id"] for row in rows],
+                prediction,
+                probability,
+                probabilities,
+                number,
+            )
     if others and whole.column:
-        db.notice(f"{others} rows have no model of their own by {whole.column}: that of all rows predicts them")
+        db.notice(
+            f"{others} rows have no model of their own by {whole.column}: that of all rows "
+            "predicts them"
+        )
 
 
-def by_version(whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[tuple[Usable, Iterator[list[Row]]]]:
+def by_version(
+    whole: Whole, blocks: Iterator[list[Row]]
+) -> Iterator[tuple[Usable, Iterator[list[Row]]]]:
     """Which model predicts which rows, of those that come group by group."""
     for model, parts in groupby(_by_model(whole, blocks), key=lambda part: part[0]):
         yield model, (rows for _, rows in parts)
@@ -112,10 +155,15 @@ def _by_model(whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[tuple[Usabl
     """The rows of each block, apart where they are of several groups."""
     for block in blocks:
         for group, rows in groupby(block, key=lambda row: row.get(GROUP)):
-            yield whole.version if group is None else whole.model_of(group) or whole.version, list(rows)
+            yield (
+                whole.version if group is None else whole.model_of(group) or whole.version,
+                list(rows),
+            )
 
 
-def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[list[Row], list[bytes]]]:
+def answered(
+    blocks: Iterator[list[Row]], teller: Predictor
+) -> Iterator[tuple[list[Row], list[bytes]]]:
     """The rows of each block, and what the trainer answered of them."""
     try:
         before: list[Row] = []
@@ -134,8 +182,8 @@ def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[l
 def raw_blocks(
     db: Database, whole: Whole, raw: Raw, most: int = BLOCK_ROWS, *, shared: bool = True
 ) -> Iterator[list[Row]]:
-    """The rows of a source, each with its id and what the network is given of it, so many at a time at most; those of a
-    group after those of another.
+    """The rows of a source, each with its id and what the network is given of it, so many at a time
+    at most; those of a group after those of another.
 
     See `predict_source` for a session that is `shared`.
     """
@@ -175,7 +223,9 @@ def _next(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]
         return next(blocks, [])
 
 
-def _taken_at_once(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
+def _taken_at_once(
+    db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]
+) -> Iterator[list[Row]]:
     """Yield all blocks, each by a single statement: see `Platform.check_interrupts`."""
     formats = {name: value for name, value in settings.items() if name != "search_path"}
     with db.configured(**formats):
@@ -193,22 +243,30 @@ def _ask(teller: Predictor, rows: list[Row]) -> None:
 
 
 def id_text(db: Database, source: RawSource, name: str | None) -> Expression:
-    """Return what makes the text of the column that tells rows apart: the text that it has in the caller's session."""
+    """Return what makes the text of the column that tells rows apart: the text that it has in the
+    caller's session.
+    """
     if name is None:
         return Expression("NULL::text")
     value = f"t.{quote_identifier(name)}"
     if db.value(sql("predict.has_one_text"), source.table.oid, name):
         return Expression(f"{value}::text")
-    return Expression(f"cerebro.text_under({value}, {', '.join(['%s::text'] * len(STYLES))})", caller_styles(db))
+    return Expression(
+        f"cerebro.text_under({value}, {', '.join(['%s::text'] * len(STYLES))})", caller_styles(db)
+    )
 
 
 def caller_styles(db: Database) -> tuple[str, ...]:
-    """Return the settings that decide the text of a value in the caller's session, in the order of STYLES."""
+    """Return the settings that decide the text of a value in the caller's session, in the order of
+    STYLES.
+    """
     return tuple(db.caller_settings[name] for name in STYLES)
 
 
 def id_name(catalog: Catalog, table: Relation, given: str | None) -> str | None:
-    """Return the column that tells the rows apart: by default that of the primary key, None if no single one does."""
+    """Return the column that tells the rows apart: by default that of the primary key, None if no
+    single one does.
+    """
     if given is None:
         key: str | None = catalog.db.value(sql("predict.key"), table.oid)
         return key

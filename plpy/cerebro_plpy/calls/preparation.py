@@ -1,6 +1,8 @@
-"""From a raw table to packed tables of a run: looked at, and packed by its recipe, in one transaction of one session.
+"""From a raw table to packed tables of a run: looked at, and packed by its recipe, in one
+transaction of one session.
 
-What it makes lies in schema cerebro_state and belongs to the caller; it stays as long as the run may be resumed.
+What it makes lies in schema cerebro_state and belongs to the caller; it stays as long as the run
+may be resumed.
 """
 
 from __future__ import annotations
@@ -45,9 +47,9 @@ KINDS = {True: "class", False: "float"}
 class Prepared(NamedTuple):
     """A raw table, the packed tables that were made of it, and what its training rows were like.
 
-    `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is made of; so many
-    `additions` were packed beside rows of an earlier run. Rows of groups lie as `grouped` says. `reading` is what is
-    stored of the settings under which the source was read.
+    `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is
+    made of; so many `additions` were packed beside rows of an earlier run. Rows of groups lie as
+    `grouped` says. `reading` is what is stored of the settings under which the source was read.
     """
 
     table: RawTable
@@ -62,7 +64,9 @@ class Prepared(NamedTuple):
     compared: Compared | None = None
 
     def stored(self) -> dict[str, Any]:
-        """Return what the spec of a run has of how its rows were read and packed, by the names of its fields."""
+        """Return what the spec of a run has of how its rows were read and packed, by the names of
+        its fields.
+        """
         return {"reading": self.reading, "compared": self.compared}
 
     @property
@@ -73,7 +77,9 @@ class Prepared(NamedTuple):
 
 @contextmanager
 def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> Iterator[Prepared]:
-    """Yield what `work` has packed for a run; after an error drop it if the run is not in the log."""
+    """Yield what `work` has packed for a run; after an error drop it if the run is not in the
+    log.
+    """
     try:
         yield work()
     except BaseException:
@@ -92,7 +98,9 @@ class Preparation(NamedTuple):
     model: str | None = None  # None: with none
 
 
-def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: Preparation) -> Prepared:
+def prepare(
+    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: Preparation
+) -> Prepared:
     """Pack both sides of a table for a run, as `look` finds it."""
     reading, model = of.reading, of.model
     with read_once(workplace, of) as rows:
@@ -101,14 +109,18 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of:
         grouped = layouts(catalog, table) if table.groups else None
         _pack(rows.session, table, run_id, (raw, training, grouped))
         other = version_to_compare(catalog, model, table) if model is not None else None
-        compared = pack_compared(catalog, rows, table, other, run_id, validation.rows) if other else None
+        compared = (
+            pack_compared(catalog, rows, table, other, run_id, validation.rows) if other else None
+        )
         seen = profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
         stored = reading_of(rows, table, reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(table, seen, inputs, data, hashes, counts, stored, grouped=grouped, compared=compared)
+    return Prepared(
+        table, seen, inputs, data, hashes, counts, stored, grouped=grouped, compared=compared
+    )
 
 
 @contextmanager
@@ -116,14 +128,20 @@ def read_once(workplace: Workplace, of: Preparation) -> Iterator[SourceRows]:
     """Yield the sources of a run, which are read in one transaction of the control session."""
     control, pinned = workplace.control, {**SETTINGS, "lock_timeout": of.limit.setting}
     check_custom_settings(control, workplace.custom_settings)
-    waits = bounded_waits(workplace.db, control, of.source, of.limit, lambda: workplace.lock_watch.blocker)
+    waits = bounded_waits(
+        workplace.db, control, of.source, of.limit, lambda: workplace.lock_watch.blocker
+    )
     with transaction(control, SNAPSHOT), waits, session_rows(control, of.reading, pinned) as rows:
         yield rows
         for each in rows.copies:
-            workplace.db.info(f"{each.source.spelling} was read once, into a table of {each.bytes / 1e6:.1f} MB")
+            workplace.db.info(
+                f"{each.source.spelling} was read once, into a table of {each.bytes / 1e6:.1f} MB"
+            )
 
 
-def reading_of(rows: SourceRows, table: RawTable, reading: Reading, names: Iterable[str]) -> dict[str, Any]:
+def reading_of(
+    rows: SourceRows, table: RawTable, reading: Reading, names: Iterable[str]
+) -> dict[str, Any]:
     """Return what a version stores of its reading; of custom settings their names alone."""
     columns = {each.name: each.type for each in table.columns if each.readable}
     count = table.rows + table.validation_rows
@@ -131,8 +149,12 @@ def reading_of(rows: SourceRows, table: RawTable, reading: Reading, names: Itera
     return record(reading.formats, kind=kind, names=sorted(names), columns=columns, rows=count)
 
 
-def digests(workplace: Workplace, rows: SourceRows, table: RawTable) -> tuple[list[str], list[Digest]]:
-    """Put the raw rows of both sides in order, until the transaction ends; return their tables, and their digests."""
+def digests(
+    workplace: Workplace, rows: SourceRows, table: RawTable
+) -> tuple[list[str], list[Digest]]:
+    """Put the raw rows of both sides in order, until the transaction ends; return their tables, and
+    their digests.
+    """
     control, classes = rows.session, table.target.task == CLASSIFICATION
     tables: list[str] = []
     found: list[Digest] = []
@@ -153,8 +175,13 @@ def layouts(catalog: Catalog, table: RawTable) -> Grouped:
     return grouped_layouts(table.groups, keys, block)
 
 
-def _pack(control: Reader, table: RawTable, run_id: int, of: tuple[list[str], Digest, Grouped | None]) -> None:
-    (raw, training, grouped), (output, validation) = of, (data_table(run_id, name) for name in SIDES)
+def _pack(
+    control: Reader, table: RawTable, run_id: int, of: tuple[list[str], Digest, Grouped | None]
+) -> None:
+    (raw, training, grouped), (output, validation) = (
+        of,
+        (data_table(run_id, name) for name in SIDES),
+    )
     known = training.rows, [name for name in training.counts if name is not None]
     pack_training(control, table, (raw[0], output), known, grouped and grouped.training)
     pack_validation(control, table, (raw[1], validation, output), grouped and grouped.validation)
@@ -174,7 +201,9 @@ def pack_training(
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
     told = _recipes(control, table, 0), _layout(grouped)
-    control.run(sql("features.pack_training"), (*tables, _inputs(table), kind, weight, *known, *told))
+    control.run(
+        sql("features.pack_training"), (*tables, _inputs(table), kind, weight, *known, *told)
+    )
 
 
 def pack_validation(

@@ -1,4 +1,6 @@
-"""The raw rows of a table or view as a model by name sees them, and the model where more is asked than predictions."""
+"""The raw rows of a table or view as a model by name sees them, and the model where more is asked
+than predictions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ CHANGING = ("view", "foreign table")
 
 
 class RawSource(NamedTuple):
-    """A source as the caller's own session reads it for a model: by one statement, in its transaction."""
+    """A source as the caller's own session reads it for a model: by one statement, in its
+    transaction.
+    """
 
     table: Relation
     columns: tuple[RawColumn, ...]
@@ -35,12 +39,19 @@ class RawSource(NamedTuple):
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings for the statement that reads it; the caller's path is among them only if the source needs it."""
+        """Settings for the statement that reads it; the caller's path is among them only if the
+        source needs it.
+        """
         settings = self.reading.settings
-        return settings if self.evaluated else {n: value for n, value in settings.items() if n != "search_path"}
+        return (
+            settings
+            if self.evaluated
+            else {n: value for n, value in settings.items() if n != "search_path"}
+        )
 
     def rows(self, *others: str | None) -> str:
-        """Return what stands in FROM for the columns of the recipe and others, of which None is none.
+        """Return what stands in FROM for the columns of the recipe and others, of which None is
+        none.
 
         Raises:
             InsufficientPrivilege: The caller may not read all of them.
@@ -52,7 +63,9 @@ class RawSource(NamedTuple):
 
 
 def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
-    """Return the source that a call names, as a version reads it: by the caller's rights, under its own formats."""
+    """Return the source that a call names, as a version reads it: by the caller's rights, under its
+    own formats.
+    """
     db, table = catalog.db, catalog.relation(source, "source")
     session = LocalSession(db)
     wait_for_source(db, session, table, wait_limit(db))
@@ -63,26 +76,36 @@ def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSour
 
 
 def raw_source_with_notice(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
-    """Return the source that a call names, as `raw_source` does; a NOTICE says which formats are not the session's."""
+    """Return the source that a call names, as `raw_source` does; a NOTICE says which formats are
+    not the session's.
+    """
     rows = raw_source(catalog, version, source)
     tell_formats(catalog.db, rows.table, version)
     return rows
 
 
 def tell_formats(db: Database, source: Table, version: Usable) -> None:
-    """Say which formats of a version differ from the session's, if the rows of a source depend on them."""
+    """Say which formats of a version differ from the session's, if the rows of a source depend on
+    them.
+    """
     different = describe_difference(version.formats, db.caller_settings)
     if different and kind_of(LocalSession(db), source) in CHANGING:
-        db.notice(f"{source.spelling} is read under the formats of model {version.model!r}: {different}")
+        db.notice(
+            f"{source.spelling} is read under the formats of model {version.model!r}: {different}"
+        )
 
 
 def version_reading(db: Database, source: Table, version: Usable) -> Reading:
-    """Return how a version reads a source for the caller; a NOTICE says which formats differ from the session's."""
+    """Return how a version reads a source for the caller; a NOTICE says which formats differ from
+    the session's.
+    """
     tell_formats(db, source, version)
     return replace(db.reading, formats=version.formats)
 
 
 def deployed_version(db: Database, module: str, model: str | None) -> Version:
-    """The version of a model of the caller's that predicts; raises where its rows cannot be read."""
+    """The version of a model of the caller's that predicts; raises where its rows cannot be
+    read.
+    """
     db.platform.check_process(module)
     return versions.deployed(db, module, model)

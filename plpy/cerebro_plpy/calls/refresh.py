@@ -1,7 +1,9 @@
-"""A model that learns of the rows that have come since: from its weights on, by the recipe that it has.
+"""A model that learns of the rows that have come since: from its weights on, by the recipe that it
+has.
 
-Nothing is looked for anew: neither what columns are nor which configuration is the best. So it takes a small part of
-the time of the call that trained the version. Whether what comes out predicts is decided as for any new version.
+Nothing is looked for anew: neither what columns are nor which configuration is the best. So it
+takes a small part of the time of the call that trained the version. Whether what comes out predicts
+is decided as for any new version.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import make_request
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Preparation, Prepared, packed, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, custom_again, read_made, refuse_groups, sources
+from cerebro_plpy.calls.provenance import (
+    Made,
+    begun_from,
+    custom_again,
+    read_made,
+    refuse_groups,
+    sources,
+)
 from cerebro_plpy.calls.raw_source import version_reading
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.run_tables import drop_data
@@ -62,8 +71,12 @@ RATE_SHARE = 0.3
 """Of the learning rate of then: weights that are good already are not to be shaken."""
 
 
-def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str) -> list[Row]:
-    """Train the version that predicts on the rows of now; a row about the new version, none where no rows are new."""
+def refresh(
+    db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str
+) -> list[Row]:
+    """Train the version that predicts on the rows of now; a row about the new version, none where
+    no rows are new.
+    """
     began = time.monotonic()
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
@@ -79,13 +92,21 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
             wait_for_source(db, workplace.control, each, wait_limit(db))
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
-            db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")
+            db.notice(
+                f"{source.spelling} has no rows that the newest version of model {model!r} has not "
+                "seen"
+            )
             return []
         run_id = reserve_run(db, workplace)
-        with packed(workplace, run_id, lambda: look.prepare(catalog, workplace, run_id)) as prepared:
+        with packed(
+            workplace, run_id, lambda: look.prepare(catalog, workplace, run_id)
+        ) as prepared:
             if workplace.control.run(sql("refresh.known"), (model, prepared.fingerprint))[0][0]:
                 drop_data(workplace.control, run_id)
-                db.notice(f"{source.spelling} has the rows that a version of model {model!r} was trained on")
+                db.notice(
+                    f"{source.spelling} has the rows that a version of model {model!r} was trained "
+                    "on"
+                )
                 return []
             request = build_request(catalog, workplace, made, prepared, version)
             train(db, workplace, request, None, Audience(), run_id)
@@ -104,7 +125,9 @@ def newest_run(db: Database, made: Made) -> Before | None:
 
 
 class Look:
-    """The source as a version learned of it, with the rows of now, or those that its newest version has not seen."""
+    """The source as a version learned of it, with the rows of now, or those that its newest version
+    has not seen.
+    """
 
     def __init__(
         self,
@@ -117,26 +140,43 @@ class Look:
         self._session, self._made, self._before = session, made, before
         self._source, self._held = tables
         column = None if since is None else _growing(session, self._source, since)
-        self._newer = None if column is None else Newer(column, before.train.newest.get(column) if before else None)
+        self._newer = (
+            None
+            if column is None
+            else Newer(column, before.train.newest.get(column) if before else None)
+        )
 
     def grown(self) -> bool:
         """Whether there may be rows that are new."""
-        if self._newer is None or self._newer.value is None or is_evaluated(self._session, self._source):
+        if (
+            self._newer is None
+            or self._newer.value is None
+            or is_evaluated(self._session, self._source)
+        ):
             return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
             columns = raw_columns(self._session, self._source.oid)
-            later = compare(named(MODULE, columns, self._newer.column, "since"), ">", self._newer.value)
+            later = compare(
+                named(MODULE, columns, self._newer.column, "since"), ">", self._newer.value
+            )
             statement = sql("refresh.grown", source=self._source.quoted, later=later.text)
             return bool(self._session.run(statement, later.values)[0][0])
 
     def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
-        """Pack the new rows beside those that the newest version was made of, or all rows where that cannot be."""
+        """Pack the new rows beside those that the newest version was made of, or all rows where
+        that cannot be.
+        """
         before, newer = self._before, self._newer
         version = self._made.version
         reading = version_reading(catalog.db, self._source, version)
         of = Preparation(self._source, reading, wait_limit(catalog.db), version.model)
-        if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
+        if (
+            before
+            and newer
+            and self._held is None
+            and can_add(self._session, before, self._made.asked, newer.column)
+        ):
             return extend(catalog, workplace, partial(self._table, newer), run_id, (before, of))
         everything = None if newer is None else Newer(newer.column, None)
         return prepare(catalog, workplace, partial(self._table, everything), run_id, of)
@@ -152,24 +192,32 @@ def _growing(reader: Reader, source: Relation, since: str) -> str:
     name = column_name(MODULE, columns, since, "since", source.spelling)
     if columns[name].family in (None, BYTES, JSON):
         raise DatatypeMismatch(
-            f"{MODULE} error: since names column {name!r} of type {columns[name].type}; expected one that grows.",
+            f"{MODULE} error: since names column {name!r} of type {columns[name].type}; expected "
+            "one that grows.",
             hint="For example a number that counts rows, or the time at which they were entered.",
         )
     return name
 
 
-def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: Prepared, version: str) -> FitRequest:
+def build_request(
+    catalog: Catalog, workplace: Workplace, made: Made, prepared: Prepared, version: str
+) -> FitRequest:
     """What the run is asked: one configuration, from the weights of the version on."""
     key, before, data = made.version.mst_key, made.spec, prepared.data
     check_classes(made, prepared)
     first = made.asked.start.epochs if made.asked.start else before.epochs
     epochs = -(-first // PART)
     trained = before.epochs_before.get(key, 0) + (made.configs[key]["best_epoch"] or before.epochs)
-    models, evaluated = models_of(made, prepared, epochs), metrics_iterations(epochs, frequency(epochs))
+    models, evaluated = (
+        models_of(made, prepared, epochs),
+        metrics_iterations(epochs, frequency(epochs)),
+    )
     arguments = replace(
         before.arguments,
         source_table=prepared.inputs.source.table.quoted,
-        validation_table=prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
+        validation_table=prepared.inputs.validation.table.quoted
+        if prepared.inputs.validation
+        else None,
         replay_run=None,
         workers=None,
         search=None,
@@ -199,38 +247,56 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
 
 
 def check_classes(made: Made, prepared: Prepared) -> None:
-    """Raises ObjectNotReady where the network of the version does not fit what the rows of now come to."""
-    differing = [name for name in prepared.data.source.spec().differing(made.spec.source) if name != "rows"]
+    """Raises ObjectNotReady where the network of the version does not fit what the rows of now come
+    to.
+    """
+    differing = [
+        name for name in prepared.data.source.spec().differing(made.spec.source) if name != "rows"
+    ]
     if differing:
         raise ObjectNotReady(
-            f"{MODULE} error: the training rows of now are of another kind than those of then: {', '.join(differing)}"
-            " differ.",
+            f"{MODULE} error: the training rows of now are of another kind than those of then: "
+            f"{', '.join(differing)} differ.",
             detail="Such as where a class has no rows any more.",
             hint="Train the model again.",
         )
 
 
 def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
-    """The network of the version as one configuration, with learning rates that rise and fall anew."""
+    """The network of the version as one configuration, with learning rates that rise and fall
+    anew.
+    """
     key, source = made.version.mst_key, prepared.data.source
     config, fitted = made.configs[key], made.configs[key]["fit_params"]
     parsed = parse_fit_params(fitted)
-    compiled = compile_again(config["compile_params"], Rates(steps_of(source, parsed.batch_size), epochs), made)
+    compiled = compile_again(
+        config["compile_params"], Rates(steps_of(source, parsed.batch_size), epochs), made
+    )
     texts = compiled, fitted, parse_compile_params(compiled, None), parsed
-    architectures = {config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)}
+    architectures = {
+        config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)
+    }
     fields = made.template, made.params
-    named = with_metrics([Config(key, config["model_id"], *texts, (), *fields)], architectures, source, never)
+    named = with_metrics(
+        [Config(key, config["model_id"], *texts, (), *fields)], architectures, source, never
+    )
     return Models(named, architectures, None, {key: config["backend"]})
 
 
 def compile_again(text: str, rates: Rates, made: Made) -> str:
-    """The compile parameters of before by other rates; a version that was refreshed has the gentle rate already."""
+    """The compile parameters of before by other rates; a version that was refreshed has the gentle
+    rate already.
+    """
     before = parse_compile_params(text, None)
     settings = dict(before.optimizer.config)
     rate: Any = settings.pop("learning_rate")
     highest = float(rate["config"]["warmup_target"] if isinstance(rate, dict) else rate)
     gentle = highest * (1.0 if made.asked.start else RATE_SHARE)
-    optimizer = {"optimizer": before.optimizer.class_name, **settings, "learning_rate": rates.schedule(gentle)}
+    optimizer = {
+        "optimizer": before.optimizer.class_name,
+        **settings,
+        "learning_rate": rates.schedule(gentle),
+    }
     return compile_text({**optimizer, "loss": before.loss, "metrics": list(before.metrics)})
 
 

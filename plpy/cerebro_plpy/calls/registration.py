@@ -1,4 +1,6 @@
-"""A run of `cerebro.train` that has come to its end: the best of its configurations becomes a version of its model."""
+"""A run of `cerebro.train` that has come to its end: the best of its configurations becomes a
+version of its model.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import Any, NamedTuple
 from cerebro_plpy.calls.aim import importance_share, most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
 from cerebro_plpy.calls.group_models import best_of_groups
-from cerebro_plpy.calls.held_back import MODULE, HeldRows, Network, margin_of, predictions, read_held_rows
+from cerebro_plpy.calls.held_back import (
+    MODULE,
+    HeldRows,
+    Network,
+    margin_of,
+    predictions,
+    read_held_rows,
+)
 from cerebro_plpy.calls.run_results import has_value, network_of, ranked, states_of
 from cerebro_plpy.calls.version_importance import Latest, add_importance
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -36,20 +45,26 @@ UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, ConfigFailure)
 
 
 class Comparison(NamedTuple):
-    """Whether a new version is better than the one that predicts so far; if that is not known, why."""
+    """Whether a new version is better than the one that predicts so far; if that is not known,
+    why.
+    """
 
     better: bool
     obstacle: str | None = None
 
 
 def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
-    """Make a version of the best configuration of a run, whose budget ends then, by time.monotonic()."""
+    """Make a version of the best configuration of a run, whose budget ends then, by
+    time.monotonic().
+    """
     run = outputs.read_run(db, run_id)
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
         workplace.show(run_id)
         version, backend = _add(db, workplace, run, ends)
         train = _train(run)
-        dropped = RunLog(workplace.control, run.run_id).dropped_states(keep=[])  # the version has its own
+        dropped = RunLog(workplace.control, run.run_id).dropped_states(
+            keep=[]
+        )  # the version has its own
         if importance_share(train.budget):
             latest = Latest(train.model, version, backend)
             add_importance(workplace, latest, ends, lambda: next(dropped, None) is not None)
@@ -62,7 +77,11 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     result, network, told, _ = _best(db, workplace, run, rows)
     before = registry.find_name(workplace.control, train.model)
     alone = before is None or before.deployed is None
-    if rows and not told and (train.task == REGRESSION or not has_value(result, train.metric) or not alone):
+    if (
+        rows
+        and not told
+        and (train.task == REGRESSION or not has_value(result, train.metric) or not alone)
+    ):
         told = predictions(workplace, rows, network)
     if not has_value(result, train.metric):
         result = result._replace(value=SCORES[train.metric](told) if told else None)
@@ -71,23 +90,33 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
         result = result._replace(margin=margin_of(distances(told)))
     name = Name(train.split, train.split_seed, train.bound, None, train.identity)
     groups = best_of_groups(db, workplace, run, rows, ends)
-    added = registry.add(workplace.control, train.model, name, result, groups, deploy=comparison.better)
-    said = "predicts from now on" if added.version == added.deployed else _why_not(train.model, added, comparison)
+    added = registry.add(
+        workplace.control, train.model, name, result, groups, deploy=comparison.better
+    )
+    said = (
+        "predicts from now on"
+        if added.version == added.deployed
+        else _why_not(train.model, added, comparison)
+    )
     keys = result.ensemble.members if result.ensemble else (result.mst_key,)
     db.info(
-        f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
-        f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
+        f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run "
+        f"{run.run_id} with {train.metric} "
+        f"{'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
     return added.version, network.backend
 
 
 def _held_rows(db: Database, workplace: Workplace, run: LoggedRun) -> HeldRows | None:
-    """Return the rows that a run holds back; None if its packed rows were removed, which the caller is told."""
+    """Return the rows that a run holds back; None if its packed rows were removed, which the caller
+    is told.
+    """
     rows = read_held_rows(Catalog(db, MODULE), workplace.reader, run)
     if rows is None:
         db.notice(
-            f"the packed rows of run {run.run_id} were removed: its version is one configuration, without a margin,"
-            " importances and all else that is computed from rows that were held back"
+            f"the packed rows of run {run.run_id} were removed: its version is one configuration, "
+            "without a margin, importances and all else that is computed from rows that were held "
+            "back"
         )
     return rows
 
@@ -114,7 +143,9 @@ def _best(db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | N
 
 
 def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
-    """The best configurations of a run, by the rows that were held back: as many as its model may be made of."""
+    """The best configurations of a run, by the rows that were held back: as many as its model may
+    be made of.
+    """
     train = _train(run)
     most = most_members(train.ensemble, train.budget, train.validation_rows)
     best = ranked(workplace, run, states_of(db, run), most)
@@ -148,7 +179,10 @@ def _compare(
             return Comparison(False, "the packed rows of the run were removed")
         score = SCORES[train.metric](predictions(workplace, rows, _version_network(old)))
     except UNUSABLE as error:
-        db.notice(f"the version of model {train.model!r} that predicted so far cannot any more: {error.message}")
+        db.notice(
+            f"the version of model {train.model!r} that predicted so far cannot any more: "
+            f"{error.message}"
+        )
         return Comparison(True)
     return Comparison(is_better(SCORES[train.metric](told), score, run.spec.ranking.descending))
 
@@ -162,14 +196,17 @@ def _why_not(model: str, added: Added, comparison: Comparison) -> str:
     if comparison.obstacle is None:
         return f"is not better than version {added.deployed}, which goes on to predict"
     return (
-        f"cannot be compared with version {added.deployed}, which goes on to predict: {comparison.obstacle}."
-        f" SELECT cerebro.deploy({quoted_text(model)}, '{added.version}'); lets the new one predict"
+        f"cannot be compared with version {added.deployed}, which goes on to predict: "
+        f"{comparison.obstacle}. SELECT cerebro.deploy({quoted_text(model)}, '{added.version}'); "
+        "lets the new one predict"
     )
 
 
 def _version_network(version: Version) -> Network:
     """The network of a version."""
-    state = StateSource("weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, None))
+    state = StateSource(
+        "weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, None)
+    )
     texts = version.architecture, version.compile_params
     return Network(version.recipe, version.classes, *texts, state, version.backend)
 

@@ -1,7 +1,7 @@
 """Going on with a run that ended early: what its log says was completed is not done again.
 
-The request is made again from the log and not from the tables that the call named, for these may have changed
-since. Only the packed tables are read anew, and must be what they were.
+The request is made again from the log and not from the tables that the call named, for these may
+have changed since. Only the packed tables are read anew, and must be what they were.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ MODULE = "resume"
 
 
 class Rest(NamedTuple):
-    """A run that ended early: its log, what it was asked, and the tables that it reads, by names no path changes."""
+    """A run that ended early: its log, what it was asked, and the tables that it reads, by names no
+    path changes.
+    """
 
     row: Row
     spec: Spec
@@ -61,7 +63,9 @@ class Rest(NamedTuple):
 
 
 def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
-    """Train the rest of a run, and make the output tables that its call named; `logged` hears when it goes on."""
+    """Train the rest of a run, and make the output tables that its call named; `logged` hears when
+    it goes on.
+    """
     check_transaction(db, MODULE)
     began, spent = time.monotonic(), 0.0
     row, spec = claim_unfinished(db, run_id)
@@ -78,7 +82,9 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.worked"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)
-            ends = deadline(spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows)
+            ends = deadline(
+                spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows
+            )
             request = replace(request, deadline=ends, warm_states={**request.warm_states, **begun})
         if outputs and outputs.existing:
             before = warm_states(workplace.reader, outputs.existing, request)
@@ -92,10 +98,14 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     with completing(db, gd, row["run_id"]):
         if outputs is None:
             began += workplace.queued_seconds
-            register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
+            register(
+                db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began
+            )
         else:
             # The outputs tell of the tables by the names that the call used.
-            named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
+            named = outputs._replace(
+                table=replace(outputs.table, spelling=arguments.model_output_table or "")
+            )
             finish(db, gd, row["run_id"], named, keep_states=arguments.keep_states)
 
 
@@ -106,13 +116,17 @@ def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Rel
 
 
 def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
-    """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
+    """The log of a run of the caller's that ended early; from now on this transaction is its
+    orchestrator.
+    """
     run = claim(db, MODULE, run_id, to_train=True)
     spec = Spec.from_json(json.loads(run["spec"]))
     if spec.search and not spec.is_automl:
         raise FeatureNotSupported(
-            f"{MODULE} error: run {run_id} is part of a search of an older version, which can only be made as a whole.",
-            hint="Call madlib_automl() again; with a random_state it tries the same configurations.",
+            f"{MODULE} error: run {run_id} is part of a search of an older version, which can only "
+            "be made as a whole.",
+            hint="Call madlib_automl() again; with a random_state it tries the same "
+            "configurations.",
         )
     if run["status"] == "completed":
         raise ObjectNotReady(
@@ -132,7 +146,10 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     log = catalog.db.glance(sql("run.logged_configs"), row["run_id"])
     models = logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
-    repeat = Repeat(threads=threads, cuts={each["mst_key"]: each["cut"] for each in log if each["cut"] is not None})
+    repeat = Repeat(
+        threads=threads,
+        cuts={each["mst_key"]: each["cut"] for each in log if each["cut"] is not None},
+    )
     if spec.arguments.replay_run is not None:
         recorded = read_record(workplace.control, catalog.module, spec.arguments.replay_run)
         check_functions(catalog.module, recorded, spec.functions)
@@ -140,46 +157,75 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
     request = replace(request, epochs=max(row["epochs"], spec.epochs))
-    request = replace(request, maker=maker_of(workplace, spec, log, data.source) if spec.train else None)
+    request = replace(
+        request, maker=maker_of(workplace, spec, log, data.source) if spec.train else None
+    )
     # A rule was asked about them, too.
     failed = [(each["mst_key"], each["group_value"]) for each in log if each["status"] == "failed"]
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
     request = replace(request, decided=history.decisions(workplace.control, row["run_id"]))
     count, strategy = history.replans(workplace.control, row["run_id"])
     request = replace(request, replans=count, strategy=strategy or request.strategy)
-    return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
+    return replace(
+        request,
+        warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)},
+    )
 
 
 def maker_of(workplace: Workplace, spec: Spec, log: Sequence[Row], source: PackedTable) -> Maker:
-    """What makes the configurations that will join a run of templates; the log has those that were loaded."""
+    """What makes the configurations that will join a run of templates; the log has those that were
+    loaded.
+    """
     known = {row["template"]: row["architecture"] for row in log if row["template"]}
     return Maker(spec, source, loaded_templates(known), workplace.check)
 
 
-def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]) -> dict[int, WarmState]:
-    """How the states are read that warm clones begin from; those of a replay may still wait for theirs."""
+def clones(
+    workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]
+) -> dict[int, WarmState]:
+    """How the states are read that warm clones begin from; those of a replay may still wait for
+    theirs.
+    """
     texts = {row["mst_key"]: row["compile_params"] for row in log}
-    begun = [row for row in log if row["warm_started_visits"] is not None or request.spec.schedule != "replay"]
-    parents = {row["mst_key"]: row["warm_started_from"] for row in begun if row["warm_started_from"] is not None}
-    bred = {each.mst_key for heard in request.decided for each in heard.decisions if each.action == "clone"}
+    begun = [
+        row
+        for row in log
+        if row["warm_started_visits"] is not None or request.spec.schedule != "replay"
+    ]
+    parents = {
+        row["mst_key"]: row["warm_started_from"]
+        for row in begun
+        if row["warm_started_from"] is not None
+    }
+    bred = {
+        each.mst_key
+        for heard in request.decided
+        for each in heard.decisions
+        if each.action == "clone"
+    }
     found = {}
     for each in request.configs:
         if each.mst_key in parents:
             anew = request.spec.train is not None and each.mst_key not in bred
             before = parse_compile_params(texts[parents[each.mst_key]], UNSEEN).optimizer
             rows = workplace.platform.state_rows(start_table(run_id, each.mst_key), None)
-            found[each.mst_key] = WarmState(clone_source(before, each.compile.optimizer, anew=anew), rows, ())
+            found[each.mst_key] = WarmState(
+                clone_source(before, each.compile.optimizer, anew=anew), rows, ()
+            )
     return found
 
 
-def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[Row], source: PackedTable) -> Models:
+def logged_models(
+    catalog: Catalog, workplace: Workplace, rest: Rest, log: list[Row], source: PackedTable
+) -> Models:
     """The configurations that did not fail, with the architectures that they had."""
     alive = [row for row in log if row["status"] != "failed"]
     fresh = sorted({row["model_id"] for row in alive if not row["trained"]})
     known = None if rest.spec.train else architecture_table(catalog, workplace, rest.spec, fresh)
     table, weighted = known or (None, set[int]())
     architectures = {
-        r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted) for r in log
+        r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted)
+        for r in log
     }
     parsed = (config(row, rest.functions) for row in alive)
     configs = with_metrics(parsed, architectures, source, workplace.check)
@@ -187,14 +233,18 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
     models = Models(configs, architectures, table, backends)
     asked, trains = rest.spec.arguments, rest.spec.train is not None
-    rule = read_rule(catalog.module, asked.search, asked.search_params, rest.spec.epochs, templates=trains)
+    rule = read_rule(
+        catalog.module, asked.search, asked.search_params, rest.spec.epochs, templates=trains
+    )
     if rule is None or rule.sampling is None:
         return models
     if trains:
         models = models._replace(drawing=template_drawing.rest(rest.spec, rule.sampling, log))
     else:
         models = with_rest(workplace, models, rule.sampling, log, rest.functions)
-    return models._replace(drawing=models.drawing and models.drawing._replace(earlier=rest.spec.earlier_trials))
+    return models._replace(
+        drawing=models.drawing and models.drawing._replace(earlier=rest.spec.earlier_trials)
+    )
 
 
 def config(row: Row, functions: Functions | None) -> Config:
@@ -204,12 +254,20 @@ def config(row: Row, functions: Functions | None) -> Config:
     parsed = compiled, parse_fit_params(texts[1])
     params, group = json.loads(row["params"]) if row["template"] else None, row["group_value"]
     return Config(
-        row["mst_key"], row["model_id"], *texts, *parsed, template=row["template"], params=params, group=group
+        row["mst_key"],
+        row["model_id"],
+        *texts,
+        *parsed,
+        template=row["template"],
+        params=params,
+        group=group,
     )
 
 
 def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
-    """The custom functions of a run, if it has any; raises where they are not those that it began with."""
+    """The custom functions of a run, if it has any; raises where they are not those that it began
+    with.
+    """
     before = functions_in_log(spec.object_table, spec.functions)
     if before is None:
         return None
@@ -217,9 +275,10 @@ def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
     others = changes(before, now)
     if others:
         raise ObjectNotReady(
-            f"{MODULE} error: custom functions {', '.join(others)} of object table {before.table} are not what they"
-            " were when the run began.",
-            hint="A run goes on with the sources that it began with. Train anew, or register them again.",
+            f"{MODULE} error: custom functions {', '.join(others)} of object table {before.table} "
+            "are not what they were when the run began.",
+            hint="A run goes on with the sources that it began with. Train anew, or register them "
+            "again.",
         )
     return now
 
@@ -227,13 +286,16 @@ def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
 def architecture_table(
     catalog: Catalog, workplace: Workplace, spec: Spec, fresh: Sequence[int]
 ) -> tuple[Relation, set[int]]:
-    """The architecture table, and which of the models that nothing was trained of yet begin with weights in it."""
+    """The architecture table, and which of the models that nothing was trained of yet begin with
+    weights in it.
+    """
     table = existing(catalog, spec.tables["architectures"])
     found = read_architectures(workplace.reader, table, list(fresh))
     missing = sorted(set(fresh) - found.keys())
     if missing:
         raise ObjectNotReady(
-            f"table {table.spelling} has no models {missing} any more, with whose weights configurations begin",
+            f"table {table.spelling} has no models {missing} any more, with whose weights "
+            "configurations begin",
             hint="Load them again by load_keras_model(), under the same model_id.",
         )
     return table, {model_id for model_id, model in found.items() if model.has_weights}
@@ -246,7 +308,7 @@ def check_unchanged(table: PackedTable, logged: DataSpec, segments: Sequence[int
         differing.append("segments")
     if differing:
         raise ObjectNotReady(
-            f"packed table {table.relation.spelling} is not what it was when the run began: {', '.join(differing)}"
-            " differ",
+            f"packed table {table.relation.spelling} is not what it was when the run began: "
+            f"{', '.join(differing)} differ",
             hint="A run goes on over the table that it began with. Train anew.",
         )

@@ -20,9 +20,11 @@ OTHERWISE = ("auc",)
 
 
 def has_value(result: Result, metric: str) -> bool:
-    """Whether the log has the metric that versions are compared by: the budget may end a run before it is evaluated.
+    """Whether the log has the metric that versions are compared by: the budget may end a run before
+    it is evaluated.
 
-    >>> [has_value(Result(1, 1, value, None, StoredState("t", None)), "accuracy") for value in (0.5, None)]
+    >>> [has_value(Result(1, 1, value, None, StoredState("t", None)), "accuracy") for value in (0.5,
+    ...     None)]
     [True, False]
     """
     return result.value is not None and metric not in OTHERWISE
@@ -34,22 +36,36 @@ def states_of(db: Database, run: LoggedRun) -> dict[int, StoredState]:
     return {row["mst_key"]: state for row in rows if (state := outputs.state_of(row))}
 
 
-def ranked(workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState], most: int) -> list[Result]:
+def ranked(
+    workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState], most: int
+) -> list[Result]:
     """So many of the best configurations of a run that have a state, of those over all rows."""
     rows = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
     return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in rows]
 
 
-def best_by_group(workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState]) -> dict[str, Result]:
-    """The best configuration of each group of a run of which one has a state, by the value of the group."""
+def best_by_group(
+    workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState]
+) -> dict[str, Result]:
+    """The best configuration of each group of a run of which one has a state, by the value of the
+    group.
+    """
     rows = workplace.control.run(sql("version.best_of_groups"), (run.run_id, list(states)))
-    return {group: Result(run.run_id, mst_key, value, None, states[mst_key]) for group, mst_key, value in rows}
+    return {
+        group: Result(run.run_id, mst_key, value, None, states[mst_key])
+        for group, mst_key, value in rows
+    }
 
 
 def network_of(run: LoggedRun, result: Result, logged: Row) -> Network:
     """The network that a configuration has come to, which is logged so."""
     train = run.spec.train
     assert train is not None
-    state = StateSource("weights_of_chunks", f"{run.run_id}/{result.mst_key}/best", 0, stored=result.state)
-    recipe, texts = Recipe.from_json(train.recipe), (logged["architecture"], logged["compile_params"])
+    state = StateSource(
+        "weights_of_chunks", f"{run.run_id}/{result.mst_key}/best", 0, stored=result.state
+    )
+    recipe, texts = (
+        Recipe.from_json(train.recipe),
+        (logged["architecture"], logged["compile_params"]),
+    )
     return Network(recipe, train.classes, *texts, state, logged["backend"])

@@ -1,5 +1,5 @@
-"""The tables that a run has in schema cerebro_state, and that go when nobody goes on with it: its states, and what was
-packed for it alone."""
+"""The tables that a run has in schema cerebro_state, and that go when nobody goes on with it: its
+states, and what was packed for it alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def drop_states(db: Database, run_id: int) -> None:
 def drop_data(session: Session, run_id: int) -> int:
     """Remove the packed tables of a run, if it has any, and return their size in bytes.
 
-    A table that somebody reads for long, such as a backup, stays until a later `cerebro.vacuum_runs`.
+    A table that somebody reads for long, such as a backup, stays until a later
+    `cerebro.vacuum_runs`.
     """
     names = [data_table(run_id, name) for name in DATA_TABLES]
     tables = session.run(sql("features.data_tables"), (names,))

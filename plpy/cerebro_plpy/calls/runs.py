@@ -1,4 +1,6 @@
-"""Runs that are in the log: claimed, so that nobody else trains or removes them meanwhile; awaited, ended, removed."""
+"""Runs that are in the log: claimed, so that nobody else trains or removes them meanwhile; awaited,
+ended, removed.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ DEFAULT_AGE = "7 days"
 
 
 def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = False) -> Row:
-    """Return the log of a run that nobody works on; until its end this transaction counts as who does.
+    """Return the log of a run that nobody works on; until its end this transaction counts as who
+    does.
 
-    A lock that only sessions of other roles hold does not count, except for a call that is `to_train`: the lock is what
-    tells others that its run is alive.
+    A lock that only sessions of other roles hold does not count, except for a call that is
+    `to_train`: the lock is what tells others that its run is alive.
     """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
@@ -43,7 +46,8 @@ def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = Fal
 def _in_use(db: Database, module: str, run_id: int) -> ObjectInUse:
     if lock_holders.is_owner_at_work(db, run_id):
         return ObjectInUse(
-            f"{module} error: run {run_id} is under way: another session is its orchestrator, or holds its lock.",
+            f"{module} error: run {run_id} is under way: another session is its orchestrator, or "
+            "holds its lock.",
             hint=f"SELECT * FROM cerebro.progress WHERE run_id = {run_id};",
         )
     return ObjectInUse(
@@ -54,8 +58,8 @@ def _in_use(db: Database, module: str, run_id: int) -> ObjectInUse:
 
 
 def drop(db: Database, run_id: int | None) -> None:
-    """Remove a run: its log and its states. Output tables that were made of it stay. One that has only waited is
-    cancelled."""
+    """Remove a run: its log and its states. Output tables that were made of it stay. One that has
+    only waited is cancelled."""
     if run_id is not None and db.glance(sql("run.own"), run_id) and _only_waits(db, run_id):
         cancel(db, run_id)
         wait(db, run_id, None)
@@ -72,7 +76,8 @@ def _only_waits(db: Database, run_id: int) -> bool:
 
 
 def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
-    """Remove the states of own runs that ended so long ago, and of own models that are gone; their size in bytes.
+    """Remove the states of own runs that ended so long ago, and of own models that are gone; their
+    size in bytes.
 
     Few tables go in a transaction, for there may be more than one transaction can lock.
     """
@@ -81,7 +86,8 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
         ended = [
             row["run_id"]
             for row in db.glance(sql("run.ended_with_states"), age)
-            if db.lock("mark_alive", row["run_id"]) or not lock_holders.is_owner_at_work(db, row["run_id"])
+            if db.lock("mark_alive", row["run_id"])
+            or not lock_holders.is_owner_at_work(db, row["run_id"])
         ]
         freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
         freed += sum(drop_data(workplace.control, run_id) for run_id in ended)
@@ -90,7 +96,9 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
 
 
 def drop_features(db: Database, table: str | None) -> int:
-    """Remove what is kept for later runs of the rows of a packed table, or of all, with this transaction; its bytes."""
+    """Remove what is kept for later runs of the rows of a packed table, or of all, with this
+    transaction; its bytes.
+    """
     source = None if table is None else Catalog(db, "drop_features").relation(table, "packed").oid
     found = [row for row in db.rows(sql("kept.tables")) if source in (None, row["source"])]
     for row in found:
@@ -99,7 +107,9 @@ def drop_features(db: Database, table: str | None) -> int:
 
 
 def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
-    """The status of a run when nobody works for it any more, its output tables included, or when the time is over."""
+    """The status of a run when nobody works for it any more, its output tables included, or when
+    the time is over.
+    """
     limit = seconds(db, "wait", "timeout", timeout)
     began = time.monotonic()
     while True:
@@ -119,7 +129,9 @@ def cancel(db: Database, run_id: int | None) -> bool:
 
 
 def status_of(db: Database, module: str, run_id: int | None) -> Row:
-    """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
+    """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who
+    took the lock.
+    """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
     db.platform.look_anew(db)

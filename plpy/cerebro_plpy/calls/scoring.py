@@ -36,9 +36,15 @@ def begin(db: Database, module: str, arguments: ScoreArguments) -> tuple[Catalog
     check_transaction(db, module)
     catalog = Catalog(db, module)
     settings.devices(settings.read(db), arguments.use_gpus)
-    model, test = catalog.relation(arguments.model_table, "model"), catalog.relation(arguments.test_table, "test")
+    model, test = (
+        catalog.relation(arguments.model_table, "model"),
+        catalog.relation(arguments.test_table, "test"),
+    )
     info, summary, packed = (
-        catalog.companion(*each) for each in ((model, "_info"), (model, "_summary"), (test, "_summary"))
+        catalog.companion(*each)
+        for each in ((model, "_info"), (model, "_summary"), (test, "_summary"))
     )
     states = model_states.find(catalog, model, summary) if summary else None
-    return catalog, ScoreTables(model, test, [model, test, *filter(None, (info, summary, packed, states))])
+    return catalog, ScoreTables(
+        model, test, [model, test, *filter(None, (info, summary, packed, states))]
+    )

@@ -1,7 +1,9 @@
-"""A granted model on its way into the trainer of the session, with the rights of the extension's owner.
+"""A granted model on its way into the trainer of the session, with the rights of the extension's
+owner.
 
-Nothing here is read but tables of the extension, so nothing of the model's owner runs. What the caller may not read
-passes through this process only, and is in no statement, plan, cursor or message.
+Nothing here is read but tables of the extension, so nothing of the model's owner runs. What the
+caller may not read passes through this process only, and is in no statement, plan, cursor or
+message.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from typing import Any
 from cerebro_plpy.calls.version_prediction import job
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, DataCorrupted, InsufficientPrivilege, ObjectNotReady, OutOfMemory
+from cerebro_plpy.errors import (
+    CerebroError,
+    DataCorrupted,
+    InsufficientPrivilege,
+    ObjectNotReady,
+    OutOfMemory,
+)
 from cerebro_plpy.features.halves import Marks, constants
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import Key, Wish
@@ -27,7 +35,8 @@ def fill(db: Database, gd: dict[str, Any]) -> None:
     wish = granted_versions.asked(gd)
     if wish is None:
         raise InsufficientPrivilege(
-            "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, and for nobody else"
+            "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, "
+            "and for nobody else"
         )
     key = wish.key
     try:
@@ -40,7 +49,8 @@ def fill(db: Database, gd: dict[str, Any]) -> None:
     except CerebroError as error:
         # What is wrong may be told by what nobody but the owner may read.
         raise DataCorrupted(
-            f"version {key.version} of model {key.model!r}, which {key.owner} has granted, cannot be used",
+            f"version {key.version} of model {key.model!r}, which {key.owner} has granted, cannot "
+            "be used",
             hint="Its owner is told why: cerebro.predict.",
         ) from error
 
@@ -73,5 +83,6 @@ def _fill(db: Database, gd: dict[str, Any], wish: Wish) -> None:
 
 def _gone(key: Key) -> ObjectNotReady:
     return ObjectNotReady(
-        f"version {key.version} of model {key.model!r} does not predict any more", hint="Call again: another one may."
+        f"version {key.version} of model {key.model!r} does not predict any more",
+        hint="Call again: another one may.",
     )

@@ -1,6 +1,7 @@
 """Any call that trains, by its name and its arguments as JSON, to be done in the background.
 
-The server itself has names, types and defaults of arguments: it makes of JSON what the call would have been given.
+The server itself has names, types and defaults of arguments: it makes of JSON what the call would
+have been given.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ MODULE = "submit"
 SCHEMA = "cerebro."
 FITS, SINGLE, SEARCHES, TRAIN = "fit_multiple_model", "fit", "automl", "train"
 CALLS = {
-    **{f"{name}{kind}": kind for kind in (FITS, SINGLE, SEARCHES) for name in ("madlib_", "madlib_keras_")},
+    **{
+        f"{name}{kind}": kind
+        for kind in (FITS, SINGLE, SEARCHES)
+        for name in ("madlib_", "madlib_keras_")
+    },
     f"{SCHEMA}{TRAIN}": TRAIN,
 }
 """Those that train."""
@@ -50,7 +55,9 @@ COLUMNS = (
 
 
 class Argument(NamedTuple):
-    """An argument of a function of SQL: its type and its default as SQL, None where it has to be given."""
+    """An argument of a function of SQL: its type and its default as SQL, None where it has to be
+    given.
+    """
 
     name: str
     type: str
@@ -67,7 +74,8 @@ def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None)
     name = call if call != TRAIN else f"{SCHEMA}{TRAIN}"
     if name not in CALLS:
         raise InvalidParameter(
-            f"{MODULE} error: call is {call!r:.80}; expected one of {', '.join(CALLS)}.", hint=near_matches(call, CALLS)
+            f"{MODULE} error: call is {call!r:.80}; expected one of {', '.join(CALLS)}.",
+            hint=near_matches(call, CALLS),
         )
     values = _values(db, name, _given(text)).values()
     kind = CALLS[name]
@@ -75,7 +83,9 @@ def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None)
         return _search(db, gd, AutomlArguments(*values))
     if kind == TRAIN:
         return int(train(db, gd, TrainArguments(*values))[0]["run_id"])
-    return background.submit(db, gd, single_model(*values) if kind == SINGLE else FitArguments(*values))
+    return background.submit(
+        db, gd, single_model(*values) if kind == SINGLE else FitArguments(*values)
+    )
 
 
 def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[Row]:
@@ -113,16 +123,25 @@ def _values(db: Database, call: str, given: Mapping[str, Any]) -> Mapping[str, A
     for name in given:
         if name not in known:
             raise InvalidParameter(
-                f"{MODULE} error: arguments has {name!r}, which {call} does not know; expected {', '.join(known)}.",
+                f"{MODULE} error: arguments has {name!r}, which {call} does not know; expected "
+                f"{', '.join(known)}.",
                 hint=near_matches(name, known),
             )
-    missing = [each.name for each in known.values() if each.default is None and each.name not in given]
+    missing = [
+        each.name for each in known.values() if each.default is None and each.name not in given
+    ]
     if missing:
         raise InvalidParameter(
-            f"{MODULE} error: arguments lacks {', '.join(missing)}, without which {call} cannot be called.",
+            f"{MODULE} error: arguments lacks {', '.join(missing)}, without which {call} cannot be "
+            "called.",
             hint=f"SELECT cerebro.help({call!r}, 'usage');",
         )
     columns = ", ".join(f"{quote_identifier(each.name)} {each.type}" for each in known.values())
-    chosen = (quote_identifier(each.name) if each.name in given else str(each.default) for each in known.values())
+    chosen = (
+        quote_identifier(each.name) if each.name in given else str(each.default)
+        for each in known.values()
+    )
     named = (f"{value} AS {quote_identifier(name)}" for name, value in zip(known, chosen))
-    return db.rows(sql("background.typed", chosen=", ".join(named), columns=columns), json.dumps(given))[0]
+    return db.rows(
+        sql("background.typed", chosen=", ".join(named), columns=columns), json.dumps(given)
+    )[0]

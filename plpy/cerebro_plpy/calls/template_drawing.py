@@ -1,8 +1,9 @@
-"""What a search of `cerebro.train` draws others of: the fields of the templates that the call tries.
+"""What a search of `cerebro.train` draws others of: the fields of the templates that the call
+tries.
 
-It begins with what the templates are good to begin with; a sampler is told what came of these and of earlier runs,
-where they lie in the space, and suggests the others while the run goes on. In population based training others are near
-those that are best.
+It begins with what the templates are good to begin with; a sampler is told what came of these and
+of earlier runs, where they lie in the space, and suggests the others while the run goes on. In
+population based training others are near those that are best.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def drawing(
     there: Mapping[int, Mapping[str, Any]],
     groups: Sequence[str | None],
 ) -> Drawing:
-    """What is to be drawn beside the configurations that are there, of each its template and `params`; those that were
-    called for or drawn are of these groups, each of which has a selection of its own, or of all rows."""
+    """What is to be drawn beside the configurations that are there, of each its template and
+    `params`; those that were called for or drawn are of these groups, each of which has a selection
+    of its own, or of all rows."""
     train = spec.train
     assert train is not None
     searched = searched_for(head_of(train), train.metric, train.training_rows, train.space)
@@ -55,6 +57,10 @@ def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
         for row in log
         if located(row)
     }
-    drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
+    drawn = {
+        row["mst_key"]: json.loads(row["point"] or "null")
+        for row in log
+        if row["source"] == "search"
+    }
     groups = [row["group_value"] for row in log if row["source"] in ("call", "search")]
     return drawing(spec, sampling, templates, there, groups)._replace(points=drawn)

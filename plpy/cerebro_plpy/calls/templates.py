@@ -30,4 +30,6 @@ def fields() -> list[Row]:
 def _range(field: Field) -> list[object]:
     """What is drawn from, as `space` takes it."""
     draw = field.draw
-    return [draw.low, draw.high, draw.distribution] if isinstance(draw, Range) else list(draw.values)
+    return (
+        [draw.low, draw.high, draw.distribution] if isinstance(draw, Range) else list(draw.values)
+    )

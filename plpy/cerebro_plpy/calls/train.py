@@ -1,4 +1,6 @@
-"""From a raw table to a model by name: look at the table, pack it, train configurations of templates, keep the best."""
+"""From a raw table to a model by name: look at the table, pack it, train configurations of
+templates, keep the best.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,13 @@ from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Preparation, Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.template_drawing import drawing
-from cerebro_plpy.calls.train_arguments import METRICS, MODULE, TrainArguments, metric_name, read_arguments
+from cerebro_plpy.calls.train_arguments import (
+    METRICS,
+    MODULE,
+    TrainArguments,
+    metric_name,
+    read_arguments,
+)
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec, metrics_iterations
@@ -57,13 +65,21 @@ from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables.template_configs import Filled, Maker, made
 from cerebro_plpy.trainer import settings
 
-SCHEDULE = FOREMOST  # two runs with one seed have the same bits, as far as the budget does not end them
+SCHEDULE = (
+    FOREMOST  # two runs with one seed have the same bits, as far as the budget does not end them
+)
 
 
 def train(
-    db: Database, gd: dict[str, Any], arguments: TrainArguments, version: str, logged: Logged = nobody
+    db: Database,
+    gd: dict[str, Any],
+    arguments: TrainArguments,
+    version: str,
+    logged: Logged = nobody,
 ) -> list[Row]:
-    """Train a model by name; the leaderboard of its run. `logged` hears of the run when it is in the log."""
+    """Train a model by name; the leaderboard of its run. `logged` hears of the run when it is in
+    the log.
+    """
     began = time.monotonic()
     catalog = Catalog(db, MODULE)
     check_transaction(db, MODULE)
@@ -86,7 +102,9 @@ def train(
             return fitting(aim, db, rows.session, table, wanted.budget - (time.monotonic() - began))
 
         of = Preparation(source, db.reading, limit, aim.model)
-        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, of)) as prepared:
+        with packed(
+            workplace, run_id, lambda: prepare(catalog, workplace, look, run_id, of)
+        ) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -101,22 +119,30 @@ def tell(db: Database, table: RawTable) -> None:
     if table.missing:
         db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
     if table.unused:
-        db.notice(f"{table.unused} more rows are left out: {why_unused(table.split, table.target.task)}")
+        db.notice(
+            f"{table.unused} more rows are left out: {why_unused(table.split, table.target.task)}"
+        )
     if table.share < 1:
         db.notice(
-            f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of budget no epoch would go"
-            " over all of them"
+            f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of "
+            "budget no epoch would go over all of them"
         )
     if table.groups and table.groups.small:
-        few = f"{table.groups.small} values of {table.groups.column} have fewer than {table.groups.least} rows"
-        db.notice(f"{few} to train on, or none held back: rows with them have the model of all rows")
+        few = (
+            f"{table.groups.small} values of {table.groups.column} have fewer than "
+            f"{table.groups.least} rows"
+        )
+        db.notice(
+            f"{few} to train on, or none held back: rows with them have the model of all rows"
+        )
     for feature in table.recipe.features:
         if isinstance(feature, LeftOut):
             db.notice(f"column {feature.column} is left out: {feature.reason}")
     for each in table.giveaways:
         without = f"columns => '* except {quote_identifier(each.column)}'"
         db.notice(
-            f"column {each.column}: {each}. If it is not known when predictions are made, leave it out: {without}"
+            f"column {each.column}: {each}. If it is not known when predictions are made, leave it "
+            f"out: {without}"
         )
 
 
@@ -124,27 +150,41 @@ def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
     """What was decided of the table, and how to see more of it."""
     name, task, groups = table.target.column.name, table.target.task, table.groups
     apart = f" for all rows and for {len(groups.found)} groups by {groups.column}" if groups else ""
-    count = len(request.configs) + (request.search.drawing.to_come if request.search and request.search.drawing else 0)
+    count = len(request.configs) + (
+        request.search.drawing.to_come if request.search and request.search.drawing else 0
+    )
     return (
-        f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained on, and"
-        f" {table.validation_rows} held back ({table.split}); {count} configurations{apart}, of at most"
-        f" {request.spec.epochs} epochs each, in {aim.wanted.budget:g} s. See cerebro.plan() with the same arguments,"
-        " and the arguments columns, types, split, models, space, configs, epochs and budget for more."
+        f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained "
+        f"on, and {table.validation_rows} held back ({table.split}); {count} "
+        f"configurations{apart}, of at most {request.spec.epochs} epochs each, in "
+        f"{aim.wanted.budget:g} s. See cerebro.plan() with the same arguments, and the arguments "
+        "columns, types, split, models, space, configs, epochs and budget for more."
     )
 
 
 def build_request(
     catalog: Catalog, workplace: Workplace, call: tuple[Aim, Prepared], began: float, version: str
 ) -> FitRequest:
-    """What the run is asked: configurations of templates, and how they are trained in the time that is left."""
+    """What the run is asked: configurations of templates, and how they are trained in the time that
+    is left.
+    """
     aim, prepared = call
     table, source = prepared.table, prepared.data.source
     chosen = metric_name(MODULE, table.target.task, aim.arguments.metric)
     ranking = ranking_by(METRICS[table.target.task][chosen])
     left = aim.wanted.budget - (time.monotonic() - began)
-    planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
-    before, evaluated = predecessors_of(aim, workplace.control, table), _evaluated(aim, planned, ranking)
-    tried = entries(list(islice(asked(aim, before, table, workplace.check), planned.configs)), table.groups, table.rows)
+    planned = planned_effort(
+        aim, table, workload(aim, workplace.platform, table, len(source.segments)), left
+    )
+    before, evaluated = (
+        predecessors_of(aim, workplace.control, table),
+        _evaluated(aim, planned, ranking),
+    )
+    tried = entries(
+        list(islice(asked(aim, before, table, workplace.check), planned.configs)),
+        table.groups,
+        table.rows,
+    )
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
@@ -162,19 +202,25 @@ def build_request(
         ranking=ranking,
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs, **prepared.stored()),
+        train=replace(
+            train_spec(aim, prepared, chosen, tried), configs=planned.configs, **prepared.stored()
+        ),
     )
     known = {each.name: each for each in templates_of(aim, table)}
     models = models_of(spec, tried, prepared, workplace.check)
     if (rule := aim.wanted.rule) and rule.sampling:
-        others = drawing(spec, rule.sampling, [*known.values()], _rows(tried), [each.group for each in tried])
+        others = drawing(
+            spec, rule.sampling, [*known.values()], _rows(tried), [each.group for each in tried]
+        )
         runs = read_runs(workplace.control, before.runs)
         earlier = told_of(catalog, runs, others.space, spec.ranking, task=table.target.task)
         models = models._replace(drawing=others._replace(earlier=earlier))
         spec = replace(spec, earlier_trials=earlier)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
     request = replace(request, maker=Maker(spec, source, known, workplace.check))
-    ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
+    ends = deadline(
+        aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows
+    )
     return replace(request, deadline=ends)
 
 
@@ -198,15 +244,17 @@ def models_of(spec: Spec, tried: list[Entry], prepared: Prepared, poll: Poll) ->
 
 
 class Evaluated(NamedTuple):
-    """The epochs that end with an evaluation, and those after which it goes over the rows that were trained on, too:
-    None for all of them."""
+    """The epochs that end with an evaluation, and those after which it goes over the rows that were
+    trained on, too: None for all of them."""
 
     epochs: tuple[int, ...]
     training: tuple[int, ...] | None
 
 
 def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
-    """So many that a search has what it decides by, after which a configuration may have come to its end."""
+    """So many that a search has what it decides by, after which a configuration may have come to
+    its end.
+    """
     usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
@@ -218,12 +266,19 @@ def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
 
 
 def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
-    """The arguments of a fit call that would train on the packed tables; those that train has not are open."""
+    """The arguments of a fit call that would train on the packed tables; those that train has not
+    are open.
+    """
     known: Mapping[str, Any] = {
         "source_table": prepared.inputs.source.table.quoted,
-        "validation_table": prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
+        "validation_table": prepared.inputs.validation.table.quoted
+        if prepared.inputs.validation
+        else None,
         "name": aim.model,
-        **{name: getattr(aim.arguments, name) for name in ("seed", "backend", "workers", "use_gpus", "search_params")},
+        **{
+            name: getattr(aim.arguments, name)
+            for name in ("seed", "backend", "workers", "use_gpus", "search_params")
+        },
         "search": aim.wanted.rule and aim.arguments.search,
     }
     return FitArguments(**{each.name: known.get(each.name) for each in fields(FitArguments)})

@@ -1,4 +1,6 @@
-"""The arguments of `cerebro.train` and `cerebro.plan`, and what can be said of them without a look at the table."""
+"""The arguments of `cerebro.train` and `cerebro.plan`, and what can be said of them without a look
+at the table.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_flat, check_positive, seconds
-from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import (
+    FeatureNotSupported,
+    InvalidParameter,
+    NullNotAllowed,
+    UndefinedObject,
+)
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.hopping.allowance import Allowance
 from cerebro_plpy.records import dataclass
@@ -74,8 +81,8 @@ class TrainArguments:
 
 
 class Wanted(NamedTuple):
-    """What they come to, as far as that can be said without the table; `budget` is in seconds. Without an `allowance`
-    the run may cost what it does."""
+    """What they come to, as far as that can be said without the table; `budget` is in seconds.
+    Without an `allowance` the run may cost what it does."""
 
     target: str
     budget: float
@@ -91,28 +98,35 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     db.platform.check_process(module)
     limits.check_record(module, arguments)
     if not arguments.target:
-        raise NullNotAllowed(f"{module} error: target is NULL or empty.", hint="Name the column to predict.")
+        raise NullNotAllowed(
+            f"{module} error: target is NULL or empty.", hint="Name the column to predict."
+        )
     budget = seconds(db, module, "budget", arguments.budget or BUDGET)
     assert budget is not None
     if budget < LEAST_SECONDS:
         raise InvalidParameter(
-            f"{module} error: budget is {arguments.budget!r}; expected at least {LEAST_SECONDS:g} second.",
+            f"{module} error: budget is {arguments.budget!r}; expected at least {LEAST_SECONDS:g} "
+            "second.",
             hint=f"It is the time for everything; without one it is {BUDGET}.",
         )
     for name in ("configs", "epochs", "ensemble", "workers", "min_group_rows"):
         check_positive(module, name, getattr(arguments, name))
     if arguments.group_by is None and arguments.min_group_rows is not None:
         raise InvalidParameter(
-            f"{module} error: min_group_rows is {arguments.min_group_rows}, but there is no group_by.",
+            f"{module} error: min_group_rows is {arguments.min_group_rows}, but there is no "
+            "group_by.",
             hint="Name a column: group_by => 'country'.",
         )
     if arguments.group_by is not None:
         db.platform.check_groups(module)
     if arguments.backend is not None and arguments.backend not in frameworks.BACKENDS:
         raise InvalidParameter(
-            f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
+            f"{module} error: backend is {arguments.backend!r}; expected one of "
+            f"{', '.join(frameworks.BACKENDS)}."
         )
-    rule = read_rule(module, arguments.search, arguments.search_params, arguments.epochs, templates=True)
+    rule = read_rule(
+        module, arguments.search, arguments.search_params, arguments.epochs, templates=True
+    )
     if arguments.group_by is not None:
         _check_population(module, rule)
     templates = read_templates(db, module, arguments.models)
@@ -130,7 +144,8 @@ def _kinds(module: str, text: str | None) -> Mapping[str, str]:
     wrong = [name for name, kind in types.items() if not isinstance(kind, str)]
     if wrong:
         raise InvalidParameter(
-            f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a text.",
+            f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a "
+            "text.",
             hint='For example {"zip": "category"}.',
         )
     return {name: str(kind) for name, kind in types.items()}
@@ -139,19 +154,25 @@ def _kinds(module: str, text: str | None) -> Mapping[str, str]:
 def _check_population(module: str, rule: SearchRule | None) -> None:
     if rule and rule.name == PBT:
         raise FeatureNotSupported(
-            f"{module} error: search is {PBT!r}, but there is group_by: there are no populations of groups.",
+            f"{module} error: search is {PBT!r}, but there is group_by: there are no populations "
+            "of groups.",
             hint="Leave group_by out, or take another search, such as 'asha'.",
         )
 
 
-def read_templates(db: Database, module: str, names: list[str | None] | None) -> tuple[Template, ...]:
-    """The templates of these names, or for 'table:id' that of an architecture; the usual ones where there are none."""
+def read_templates(
+    db: Database, module: str, names: list[str | None] | None
+) -> tuple[Template, ...]:
+    """The templates of these names, or for 'table:id' that of an architecture; the usual ones where
+    there are none.
+    """
     check_flat(module, "models", names)
     if names is None:
         return USUAL
     if not names or None in names:
         raise NullNotAllowed(
-            f"{module} error: models is {names}; expected names of templates, or NULL for the usual ones.",
+            f"{module} error: models is {names}; expected names of templates, or NULL for the "
+            "usual ones.",
             hint="SELECT * FROM cerebro.template;",
         )
     return tuple(_template(db, module, name) for name in dict.fromkeys(names) if name is not None)
@@ -170,7 +191,8 @@ def _template(db: Database, module: str, name: str) -> Template:
         )
     if found[number].has_weights:
         raise FeatureNotSupported(
-            f"{module} error: models names {name!r}, which has weights to begin from; expected one without.",
+            f"{module} error: models names {name!r}, which has weights to begin from; expected one "
+            "without.",
             hint="Load the architecture alone. madlib_fit_multiple_model() trains on from weights.",
         )
     return body(name, found[number].json)
@@ -181,7 +203,8 @@ def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:
     value = {} if text is None else read_lists(name, text)
     if not isinstance(value, dict):
         raise InvalidParameter(
-            f"{module} error: {name} is {text!r:.80}; expected a JSON object.", hint=f"For example {name} => '{{}}'."
+            f"{module} error: {name} is {text!r:.80}; expected a JSON object.",
+            hint=f"For example {name} => '{{}}'.",
         )
     return value
 

@@ -1,7 +1,7 @@
 """The processor time of roles, which quotas limit: counted in a table that no role can write.
 
-A run reports its seconds through the session that writes its log. The function runs as the extension's owner; the
-ticket proves the run to be the caller's own, as for the queue.
+A run reports its seconds through the session that writes its log. The function runs as the
+extension's owner; the ticket proves the run to be the caller's own, as for the queue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def count_time(db: Database, run_id: int | None, ticket: str | None, seconds: fl
     if run_id is None or ticket is None or seconds is None:
         raise NullNotAllowed(f"{MODULE} error: run_id, ticket and seconds must not be NULL.")
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise InvalidParameter(f"{MODULE} error: seconds is {seconds}; expected a finite number of at least 0.")
+        raise InvalidParameter(
+            f"{MODULE} error: seconds is {seconds}; expected a finite number of at least 0."
+        )
     owners = db.rows(sql("used_time.owner"), run_id, ticket)
     if not owners:
         return False

@@ -1,7 +1,8 @@
-"""Whether the same model comes out once more: the run of a version is repeated, as far as it made the version.
+"""Whether the same model comes out once more: the run of a version is repeated, as far as it made
+the version.
 
-Its configuration, and those of its groups, are trained again, up to the epoch that was kept, over the rows that the
-run had packed, in the order and with the forms of its log. Nothing of it stays.
+Its configuration, and those of its groups, are trained again, up to the epoch that was kept, over
+the rows that the run had packed, in the order and with the forms of its log. Nothing of it stays.
 """
 
 from __future__ import annotations
@@ -86,21 +87,27 @@ class Replay(NamedTuple):
 
 
 def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | None) -> list[Row]:
-    """Findings about a version, by default the one that predicts: the last is whether the same bits came out."""
+    """Findings about a version, by default the one that predicts: the last is whether the same bits
+    came out.
+    """
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
     found = own(db, MODULE, model)
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)
     catalog = Catalog(db, MODULE)
-    with open_workplace(db, gd, (), made.spec.arguments.workers, _custom_settings(catalog, made)) as workplace:
+    with open_workplace(
+        db, gd, (), made.spec.arguments.workers, _custom_settings(catalog, made)
+    ) as workplace:
         run_id = reserve_run(db, workplace)
         with nothing_left(workplace, run_id):
             return [finding._asdict() for finding in findings(catalog, workplace, made, run_id)]
 
 
 def _custom_settings(catalog: Catalog, made: Made) -> CustomSettings | None:
-    """Return the custom settings under which the source is read; None if there is no source any more."""
+    """Return the custom settings under which the source is read; None if there is no source any
+    more.
+    """
     try:
         tables = sources(catalog, made)
     except SOURCE_CHANGED:
@@ -110,7 +117,9 @@ def _custom_settings(catalog: Catalog, made: Made) -> CustomSettings | None:
 
 @contextmanager
 def nothing_left(workplace: Workplace, run_id: int) -> Iterator[None]:
-    """Within, a run is made of which neither log nor states nor packed rows stay, whatever ends it."""
+    """Within, a run is made of which neither log nor states nor packed rows stay, whatever ends
+    it.
+    """
     try:
         yield
     finally:
@@ -129,21 +138,32 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
         yield Finding("source", False, error.message)
     kept, finding = kept_rows(catalog, workplace, made)
     yield finding
-    same = again is not None and again.fingerprint == made.fingerprint and lying(again) == lying_then(made)
+    same = (
+        again is not None
+        and again.fingerprint == made.fingerprint
+        and lying(again) == lying_then(made)
+    )
     # The bits depend on which rows lie in a buffer.
     usable = (
-        same and again is not None and again.data.source.segments == made.spec.segments and not made.asked.additions
+        same
+        and again is not None
+        and again.data.source.segments == made.spec.segments
+        and not made.asked.additions
     )
     rows = kept or (Replay(run_id, again.inputs, again.data) if again and usable else None)
     warm = [key for key, row in made.trained.items() if row["warm_started_from"] is not None]
     if warm:
         yield Finding(
-            "state", False, f"it cannot be trained again: mst_key {warm[0]} began from a state of another one"
+            "state",
+            False,
+            f"it cannot be trained again: mst_key {warm[0]} began from a state of another one",
         )
         return
     if rows is None:
         parts = "; new ones were packed beside them" if made.asked.additions else ""
-        yield Finding("state", False, f"it cannot be trained again: there are no packed rows of then{parts}")
+        yield Finding(
+            "state", False, f"it cannot be trained again: there are no packed rows of then{parts}"
+        )
         return
     try:
         request = replay_request(catalog, workplace, made, rows)
@@ -154,7 +174,9 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
     yield software_finding(workplace, made, run_id)
     yield from states_of_groups(catalog.db, workplace, made, run_id)
     before = StoredState(made.version.state_table, None)
-    yield state_finding(workplace, "state", before, state_again(catalog.db, workplace, made, run_id))
+    yield state_finding(
+        workplace, "state", before, state_again(catalog.db, workplace, made, run_id)
+    )
 
 
 def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
@@ -173,11 +195,16 @@ def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: in
 
 
 def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
-    """The table with the groups of then, and what networks give, by which buffers of groups are as large as then."""
+    """The table with the groups of then, and what networks give, by which buffers of groups are as
+    large as then.
+    """
     assert asked.group_by is not None
     families = {column.name: column.family for column in table.columns}
     wanted = Asked(
-        asked.group_by, min(place.rows for place in asked.groups.values()), asked.classes, families[asked.group_by]
+        asked.group_by,
+        min(place.rows for place in asked.groups.values()),
+        asked.classes,
+        families[asked.group_by],
     )
     target = table.target._replace(head=head_of(asked))
     return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, wanted))
@@ -186,7 +213,11 @@ def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
 def lying(again: Prepared) -> Mapping[str, tuple[object, ...]]:
     """In which buffers the rows of groups lie."""
     grouped, groups = again.grouped, again.table.groups
-    return {value: place[:3] for value, place in grouped.places(groups).items()} if grouped and groups else {}
+    return (
+        {value: place[:3] for value, place in grouped.places(groups).items()}
+        if grouped and groups
+        else {}
+    )
 
 
 def lying_then(made: Made) -> Mapping[str, tuple[object, ...]]:
@@ -210,7 +241,9 @@ def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Repla
     names = [data_table(made.version.run_id, side) for side in SIDES]
     found = workplace.control.run(sql("features.data_tables"), (names,))
     if len(found) < len(names):
-        return None, Finding("packed rows", False, "they were removed; those of the source take their place")
+        return None, Finding(
+            "packed rows", False, "they were removed; those of the source take their place"
+        )
     inputs = find_packed_inputs(catalog, *names)
     try:
         data = inputs.read(catalog, workplace.reader)
@@ -221,17 +254,24 @@ def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Repla
 
 
 def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> FitRequest:
-    """What a run is asked that does what made the version: other configurations do not matter for its bits."""
+    """What a run is asked that does what made the version: other configurations do not matter for
+    its bits.
+    """
     spec, before = unsearched(made.spec), made.version.run_id
     recorded = read_record(workplace.control, MODULE, before)
     configs = made.trained.items()
-    best = {key: each["best_epoch"] or recorded.limits.get(key, spec.epochs) for key, each in configs}
+    best = {
+        key: each["best_epoch"] or recorded.limits.get(key, spec.epochs) for key, each in configs
+    }
     models = models_again(catalog, workplace, made, rows)
     repeat = repeat_of(catalog, recorded, max(best.values()), rows.data.source, best)
     orders = recorded.orders.items()
-    # Each ends where its state was kept, or where the budget ended it: there is nothing to evaluate.
+    # Each ends where its state was kept, or where the budget ended it: there is nothing to
+    # evaluate.
     endings = {
-        key: Ending(sum(len(order) for (of, epoch), order in orders if of == key and epoch <= last), False)
+        key: Ending(
+            sum(len(order) for (of, epoch), order in orders if of == key and epoch <= last), False
+        )
         for key, last in best.items()
     }
     arguments = replace(
@@ -251,7 +291,9 @@ def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Rep
         tables={name: found.quoted for name, found in rows.inputs.relations().items()},
         train=None,
     )
-    request = make_request(catalog, workplace, asked, rows.data, models, replace(repeat, endings=endings))
+    request = make_request(
+        catalog, workplace, asked, rows.data, models, replace(repeat, endings=endings)
+    )
     request = replace(request, warm_states=begun_from(workplace.platform, made.asked), quiet=True)
     return replace(request, groups=made.asked.groups, block_rows=made.asked.block_rows)
 
@@ -262,7 +304,9 @@ def unsearched(spec: Spec) -> Spec:
 
 
 def models_again(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> Models:
-    """The configurations of the version; nothing of them is kept or stopped by metrics, which are not computed."""
+    """The configurations of the version; nothing of them is kept or stopped by metrics, which are
+    not computed.
+    """
     rest = Rest({"run_id": made.version.run_id}, unsearched(made.spec), rows.inputs, None)
     models = logged_models(catalog, workplace, rest, list(made.trained.values()), rows.data.source)
     configs = tuple(replace(each, fit=replace(each.fit, callbacks=NONE)) for each in models.configs)
@@ -280,9 +324,13 @@ def software_finding(workplace: Workplace, made: Made, run_id: int) -> Finding:
     return Finding("software", False, "; ".join(told))
 
 
-def states_of_groups(db: Database, workplace: Workplace, made: Made, run_id: int) -> Iterator[Finding]:
+def states_of_groups(
+    db: Database, workplace: Workplace, made: Made, run_id: int
+) -> Iterator[Finding]:
     """Whether the states of the models of groups came out once more."""
-    rows = {row["mst_key"]: row for row in outputs.read_configs(db, run_id)} if made.of_groups else {}
+    rows = (
+        {row["mst_key"]: row for row in outputs.read_configs(db, run_id)} if made.of_groups else {}
+    )
     for value, config in sorted(made.of_groups.items()):
         key, found = config["mst_key"], outputs.state_of(rows[config["mst_key"]])
         assert found is not None
@@ -290,10 +338,14 @@ def states_of_groups(db: Database, workplace: Workplace, made: Made, run_id: int
         yield state_finding(workplace, f"state of {value}", kept, found)
 
 
-def state_finding(workplace: Workplace, what: str, kept: StoredState, found: StoredState) -> Finding:
+def state_finding(
+    workplace: Workplace, what: str, kept: StoredState, found: StoredState
+) -> Finding:
     """Whether the state that came out is one that was kept, to the bit."""
     platform = workplace.platform
-    text = sql("provenance.differing", one=platform.state_rows(*kept), other=platform.state_rows(*found))
+    text = sql(
+        "provenance.differing", one=platform.state_rows(*kept), other=platform.state_rows(*found)
+    )
     ((differing, chunks),) = workplace.control.run(text)
     if differing:
         return Finding(what, False, f"{differing} of {chunks} parts of it have other bits")
@@ -309,7 +361,9 @@ def state_again(db: Database, workplace: Workplace, made: Made, run_id: int) -> 
         assert state is not None
         source = StateSource("weights_of_chunks", f"{run_id}/{key}", 0, stored=state)
         texts = config["architecture"], config["compile_params"]
-        network = Network(made.version.recipe, made.version.classes, *texts, source, config["backend"])
+        network = Network(
+            made.version.recipe, made.version.classes, *texts, source, config["backend"]
+        )
         found.append(Candidate(Result(run_id, key, None, None, state), network, []))
     if len(found) == 1:
         return found[0].result.state

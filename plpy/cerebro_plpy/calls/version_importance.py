@@ -1,6 +1,8 @@
-"""The importances of columns for a version that was just made, with what its run has left of its budget.
+"""The importances of columns for a version that was just made, with what its run has left of its
+budget.
 
-A worker computes them, in the trainer that it has. The version is there already, and stays whatever becomes of them.
+A worker computes them, in the trainer that it has. The version is there already, and stays whatever
+becomes of them.
 """
 
 from __future__ import annotations
@@ -28,8 +30,12 @@ class Latest(NamedTuple):
     backend: str
 
 
-def add_importance(workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]) -> None:
-    """Log the importances that can be computed until then, by time.monotonic(); `piece` is as of a Dispatcher."""
+def add_importance(
+    workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]
+) -> None:
+    """Log the importances that can be computed until then, by time.monotonic(); `piece` is as of a
+    Dispatcher.
+    """
     if time.monotonic() >= ends:
         return
     try:
@@ -39,10 +45,14 @@ def add_importance(workplace: Workplace, latest: Latest, ends: float, piece: Cal
     except CerebroError as lost:
         error = lost
     if error is not None:
-        workplace.db.info(f"version {latest.version} has no importances of columns: {error.message}")
+        workplace.db.info(
+            f"version {latest.version} has no importances of columns: {error.message}"
+        )
 
 
-def _computed(workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]) -> CerebroError | None:
+def _computed(
+    workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]
+) -> CerebroError | None:
     crew = crew_for(workplace, latest.backend, False, (0,))
     dispatcher: Dispatcher[None] = Dispatcher(workplace.check, piece)
     dispatcher.begin(0, crew.workers[0].session, _steps(crew, crew.workers[0], latest, ends))
@@ -57,5 +67,7 @@ def _steps(crew: Crew, worker: Worker, latest: Latest, ends: float) -> Steps[Non
     yield from crew.visits.start(worker)
     worker.memory.forget()
     key = latest.model, latest.version
-    found = yield Statement(sql("understanding.version_importance"), (*key, ends - time.monotonic()))
+    found = yield Statement(
+        sql("understanding.version_importance"), (*key, ends - time.monotonic())
+    )
     yield Statement(sql("understanding.add_importance"), (*found[0], *key))

@@ -23,7 +23,8 @@ from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.settings import TrainerOptions
 from cerebro_plpy.trainer.wire import Header
 
-# Whatever the model was trained with: of that nothing shows in a prediction, and this optimizer keeps nothing.
+# Whatever the model was trained with: of that nothing shows in a prediction, and this optimizer
+# keeps nothing.
 COMPILED = "optimizer='SGD()',loss='mean_squared_error'"
 ModelOf = Callable[[str], Optional[Usable]]
 """The model of the rows that have a value, by its text, if they have one of their own."""
@@ -33,8 +34,12 @@ WHOLE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
 
 
 def predictor(db: Database, gd: dict[str, Any], version: Usable) -> Predictor:
-    """The version in the trainer of the caller's session, as soon as it is asked for predictions."""
-    return asker(db, gd, version, wire.request("tell", {"arrays": arrays(version), **_asked(db, version)}))
+    """The version in the trainer of the caller's session, as soon as it is asked for
+    predictions.
+    """
+    return asker(
+        db, gd, version, wire.request("tell", {"arrays": arrays(version), **_asked(db, version)})
+    )
 
 
 def arrays(version: Usable) -> list[dict[str, object]]:
@@ -56,8 +61,8 @@ def asker(
 ) -> Predictor:
     """The version in the trainer of the caller's session, as soon as this is asked of it.
 
-    Where that was `started` in some other way than usual for one session alone, it is used as it is. What else the
-    trainer needs, `bring` sends to it.
+    Where that was `started` in some other way than usual for one session alone, it is used as it
+    is. What else the trainer needs, `bring` sends to it.
     """
     chosen = settings.read(db)
     settings.check_trainer(chosen)
@@ -78,14 +83,18 @@ def inputs(version: Usable, recipe: Recipe) -> tuple[NetworkInput, ...]:
 def models_of_groups(
     db: Database, gd: dict[str, Any], module: str, version: Usable
 ) -> tuple[ModelOf, Sequence[str] | None]:
-    """What finds the model of a group of rows, and the texts of all groups where they may be known."""
+    """What finds the model of a group of rows, and the texts of all groups where they may be
+    known.
+    """
     if isinstance(version, GrantedVersion):
         return lru_cache(REMEMBERED)(partial(granted_versions.of_group, db, gd, version)), None
     found = versions.of_groups(db, module, version)
     return found.get, list(found)
 
 
-def _filling(db: Database, gd: dict[str, Any], version: Usable, bring: Callable[[], None]) -> Callable[[], None]:
+def _filling(
+    db: Database, gd: dict[str, Any], version: Usable, bring: Callable[[], None]
+) -> Callable[[], None]:
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.ask, db, gd, version)
     rows = db.platform.state_rows(version.state_table, None)
@@ -108,8 +117,8 @@ def job(version: Version) -> dict[str, Any]:
     expected = len(version.classes) or 1
     if units != (expected,):
         raise DataCorrupted(
-            f"version {version.version} of model {version.model!r} is damaged: its network has outputs of"
-            f" {', '.join(map(str, units))} units; expected one of {expected}",
+            f"version {version.version} of model {version.model!r} is damaged: its network has "
+            f"outputs of {', '.join(map(str, units))} units; expected one of {expected}",
             hint="Train the model again.",
         )
     program = network_program(architecture, COMPILED, version.classes)
@@ -117,8 +126,12 @@ def job(version: Version) -> dict[str, Any]:
     return {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
 
 
-def network_program(architecture: object, compile_params: str, classes: Sequence[str]) -> dict[str, Any]:
-    """The program of a network as a trainer wants it described; it has these classes, or gives a number."""
+def network_program(
+    architecture: object, compile_params: str, classes: Sequence[str]
+) -> dict[str, Any]:
+    """The program of a network as a trainer wants it described; it has these classes, or gives a
+    number.
+    """
     target = {"kind": "onehot", "classes": len(classes)} if classes else {"kind": "float"}
     return {
         "architecture": architecture,
@@ -129,16 +142,23 @@ def network_program(architecture: object, compile_params: str, classes: Sequence
 
 
 def _asked(db: Database, version: Usable) -> dict[str, object]:
-    """What is told of each row: classes, or numbers, whole ones where the target is of such a type."""
+    """What is told of each row: classes, or numbers, whole ones where the target is of such a
+    type.
+    """
     if version.classes:
         return {"labels": list(version.classes)}
-    base = version.base if isinstance(version, GrantedVersion) else db.value(sql("predict.base"), version.target_type)
+    base = (
+        version.base
+        if isinstance(version, GrantedVersion)
+        else db.value(sql("predict.base"), version.target_type)
+    )
     reach = WHOLE.get(base or "")
     return {"whole": [-reach, reach - 1]} if reach else {}
 
 
 def columns_told(version: Usable, answer: list[bytes]) -> tuple[bytes | None, ...]:
-    """Prediction, probability, probabilities and number of a block, as arrays in text; None for what the task has not.
+    """Prediction, probability, probabilities and number of a block, as arrays in text; None for
+    what the task has not.
 
     >>> from types import SimpleNamespace
     >>> columns_told(SimpleNamespace(classes=()), [b"{2}", b"{1.9}"])

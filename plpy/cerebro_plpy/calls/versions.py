@@ -25,7 +25,9 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
 
 
 def drop(db: Database, model: str | None) -> None:
-    """Remove a model when the caller commits: its versions, their weights, and what their runs had packed."""
+    """Remove a model when the caller commits: its versions, their weights, and what their runs had
+    packed.
+    """
     own(db, "drop_model", model)
     runs = db.glance(sql("version.runs"), model, model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
@@ -39,7 +41,9 @@ def drop(db: Database, model: str | None) -> None:
 
 
 def own(db: Database, module: str, model: str | None) -> Row:
-    """What there is of an own model: the numbers of its versions, and which of them predicts, or is of which word."""
+    """What there is of an own model: the numbers of its versions, and which of them predicts, or is
+    of which word.
+    """
     hint = "SELECT model, version FROM cerebro.model;"
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint=hint)
@@ -47,26 +51,31 @@ def own(db: Database, module: str, model: str | None) -> Row:
     if not rows:
         known = [row["model"] for row in db.glance(sql("version.names"))]
         raise UndefinedObject(
-            f"{module} error: there is no model {model!r} of yours.", hint=near_matches(model, known) if known else hint
+            f"{module} error: there is no model {model!r} of yours.",
+            hint=near_matches(model, known) if known else hint,
         )
     return rows[0]
 
 
 def number_of(module: str, model: str | None, version: str, found: Row) -> int:
-    """The number of a version that is meant by a word, or by its number; `found` is what there is of the model."""
+    """The number of a version that is meant by a word, or by its number; `found` is what there is
+    of the model.
+    """
     wanted = version.strip().lower()
     if wanted in WORDS:
         number = found[wanted]
         if number is None:
             raise InvalidParameter(
-                f"{module} error: version is {wanted!r}, but no other version of model {model!r} predicted before.",
+                f"{module} error: version is {wanted!r}, but no other version of model {model!r} "
+                "predicted before.",
                 hint="SELECT version, value FROM cerebro.model_version;",
             )
         return int(number)
     if not wanted.isascii() or not wanted.isdigit() or int(wanted) not in found["versions"]:
         listed = ", ".join(map(str, found["versions"]))
         raise InvalidParameter(
-            f"{module} error: version is {wanted!r}; expected one of {', '.join(WORDS)}, or a number of {listed}.",
+            f"{module} error: version is {wanted!r}; expected one of {', '.join(WORDS)}, or a "
+            f"number of {listed}.",
             hint="SELECT version, value FROM cerebro.model_version;",
         )
     return int(wanted)

@@ -1,4 +1,6 @@
-"""Cuts long series into windows: the arguments are checked here, and one statement makes the table."""
+"""Cuts long series into windows: the arguments are checked here, and one statement makes the
+table.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class WindowArguments:
 
 @dataclass(frozen=True)
 class Clock:
-    """How times are compared: as what they are subtracted, of which type steps are, which samples have a place."""
+    """How times are compared: as what they are subtracted, of which type steps are, which samples
+    have a place.
+    """
 
     time: str
     step: str
@@ -51,7 +55,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Series:
-    """The series that are cut, by columns that exist; `rule` is None where windows have no label."""
+    """The series that are cut, by columns that exist; `rule` is None where windows have no
+    label.
+    """
 
     source: Table
     output: Relation
@@ -67,7 +73,8 @@ class Series:
     def clauses(self) -> dict[str, str]:
         """What the statements have in common."""
         return {
-            "source": self.source.quoted, "id": quote_identifier(self.id), "ts": quote_identifier(self.ts),
+            "source": self.source.quoted, "id": quote_identifier(self.id),
+            "ts": quote_identifier(self.ts),
             "time": self.clock.time, "step": self.clock.step, "placed": self.clock.placed,
         }  # fmt: skip
 
@@ -79,14 +86,18 @@ def make_windows(db: Database, given: WindowArguments) -> None:
     with caller_rows(db, db.reading, {}) as rows:
         named = [series.id, series.ts, *series.columns, *([series.label] if series.label else [])]
         opened = replace(series, source=rows.open_table(series.source, list(dict.fromkeys(named))))
-        gap = given_gap(catalog, opened, given.max_gap) if given.max_gap is not None else usual_gap(db, opened)
+        gap = (
+            given_gap(catalog, opened, given.max_gap)
+            if given.max_gap is not None
+            else usual_gap(db, opened)
+        )
         db.rows(windows(opened, db), gap)
     if not db.value(sql("read.has_rows", table=series.output.quoted)):
         raise InvalidParameter(
-            f"window_series error: there is no window of {series.width} samples in '{series.source.spelling}'"
-            f"{' that has one label' if series.rule == 'all' else ''}.",
-            hint="Samples that have a missing value or the time of another one, and gaps, end a stretch. Try a smaller"
-            " width, a longer max_gap, or another label_rule.",
+            f"window_series error: there is no window of {series.width} samples in "
+            f"'{series.source.spelling}'{' that has one label' if series.rule == 'all' else ''}.",
+            hint="Samples that have a missing value or the time of another one, and gaps, end a "
+            "stretch. Try a smaller width, a longer max_gap, or another label_rule.",
         )
     db.rows(sql("series.key", output=series.output.quoted))
 
@@ -102,7 +113,10 @@ def find_series(catalog: Catalog, given: WindowArguments) -> Series:
     columns = split_columns(_named("columns", given.columns))
     for name in columns:
         _check_number(catalog, source, catalog.column(source, name))
-    identity, ts = _column(catalog, source, "id", given.id), _column(catalog, source, "ts", given.ts)
+    identity, ts = (
+        _column(catalog, source, "id", given.id),
+        _column(catalog, source, "ts", given.ts),
+    )
     label = _column(catalog, source, "label", given.label)["name"] if rule else None
     _check_names([*OWN_COLUMNS, identity["name"], *([label] if label else [])])
     return Series(
@@ -131,7 +145,8 @@ def label_rule(given: WindowArguments) -> str | None:
     rule = RULES[0] if given.label_rule is None else given.label_rule.strip().lower()
     if rule not in RULES:
         raise InvalidParameter(
-            f"window_series error: label_rule is {given.label_rule!r}; expected one of {', '.join(RULES)}."
+            f"window_series error: label_rule is {given.label_rule!r}; expected one of "
+            f"{', '.join(RULES)}."
         )
     return rule
 
@@ -143,13 +158,15 @@ def clock(source: Relation, identity: Row, ts: Row) -> Clock:
         step = "double precision" if ts["base"] in FLOATS else "numeric"
         time, finite = f"{column}::{step}", f"{column}::{step} - {column}::{step} = '0'::{step}"
     elif ts["category"] == TIMESPANS or ts["base"] in ("date", "timestamp", "timestamptz"):
-        own = {TIMESPANS: "interval"}.get(ts["category"], "timestamp" if ts["base"] == "date" else ts["base"])
+        own = {TIMESPANS: "interval"}.get(
+            ts["category"], "timestamp" if ts["base"] == "date" else ts["base"]
+        )
         time, step = f"{column}::{own}", "interval"
         finite = f"pg_catalog.isfinite({column})"
     else:
         raise DatatypeMismatch(
-            f"window_series error: column '{ts['name']}' of table '{source.spelling}' is of type {ts['type']};"
-            " ts expects numbers, dates, timestamps or intervals."
+            f"window_series error: column '{ts['name']}' of table '{source.spelling}' is of type "
+            f"{ts['type']}; ts expects numbers, dates, timestamps or intervals."
         )
     return Clock(time, step, f"{series} IS NOT NULL AND {finite}")
 
@@ -165,10 +182,13 @@ def usual_gap(db: Database, series: Series) -> str | None:
 def given_gap(catalog: Catalog, series: Series, given: str) -> str:
     """The longest step that is no gap, as it is given."""
     step = series.clock.step
-    if not catalog.db.unless_refused(lambda: catalog.db.value(sql("series.is_gap", step=step), given)):
+    if not catalog.db.unless_refused(
+        lambda: catalog.db.value(sql("series.is_gap", step=step), given)
+    ):
         raise InvalidParameter(
-            f"window_series error: max_gap is {given!r}; expected {'an interval' if step == 'interval' else 'a number'}"
-            f" that is not negative, as steps of column '{series.ts}' are."
+            f"window_series error: max_gap is {given!r}; expected "
+            f"{'an interval' if step == 'interval' else 'a number'} that is not negative, as steps "
+            f"of column '{series.ts}' are."
         )
     return given
 
@@ -205,14 +225,18 @@ def _label(series: Series) -> str:
 
 def _positive(name: str, value: int | None) -> int:
     if value is None:
-        raise NullNotAllowed(f"window_series error: {name} is NULL; expected a positive whole number.")
+        raise NullNotAllowed(
+            f"window_series error: {name} is NULL; expected a positive whole number."
+        )
     check_positive("window_series", name, value)
     return value
 
 
 def _named(name: str, text: str | None) -> str:
     if text is None or not text.strip():
-        raise NullNotAllowed(f"window_series error: {name} is NULL or empty; expected the name of a column.")
+        raise NullNotAllowed(
+            f"window_series error: {name} is NULL or empty; expected the name of a column."
+        )
     return text
 
 
@@ -220,15 +244,17 @@ def _column(catalog: Catalog, source: Relation, name: str, text: str | None) -> 
     """The one column that an argument names."""
     columns = split_columns(_named(name, text))
     if len(columns) != 1:
-        raise InvalidParameter(f"window_series error: {name} is {text!r}; expected the name of one column.")
+        raise InvalidParameter(
+            f"window_series error: {name} is {text!r}; expected the name of one column."
+        )
     return catalog.column(source, columns[0])
 
 
 def _check_number(catalog: Catalog, source: Relation, found: Row) -> None:
     if found["category"] != NUMBERS:
         raise DatatypeMismatch(
-            f"{catalog.module} error: column '{found['name']}' of table '{source.spelling}' is of type"
-            f" {found['type']}; columns expects numbers.",
+            f"{catalog.module} error: column '{found['name']}' of table '{source.spelling}' is of "
+            f"type {found['type']}; columns expects numbers.",
             hint=number_hint(source, found).replace("Pack", "Take"),
         )
 
@@ -239,5 +265,6 @@ def _check_names(names: Sequence[str]) -> None:
     if twice:
         raise DuplicateColumn(
             f"window_series error: the table of windows would have {', '.join(twice)} twice.",
-            hint=f"It has columns {', '.join(OWN_COLUMNS)}, and those of id and label. Take a view with other names.",
+            hint=f"It has columns {', '.join(OWN_COLUMNS)}, and those of id and label. Take a view "
+            "with other names.",
         )

@@ -1,7 +1,9 @@
-"""Whether an architecture may be loaded, decided on its JSON alone: the backend never imports Keras.
+"""Whether an architecture may be loaded, decided on its JSON alone: the backend never imports
+Keras.
 
-Every object in the JSON that names a class must stand in a place where Keras puts such an object and be
-listed for it. The trainer rewrites what it builds by the same list; this check tells the user at once.
+Every object in the JSON that names a class must stand in a place where Keras puts such an object
+and be listed for it. The trainer rewrites what it builds by the same list; this check tells the
+user at once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ from cerebro_plpy.configs.allowlist import (
 )
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sizes import check_sizes
-from cerebro_plpy.configs.topology import Node, Shape, input_shapes, output_names, output_units, unreadable
+from cerebro_plpy.configs.topology import (
+    Node,
+    Shape,
+    input_shapes,
+    output_names,
+    output_units,
+    unreadable,
+)
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.limits import ARCHITECTURE_CHARACTERS, ARCHITECTURE_VALUES, NETWORK_LAYERS, check
 from cerebro_plpy.records import dataclass
@@ -39,8 +48,8 @@ MAX_DEPTH = 100
 class Architecture:
     """What the backend needs to know of a model without building it.
 
-    Shapes are without the batch dimension. Of each output there are the units, None where they cannot be told, and
-    the name. `sha256` is that of the JSON with sorted keys and without spaces.
+    Shapes are without the batch dimension. Of each output there are the units, None where they
+    cannot be told, and the name. `sha256` is that of the JSON with sorted keys and without spaces.
     """
 
     input_shapes: tuple[Shape, ...]
@@ -51,7 +60,9 @@ class Architecture:
 
 
 def read_architecture(text: str) -> object:
-    """The JSON value of a text; raises InvalidText where it cannot be read, InvalidParameter where it is too large."""
+    """The JSON value of a text; raises InvalidText where it cannot be read, InvalidParameter where
+    it is too large.
+    """
     check("the number of characters of the architecture", len(text), ARCHITECTURE_CHARACTERS)
     values = sum(map(text.count, ",[{"))  # or some more, where one of these is within a text
     check("the number of values of the architecture", values, ARCHITECTURE_VALUES)
@@ -65,8 +76,8 @@ def read_architecture(text: str) -> object:
 def check_architecture(architecture: object) -> Architecture:
     """The summary of an architecture that may be loaded.
 
-    Raises InvalidText where it is no architecture, FeatureNotSupported for classes that are not allowed, and
-    InvalidParameter for sizes beyond the limits or an unknown input shape.
+    Raises InvalidText where it is no architecture, FeatureNotSupported for classes that are not
+    allowed, and InvalidParameter for sizes beyond the limits or an unknown input shape.
     """
     if not isinstance(architecture, dict) or not isinstance(architecture.get("class_name"), str):
         raise unreadable(f"it is not an object with a class_name but {str(architecture)[:80]!r}")
@@ -92,7 +103,9 @@ def _count_layers(architecture: Node) -> int:
     while unread:
         value = unread.pop()
         if isinstance(value, dict):
-            count += sum(isinstance(value.get(key), list) and len(value[key]) for key in ("layers", "config"))
+            count += sum(
+                isinstance(value.get(key), list) and len(value[key]) for key in ("layers", "config")
+            )
             unread += value.values()
         elif isinstance(value, list):
             unread += value
@@ -101,9 +114,12 @@ def _count_layers(architecture: Node) -> int:
 
 # Where an object may stand, by the key under which it is found, and what may stand there.
 _PLACES = {
-    # Nothing in these is built: a run compiles by its own parameters, and shapes follow from the inputs.
+    # Nothing in these is built: a run compiles by its own parameters, and shapes follow from the
+    # inputs.
     **dict.fromkeys(("compile_config", "build_config"), "unread"),
-    **dict.fromkeys(("layers", "layer", "forward_layer", "backward_layer", "cell", "cells"), "layer"),
+    **dict.fromkeys(
+        ("layers", "layer", "forward_layer", "backward_layer", "cell", "cells"), "layer"
+    ),
     **dict.fromkeys(("inbound_nodes", "args", "kwargs"), "argument"),
     "activation": "activation",
     "dtype": "dtype",
@@ -123,7 +139,9 @@ _ALLOWED = {
     "initializer": INITIALIZERS,
     "regularizer": REGULARIZERS,
     "constraint": CONSTRAINTS,
-    "argument": frozenset({"__keras_tensor__", "__tensor__", "__numpy__", "__slice__", "__ellipsis__"}),
+    "argument": frozenset(
+        {"__keras_tensor__", "__tensor__", "__numpy__", "__slice__", "__ellipsis__"}
+    ),
     "dtype": frozenset({"DTypePolicy", "FloatDTypePolicy", "Policy", "PolicyV1"}),
     "shape": frozenset({"TensorShape"}),
     "value": frozenset[str](),
@@ -183,10 +201,13 @@ def _check_object(node: Node, place: str, found: set[str]) -> None:
 def _check_hub(node: Node, place: str) -> None:
     name, config = node["class_name"], node.get("config")
     if place != "layer" or hub_module(node) is None:
-        raise FeatureNotSupported(f"class {name!r} of keras_hub is not allowed as {place}", hint=hub_hint())
+        raise FeatureNotSupported(
+            f"class {name!r} of keras_hub is not allowed as {place}", hint=hub_hint()
+        )
     if isinstance(config, dict) and "preset" in config:
         raise FeatureNotSupported(
-            f"{name} with the preset {config['preset']!r} is not supported: a trainer downloads nothing",
+            f"{name} with the preset {config['preset']!r} is not supported: a trainer downloads "
+            "nothing",
             hint="Give the numbers of the network, and its weights by model_weights.",
         )
 
@@ -196,13 +217,16 @@ def _refuse_stateful(node: Node) -> None:
     if isinstance(config, dict) and config.get("stateful") is True:
         raise FeatureNotSupported(
             f"{node['class_name']} with stateful=True is not supported",
-            hint="Rows of a table have no order between batches: build the layer with stateful=False.",
+            hint="Rows of a table have no order between batches: build the layer with "
+            "stateful=False.",
         )
 
 
 def _check_name(name: str, place: str) -> None:
     if place == "activation" and name not in ACTIVATIONS | OLD_ACTIVATIONS.keys():
-        raise FeatureNotSupported(f"activation {name!r} is not allowed", hint=near_matches(name, ACTIVATIONS))
+        raise FeatureNotSupported(
+            f"activation {name!r} is not allowed", hint=near_matches(name, ACTIVATIONS)
+        )
     if place in ("initializer", "regularizer", "constraint") and not _is_listed(name, place):
         raise _refused({"class_name": name}, f"as {place}")
 

@@ -39,7 +39,9 @@ def parse_callbacks(text: object) -> Callbacks:
     for name, arguments in given.items():
         unknown = sorted(arguments.keys() - set(KEYS[name]))
         if unknown:
-            raise _invalid(text, f"{name} takes {', '.join(KEYS[name])}, and no {', '.join(unknown)}.")
+            raise _invalid(
+                text, f"{name} takes {', '.join(KEYS[name])}, and no {', '.join(unknown)}."
+            )
     board, stopping = given.get(tensorboard.NAME), given.get(early_stopping.NAME)
     return Callbacks(
         None if board is None else tensorboard.tensorboard(board),
@@ -49,7 +51,9 @@ def parse_callbacks(text: object) -> Callbacks:
 
 def _invalid(text: object, why: str) -> InvalidParameter:
     return InvalidParameter(
-        "Invalid callbacks fit param.  Currently, only TensorBoard and EarlyStopping callbacks are accepted.",
+        "Invalid callbacks fit param.  Currently, only TensorBoard and EarlyStopping callbacks "
+        "are accepted.",
         detail=f"Received {text!r:.200}. {why}",
-        hint="callbacks=[EarlyStopping(monitor='val_loss', patience=2)], or [TensorBoard(log_dir='/absolute/path/')]",
+        hint="callbacks=[EarlyStopping(monitor='val_loss', patience=2)], or "
+        "[TensorBoard(log_dir='/absolute/path/')]",
     )

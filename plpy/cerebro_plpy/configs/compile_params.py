@@ -1,8 +1,8 @@
 """Compile parameter strings: what one configuration asks for, checked before anything is trained.
 
-The strings are MADlib's, `key=value` pairs in any order. Everything is checked here that can be without
-Keras, so that a run does not start only to find a misspelt loss. `fit_params` reads those of fit. What Keras does
-not know is looked for among an administrator's functions.
+The strings are MADlib's, `key=value` pairs in any order. Everything is checked here that can be
+without Keras, so that a run does not start only to find a misspelt loss. `fit_params` reads those
+of fit. What Keras does not know is looked for among an administrator's functions.
 """
 
 from __future__ import annotations
@@ -11,19 +11,34 @@ from collections.abc import Iterable, Iterator
 from typing import Optional, Union
 
 from cerebro_plpy.configs.custom_functions import Functions
-from cerebro_plpy.configs.keras_names import LOSSES, METRICS, find_loss, find_metric, find_optimizer, near_matches
+from cerebro_plpy.configs.keras_names import (
+    LOSSES,
+    METRICS,
+    find_loss,
+    find_metric,
+    find_optimizer,
+    near_matches,
+)
 from cerebro_plpy.configs.literals import call, finite_number, invalid_value, keywords
 from cerebro_plpy.configs.optimizers import OptimizerSpec, parse_optimizer
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.records import dataclass, field, replace
 
-COMPILE_KEYS = ("optimizer", "loss", "metrics", "loss_weights", "weighted_metrics", "sample_weight_mode")
+COMPILE_KEYS = (
+    "optimizer",
+    "loss",
+    "metrics",
+    "loss_weights",
+    "weighted_metrics",
+    "sample_weight_mode",
+)
 # MADlib reads these with and without quotes.
 UNQUOTED = ("optimizer", "loss")
 
 Loss = Union[str, list[Optional[str]], dict[str, str]]
 LossWeights = Union[list[float], dict[str, float], None]
-# A list of names, of an entry for each output of the model, or a dict by the names of outputs: see `per_output`.
+# A list of names, of an entry for each output of the model, or a dict by the names of outputs: see
+# `per_output`.
 OutputMetrics = Union[str, list[str], None]
 Metrics = Union[tuple[OutputMetrics, ...], dict[str, OutputMetrics]]
 
@@ -32,8 +47,8 @@ Metrics = Union[tuple[OutputMetrics, ...], dict[str, OutputMetrics]]
 class CompileParams:
     """What a model is compiled with, in the names of Keras 3.
 
-    `custom` are the functions that no name of Keras stands for. `loss_given` and `metrics_given` keep the user's
-    spelling; `notices` tells of settings left out.
+    `custom` are the functions that no name of Keras stands for. `loss_given` and `metrics_given`
+    keep the user's spelling; `notices` tells of settings left out.
     """
 
     optimizer: OptimizerSpec
@@ -50,7 +65,9 @@ class CompileParams:
     def names(self) -> frozenset[str]:
         """Names of functions that Keras does not know."""
         losses = frozenset(name for name in _every(self.loss) if find_loss(name) is None)
-        return losses.union(n for n in (*_every(self.metrics), *_every(self.weighted_metrics)) if not find_metric(n))
+        return losses.union(
+            n for n in (*_every(self.metrics), *_every(self.weighted_metrics)) if not find_metric(n)
+        )
 
     def to_json(self) -> dict[str, object]:
         """As the trainer wants it; a configuration without custom functions says nothing of any."""
@@ -61,7 +78,9 @@ class CompileParams:
             "loss": self.loss,
             "metrics": _json(self.metrics),
             "loss_weights": self.loss_weights,
-            "weighted_metrics": None if self.weighted_metrics is None else _json(self.weighted_metrics),
+            "weighted_metrics": None
+            if self.weighted_metrics is None
+            else _json(self.weighted_metrics),
         }
 
 
@@ -79,7 +98,8 @@ def _every(value: object) -> Iterator[str]:
 
 
 def parse_compile_params(text: str, functions: Functions | None = None) -> CompileParams:
-    """The compile parameters written as `key=value, …`; `functions` are those of the object table, if there is one.
+    """The compile parameters written as `key=value, …`; `functions` are those of the object table,
+    if there is one.
 
     >>> parse_compile_params("loss='mse', optimizer='SGD(lr=0.1)'").to_json()["optimizer"]
     {'class_name': 'SGD', 'config': {'learning_rate': 0.1}}
@@ -91,7 +111,9 @@ def parse_compile_params(text: str, functions: Functions | None = None) -> Compi
     refuse_unknown(given, COMPILE_KEYS)
     for key in ("optimizer", "loss"):
         if key not in given:
-            raise InvalidParameter(f"{key} is a required parameter for compile", hint=f"Add {key}='...'.")
+            raise InvalidParameter(
+                f"{key} is a required parameter for compile", hint=f"Add {key}='...'."
+            )
     _refuse_sample_weights(given.get("sample_weight_mode"))
     optimizer = parse_optimizer(given["optimizer"])
     loss = given["loss"]
@@ -102,12 +124,18 @@ def parse_compile_params(text: str, functions: Functions | None = None) -> Compi
         loss=_loss(loss, functions),
         metrics=_metrics("metrics", metrics, functions),
         loss_weights=_loss_weights(given.get("loss_weights")),
-        weighted_metrics=None if weighted is None else _metrics("weighted_metrics", weighted, functions),
+        weighted_metrics=None
+        if weighted is None
+        else _metrics("weighted_metrics", weighted, functions),
         loss_given=loss if isinstance(loss, str) else repr(loss),
         metrics_given=_as_given(metrics),
         notices=optimizer.notices,
     )
-    return replace(parsed, custom=functions.only(parsed.names)) if functions and parsed.names else parsed
+    return (
+        replace(parsed, custom=functions.only(parsed.names))
+        if functions and parsed.names
+        else parsed
+    )
 
 
 def canonical(text: str | None) -> str:
@@ -130,7 +158,9 @@ def _canonical_value(key: str, value: object) -> str:
 
 def _ordered(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{key!r}:{_ordered(item)}" for key, item in value.items())) + "}"
+        return (
+            "{" + ",".join(sorted(f"{key!r}:{_ordered(item)}" for key, item in value.items())) + "}"
+        )
     if isinstance(value, list):
         return "[" + ",".join(_ordered(item) for item in value) + "]"
     return repr(value)
@@ -140,7 +170,9 @@ def refuse_unknown(given: Iterable[str], accepted: tuple[str, ...]) -> None:
     """Raises InvalidParameter for the first key that is not accepted."""
     for key in given:
         if key not in accepted:
-            raise InvalidParameter(f"{key} is not currently accepted as a parameter.", hint=near_matches(key, accepted))
+            raise InvalidParameter(
+                f"{key} is not currently accepted as a parameter.", hint=near_matches(key, accepted)
+            )
 
 
 def _refuse_sample_weights(mode: object) -> None:
@@ -158,14 +190,21 @@ def _loss(value: object, functions: Functions | None) -> Loss:
     if isinstance(value, list) and any(item is not None for item in value):
         return [None if item is None else _loss_name(item, functions) for item in value]
     if isinstance(value, dict) and value:
-        return {_output("loss", key, value): _loss_name(item, functions) for key, item in value.items()}
-    raise invalid_value("loss", repr(value), "a name such as 'mse', or one name per output of the model")
+        return {
+            _output("loss", key, value): _loss_name(item, functions) for key, item in value.items()
+        }
+    raise invalid_value(
+        "loss", repr(value), "a name such as 'mse', or one name per output of the model"
+    )
 
 
 def _loss_name(value: object, functions: Functions | None) -> str:
     name = find_loss(value) if isinstance(value, str) else None
     return name or _custom(
-        value, functions, f"Loss function {value} is not supported.", near_matches(str(value), LOSSES)
+        value,
+        functions,
+        f"Loss function {value} is not supported.",
+        near_matches(str(value), LOSSES),
     )
 
 
@@ -175,7 +214,8 @@ def _custom(value: object, functions: Functions | None, refusal: str, hint: str)
         raise InvalidParameter(refusal, hint=hint)
     if functions is None:
         raise InvalidParameter(
-            f"{refusal} custom function '{value}' used in compile params but input object table missing!",
+            f"{refusal} custom function '{value}' used in compile params but input object table "
+            "missing!",
             hint=f"{hint} A function that an administrator has registered takes object_table too.",
         )
     try:
@@ -191,8 +231,13 @@ def _metrics(key: str, value: object, functions: Functions | None) -> Metrics:
     if isinstance(value, list):
         return tuple(_output_metrics(item, functions) for item in value)
     if isinstance(value, dict):
-        return {_output(key, name, value): _output_metrics(item, functions) for name, item in value.items()}
-    raise invalid_value(key, repr(value), "a list such as ['accuracy'], or a list for each output of the model")
+        return {
+            _output(key, name, value): _output_metrics(item, functions)
+            for name, item in value.items()
+        }
+    raise invalid_value(
+        key, repr(value), "a list such as ['accuracy'], or a list for each output of the model"
+    )
 
 
 def _output_metrics(value: object, functions: Functions | None) -> OutputMetrics:
@@ -209,7 +254,9 @@ def _as_given(value: object) -> Metrics:
 
 def _metric_name(value: object, functions: Functions | None) -> str:
     name = find_metric(value) if isinstance(value, str) else None
-    return name or _custom(value, functions, f"Metric {value} is not supported.", near_matches(str(value), METRICS))
+    return name or _custom(
+        value, functions, f"Metric {value} is not supported.", near_matches(str(value), METRICS)
+    )
 
 
 def _loss_weights(value: object) -> LossWeights:
@@ -218,7 +265,9 @@ def _loss_weights(value: object) -> LossWeights:
     if isinstance(value, list):
         return [_weight(item, value) for item in value]
     if isinstance(value, dict):
-        return {_output("loss_weights", key, value): _weight(item, value) for key, item in value.items()}
+        return {
+            _output("loss_weights", key, value): _weight(item, value) for key, item in value.items()
+        }
     raise invalid_value("loss_weights", repr(value), "a list, or a dict by output name, of numbers")
 
 

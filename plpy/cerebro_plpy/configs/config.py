@@ -15,8 +15,8 @@ from cerebro_plpy.records import dataclass
 class Config:
     """One configuration of a run: a row of the model selection table, parsed.
 
-    Its metrics have names when its model is known. One of a template has its name, and in `params` its fields. One of a
-    `group` sees no rows but those of it.
+    Its metrics have names when its model is known. One of a template has its name, and in `params`
+    its fields. One of a `group` sees no rows but those of it.
     """
 
     mst_key: int

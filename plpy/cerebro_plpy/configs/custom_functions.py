@@ -1,7 +1,9 @@
-"""Functions of an administrator that parameters may name beside Keras' own; of each the backend knows the digest only.
+"""Functions of an administrator that parameters may name beside Keras' own; of each the backend
+knows the digest only.
 
-The digest stands in what a trainer is told of a program. So a program is another one where its source is, and the
-segment that fetches the source sees whether it is still the one that the run began with.
+The digest stands in what a trainer is told of a program. So a program is another one where its
+source is, and the segment that fetches the source sees whether it is still the one that the run
+began with.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ Digests = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions of an object table: names, their case kept, with the sha256 of their sources."""
+    """The functions of an object table: names, their case kept, with the sha256 of their
+    sources.
+    """
 
     table: str
     digests: Digests = ()
@@ -27,8 +31,8 @@ class Functions:
         if found is None:
             raise InvalidParameter(
                 f"custom function '{name}' is not defined in object table '{self.table}'!",
-                hint=f"It has {', '.join(known for known, _ in self.digests) or 'no functions'}; case matters."
-                " An administrator can add one by load_custom_function().",
+                hint=f"It has {', '.join(known for known, _ in self.digests) or 'no functions'}; "
+                "case matters. An administrator can add one by load_custom_function().",
             )
         return found
 
@@ -55,10 +59,14 @@ def functions_in_log(table: object, digests: object) -> Functions | None:
     """The functions that a run began with, as its log has them."""
     if not isinstance(table, str) or not isinstance(digests, dict) or not digests:
         return None
-    return Functions(table, tuple(sorted((str(name), str(digest)) for name, digest in digests.items())))
+    return Functions(
+        table, tuple(sorted((str(name), str(digest)) for name, digest in digests.items()))
+    )
 
 
 def changes(before: Functions | None, now: Functions | None) -> list[str]:
     """Names of functions that a run began with and that now are others, or gone."""
     current = dict(now.digests) if now else {}
-    return [name for name, digest in (before.digests if before else ()) if current.get(name) != digest]
+    return [
+        name for name, digest in (before.digests if before else ()) if current.get(name) != digest
+    ]

@@ -1,4 +1,6 @@
-"""The values that one entry of a parameter grid stands for: a list of choices, or a range to draw from."""
+"""The values that one entry of a parameter grid stands for: a list of choices, or a range to draw
+from.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Choices:
 class Range:
     """A number from `low` to `high`, rounded where `whole`.
 
-    'linear' draws it uniformly, 'log' draws its logarithm uniformly, and 'log_near_one' draws the logarithm
-    of its distance from one uniformly (for momentum and the like).
+    'linear' draws it uniformly, 'log' draws its logarithm uniformly, and 'log_near_one' draws the
+    logarithm of its distance from one uniformly (for momentum and the like).
     """
 
     low: float
@@ -69,10 +71,15 @@ def choices(name: str, values: Sequence[object]) -> Choices:
 def read_draw(name: str, values: Sequence[object], whole: bool) -> Draw:
     """What the list given for a parameter stands for.
 
-    A list whose only text is its last element is a range, [low, high, distribution]; all others are choices.
-    `whole` says that the parameter takes whole numbers only. Raises InvalidParameter with MADlib's texts.
+    A list whose only text is its last element is a range, [low, high, distribution]; all others are
+    choices. `whole` says that the parameter takes whole numbers only. Raises InvalidParameter with
+    MADlib's texts.
     """
-    if len(values) > 1 and isinstance(values[-1], str) and not any(isinstance(v, str) for v in values[:-1]):
+    if (
+        len(values) > 1
+        and isinstance(values[-1], str)
+        and not any(isinstance(v, str) for v in values[:-1])
+    ):
         return _range(name, values, whole)
     return choices(name, values)
 

@@ -1,9 +1,11 @@
-"""What a search that learns is told of earlier runs: where their configurations lie in its space, and how they stood.
+"""What a search that learns is told of earlier runs: where their configurations lie in its space,
+and how they stood.
 
-Values of other tables and other splits lie on other levels, so none of them is told. Of each run, that which goes on
-included, it is told the share of the run's configurations that were better: the quantiles of Salinas, Shen and Perrone,
-"A quantile-based approach for hyperparameter transfer learning" (ICML 2020, arXiv 1909.13595), without their normal
-scores, for samplers see the order of values only. So order is kept within each run, and levels are never compared.
+Values of other tables and other splits lie on other levels, so none of them is told. Of each run,
+that which goes on included, it is told the share of the run's configurations that were better: the
+quantiles of Salinas, Shen and Perrone, "A quantile-based approach for hyperparameter transfer
+learning" (ICML 2020, arXiv 1909.13595), without their normal scores, for samplers see the order of
+values only. So order is kept within each run, and levels are never compared.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _RUNS = "SELECT run_id, name FROM cerebro.run;"
 
 
 class EarlierTrial(NamedTuple):
-    """A configuration of an earlier run: which point of the space it is, and what share of that run's configurations
-    was better; None where it failed."""
+    """A configuration of an earlier run: which point of the space it is, and what share of that
+    run's configurations was better; None where it failed."""
 
     run_id: int
     mst_key: int
@@ -43,15 +45,21 @@ class EarlierTrial(NamedTuple):
 
 
 def standings(values: Sequence[Sequence[float]]) -> list[float]:
-    """For each value the share of all that is smaller, and so better, with half of those that are equal. The second of
-    two numbers decides where the first does not; one that is not finite is the worst.
+    """For each value the share of all that is smaller, and so better, with half of those that are
+    equal. The second of two numbers decides where the first does not; one that is not finite is the
+    worst.
 
     >>> standings([(0, 0.3), (0, 0.1), (0, 0.3), (0, math.nan)])
     [0.5, 0.125, 0.5, 0.875]
     """
-    finite = [tuple(number if math.isfinite(number) else math.inf for number in each) for each in values]
+    finite = [
+        tuple(number if math.isfinite(number) else math.inf for number in each) for each in values
+    ]
     ordered = sorted(finite)
-    return [(bisect_left(ordered, each) + bisect_right(ordered, each)) / (2 * len(ordered)) for each in finite]
+    return [
+        (bisect_left(ordered, each) + bisect_right(ordered, each)) / (2 * len(ordered))
+        for each in finite
+    ]
 
 
 def run_of(name: str) -> int | None:
@@ -70,7 +78,8 @@ def read_runs(module: str, names: object) -> tuple[int, ...]:
     runs = [run_of(name) if isinstance(name, str) else None for name in listed]
     if None in runs or not runs:
         raise InvalidParameter(
-            f"{module} error: start_from in search_params is {names!r:.80}; expected a list of runs such as"
+            f"{module} error: start_from in search_params is {names!r:.80}; expected a list of "
+            "runs such as"
             ' ["run:12"].',
             hint=_RUNS,
         )

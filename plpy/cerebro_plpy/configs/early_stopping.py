@@ -1,4 +1,6 @@
-"""The callback EarlyStopping: what it watches, in the words of Keras, and the rule that it comes to."""
+"""The callback EarlyStopping: what it watches, in the words of Keras, and the rule that it comes
+to.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,17 @@ from cerebro_plpy.records import asdict, dataclass
 
 NAME = "EarlyStopping"
 KEYS = (
-    "monitor", "min_delta", "patience", "verbose", "mode", "baseline", "restore_best_weights", "start_from_epoch",
+    "monitor", "min_delta", "patience", "verbose", "mode", "baseline", "restore_best_weights",
+    "start_from_epoch",
 )  # fmt: skip
 MODES = ("auto", "min", "max")
 VALIDATION = "val_"
 
 
 class Watched(NamedTuple):
-    """A series of values: the data set that they are of, and the name under which they are logged."""
+    """A series of values: the data set that they are of, and the name under which they are
+    logged.
+    """
 
     dataset: str
     name: str
@@ -62,7 +67,11 @@ class EarlyStopping:
         "EarlyStopping(monitor='val_loss', restore_best_weights=True, patience=8)"
         """
         usual = asdict(EarlyStopping())
-        told = [f"{k}={value!r}" for k, value in asdict(self).items() if k == "monitor" or value != usual[k]]
+        told = [
+            f"{k}={value!r}"
+            for k, value in asdict(self).items()
+            if k == "monitor" or value != usual[k]
+        ]
         return f"{NAME}({', '.join(told)})"
 
     def check(self, owner: str, computed: Collection[Watched]) -> None:
@@ -72,7 +81,8 @@ class EarlyStopping:
             raise InvalidParameter(
                 f"{owner} monitors {self.monitor!r}, which this call does not compute.",
                 detail=f"It computes: {', '.join(known) or 'nothing'}.",
-                hint=f"{near_matches(self.monitor, known)} Names with val_ need a validation_table.",
+                hint=f"{near_matches(self.monitor, known)} Names with val_ need a "
+                "validation_table.",
             )
 
 
@@ -88,7 +98,9 @@ def early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
     return EarlyStopping(
         monitor=monitor,
         mode=str(mode),
-        restore_best_weights=boolean("restore_best_weights", arguments.get("restore_best_weights", False)),
+        restore_best_weights=boolean(
+            "restore_best_weights", arguments.get("restore_best_weights", False)
+        ),
         patience=_count("patience", arguments),
         min_delta=abs(float(number("min_delta", arguments.get("min_delta", 0.0)))),
         baseline=None if baseline is None else float(number("baseline", baseline)),

@@ -1,7 +1,9 @@
-"""A configuration near another one: what population based training makes of the parameters of a clone.
+"""A configuration near another one: what population based training makes of the parameters of a
+clone.
 
-As in its authors' experiments and in Ray Tune, a parameter is drawn anew with probability 0.25; else a number is
-multiplied by 0.8 or 1.2 and kept within its range, and a choice moves to a neighbour in its list, or stays at its ends.
+As in its authors' experiments and in Ray Tune, a parameter is drawn anew with probability 0.25;
+else a number is multiplied by 0.8 or 1.2 and kept within its range, and a choice moves to a
+neighbour in its list, or stays at its ends.
 """
 
 from __future__ import annotations
@@ -23,18 +25,24 @@ RATES = ("lr", "learning_rate")
 
 
 def explored(space: Space, row: ConfigRow, random: Random) -> ConfigRow:
-    """A configuration like one, but for what the space names; its model stays, because its state is gone on from."""
+    """A configuration like one, but for what the space names; its model stays, because its state is
+    gone on from.
+    """
     compiled = keywords(row.compile_params, UNQUOTED)
     name, arguments = call(str(compiled.pop("optimizer", "RMSprop")))
     near = _moved(_alternative(space, name), {"optimizer": name, **arguments, **compiled}, random)
-    return made_row(row.model_id, near, _moved(space.fit, keywords(row.fit_params), random), space.functions)
+    return made_row(
+        row.model_id, near, _moved(space.fit, keywords(row.fit_params), random), space.functions
+    )
 
 
 def _alternative(space: Space, optimizer: str) -> Draws:
     """What the space says of that optimizer; nothing where it does not name it."""
     for each in space.alternatives:
         named = each.get("optimizer", Choices((optimizer,)))
-        if find_optimizer(optimizer) in [find_optimizer(str(value)) for value in named.values or ()]:
+        if find_optimizer(optimizer) in [
+            find_optimizer(str(value)) for value in named.values or ()
+        ]:
             return each
     return {}
 

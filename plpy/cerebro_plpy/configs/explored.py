@@ -1,6 +1,8 @@
-"""The same head on what several layers of a network give: architectures that say which of its layers is worth most.
+"""The same head on what several layers of a network give: architectures that say which of its
+layers is worth most.
 
-All in front of the head is frozen. What is dropped at random while a network trains is not, where it is only looked at.
+All in front of the head is frozen. What is dropped at random while a network trains is not, where
+it is only looked at.
 """
 
 from __future__ import annotations
@@ -17,12 +19,18 @@ from cerebro_plpy.configs.topology import input_shapes, layers
 from cerebro_plpy.limits import HEAD_WEIGHTS, Poll, check, never, polled
 
 RANDOM = {"Dropout": "rate", "GaussianNoise": "stddev"}
-"""What the names of layers hold that do nothing but drop or add at random, and what these call how much."""
+"""What the names of layers hold that do nothing but drop or add at random, and what these call how
+much.
+"""
 DROPPED = "drop"
-"""What the names of such shares hold in other layers, such as attention, recurrent ones and backbones."""
+"""What the names of such shares hold in other layers, such as attention, recurrent ones and
+backbones.
+"""
 INNER = ("layer", "forward_layer", "backward_layer", "cell")
 POOLS = {2: "GlobalAveragePooling1D", 3: "GlobalAveragePooling2D", 4: "GlobalAveragePooling3D"}
-"""By the dimensions of what a layer gives for a row: its mean over all but the last one is what a head sees."""
+"""By the dimensions of what a layer gives for a row: its mean over all but the last one is what a
+head sees.
+"""
 Node = Mapping[str, Any]
 DRAWN = 1 << 16
 """Weights between two looks for a cancel: some hundredths of a second."""
@@ -42,10 +50,18 @@ def frozen(node: Node) -> dict[str, Any]:
         about = node["config"] if isinstance(node["config"], dict) else {}
         return {**node, "config": {**about, "layers": [frozen(layer) for layer in layers(node)]}}
     config = node.get("config")
-    if not isinstance(config, dict) or node.get("class_name") == "InputLayer" or _is_operation(node):
+    if (
+        not isinstance(config, dict)
+        or node.get("class_name") == "InputLayer"
+        or _is_operation(node)
+    ):
         return dict(node)
     inner = {key: frozen(config[key]) for key in INNER if isinstance(config.get(key), dict)}
-    still = {key: 0.0 for key, value in config.items() if type(value) in (int, float) and _is_random(node, key)}
+    still = {
+        key: 0.0
+        for key, value in config.items()
+        if type(value) in (int, float) and _is_random(node, key)
+    }
     return {**node, "config": {**config, **inner, **still, "trainable": False}}
 
 
@@ -71,26 +87,42 @@ def network(front: Node, name: str, shape: Sequence[int], head: Head) -> dict[st
     ]
     last = _layer("Dense", "explored_outputs", units=head.outputs, activation=head.activation)
     config = {"name": "explored_network", "layers": [first, within, *pool, *hidden, last]}
-    return {"module": "keras", "class_name": "Sequential", "registered_name": "Sequential", "config": config}
+    return {
+        "module": "keras",
+        "class_name": "Sequential",
+        "registered_name": "Sequential",
+        "config": config,
+    }
 
 
 def _layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:
     config = {"name": name, **config}
-    return {"module": "keras.layers", "class_name": class_name, "config": config, "registered_name": None}
+    return {
+        "module": "keras.layers",
+        "class_name": class_name,
+        "config": config,
+        "registered_name": None,
+    }
 
 
 def weights(width: int, head: Head, seed: int, poll: Poll = never) -> bytes:
-    """Fresh weights of a head on so many numbers, as flat float32: drawn as Keras does, by Glorot and Bengio.
+    """Fresh weights of a head on so many numbers, as flat float32: drawn as Keras does, by Glorot
+    and Bengio.
 
     Raises InvalidParameter if they are too many.
     """
-    count = sum(before * after for before, after in zip((width, *head.hidden), (*head.hidden, head.outputs)))
+    count = sum(
+        before * after for before, after in zip((width, *head.hidden), (*head.hidden, head.outputs))
+    )
     check("the number of weights of the head", count, HEAD_WEIGHTS)
     draw, parts = random.Random(seed), []
     for units in (*head.hidden, head.outputs):
         limit = sqrt(6 / (width + units))
         parts.append(
-            array("f", (draw.uniform(-limit, limit) for _ in polled(range(width * units), poll, DRAWN))).tobytes()
+            array(
+                "f",
+                (draw.uniform(-limit, limit) for _ in polled(range(width * units), poll, DRAWN)),
+            ).tobytes()
         )
         parts.append(bytes(4 * units))
         width = units
@@ -100,7 +132,8 @@ def weights(width: int, head: Head, seed: int, poll: Poll = never) -> bytes:
 def pick(flat: bytes, places: Sequence[Sequence[int]]) -> bytes:
     """Numbers of flat float32 weights, by where runs of them begin and how long these are.
 
-    >>> pick(array("f", [1, 2, 3, 4]).tobytes(), [[3, 1], [0, 2]]) == array("f", [4, 1, 2]).tobytes()
+    >>> pick(array("f", [1, 2, 3, 4]).tobytes(), [[3, 1], [0, 2]]) == array("f",
+    ...     [4, 1, 2]).tobytes()
     True
     """
     return b"".join(flat[4 * begin : 4 * (begin + count)] for begin, count in places)

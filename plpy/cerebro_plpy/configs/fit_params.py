@@ -1,4 +1,6 @@
-"""Fit parameter strings: how a configuration goes through the data, checked before anything is trained."""
+"""Fit parameter strings: how a configuration goes through the data, checked before anything is
+trained.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from cerebro_plpy.limits import CLASSES, PARAMETERS
 from cerebro_plpy.records import dataclass, field
 
 FIT_KEYS = (
-    "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch", "steps_per_epoch", "callbacks",
+    "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch",
+    "steps_per_epoch", "callbacks",
 )  # fmt: skip
 LARGEST_WEIGHT = 2.0**127  # as large a power of two as float32 holds
 MAX_CLASSES = CLASSES.most
@@ -20,9 +23,9 @@ MAX_CLASSES = CLASSES.most
 class FitParams:
     """How a visit goes through its partition.
 
-    `epochs` counts passes over the partition in one visit from `initial_epoch` on; a pass takes at most
-    `steps_per_epoch` batches. `class_weight` has (class, weight) pairs, by class; None where none is given. `notices`
-    tells of settings that mean something else here.
+    `epochs` counts passes over the partition in one visit from `initial_epoch` on; a pass takes at
+    most `steps_per_epoch` batches. `class_weight` has (class, weight) pairs, by class; None where
+    none is given. `notices` tells of settings that mean something else here.
     """
 
     batch_size: int = 32
@@ -41,7 +44,8 @@ class FitParams:
         return self.epochs - self.initial_epoch
 
     def to_json(self) -> dict[str, object]:
-        """As the trainer wants it: `epochs` is the number of passes, `class_weight` a list by class.
+        """As the trainer wants it: `epochs` is the number of passes, `class_weight` a list by
+        class.
 
         >>> FitParams(epochs=3, initial_epoch=1, class_weight=((2, 5.0),)).to_json()["class_weight"]
         [1.0, 1.0, 5.0]
@@ -52,7 +56,9 @@ class FitParams:
             "epochs": self.passes,
             "shuffle": self.shuffle,
             "steps_per_epoch": self.steps_per_epoch,
-            "class_weight": [weights.get(i, 1.0) for i in range(max(weights) + 1)] if weights else None,
+            "class_weight": [weights.get(i, 1.0) for i in range(max(weights) + 1)]
+            if weights
+            else None,
         }
 
 
@@ -72,12 +78,15 @@ def parse_fit_params(text: str | None) -> FitParams:
     return FitParams(
         batch_size=_positive("batch_size", given.get("batch_size", default.batch_size)),
         epochs=epochs,
-        shuffle=given.get("shuffle") == "batch" or boolean("shuffle", given.get("shuffle", default.shuffle)),
+        shuffle=given.get("shuffle") == "batch"
+        or boolean("shuffle", given.get("shuffle", default.shuffle)),
         verbose=_verbosity(given.get("verbose", default.verbose)),
         class_weight=_class_weight(given.get("class_weight")),
         initial_epoch=_initial_epoch(given.get("initial_epoch", default.initial_epoch), epochs),
         steps_per_epoch=None if steps is None else _positive("steps_per_epoch", steps),
-        callbacks=default.callbacks if given.get("callbacks") is None else parse_callbacks(given["callbacks"]),
+        callbacks=default.callbacks
+        if given.get("callbacks") is None
+        else parse_callbacks(given["callbacks"]),
         notices=("shuffle='batch' is shuffle=True: rows change places within a buffer",)
         if given.get("shuffle") == "batch"
         else (),
@@ -88,7 +97,11 @@ def _class_weight(value: object) -> tuple[tuple[int, float], ...] | None:
     if value is None or value == {}:
         return None
     if not isinstance(value, dict):
-        raise invalid_value("class_weight", repr(value), "a dict of weights by class number, such as {0: 1.0, 1: 2.5}")
+        raise invalid_value(
+            "class_weight",
+            repr(value),
+            "a dict of weights by class number, such as {0: 1.0, 1: 2.5}",
+        )
     for key in value:
         if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < MAX_CLASSES:
             raise invalid_value(
@@ -113,7 +126,8 @@ def _initial_epoch(value: object, epochs: int) -> int:
     if value >= epochs:
         raise InvalidParameter(
             f"initial_epoch={value} with epochs={epochs} leaves nothing to train",
-            hint="epochs is the number at which to stop, as in Keras: initial_epoch must be less than epochs.",
+            hint="epochs is the number at which to stop, as in Keras: initial_epoch must be less "
+            "than epochs.",
         )
     return value
 

@@ -1,7 +1,7 @@
 """Which configurations a search tries: every combination of a grid, random draws, or given lists.
 
-Rows are made as texts, as the model selection table holds them, and each text is read back and checked here,
-so that a table made by this module never names what Keras does not know.
+Rows are made as texts, as the model selection table holds them, and each text is read back and
+checked here, so that a table made by this module never names what Keras does not know.
 """
 
 from __future__ import annotations
@@ -43,12 +43,18 @@ def generate(
     functions: Functions | None = None,
     poll: Poll = never,
 ) -> tuple[ConfigRow, ...]:
-    """The rows of `generate_model_configs`; `search_type` is 'grid', 'random', or the beginning of one."""
+    """The rows of `generate_model_configs`; `search_type` is 'grid', 'random', or the beginning of
+    one.
+    """
     wanted = "grid" if search_type is None else search_type.strip().lower()
     if wanted and "random".startswith(wanted):
-        return random_search(compile_grid, fit_grid, model_ids, num_configs, random_state, functions, poll)
+        return random_search(
+            compile_grid, fit_grid, model_ids, num_configs, random_state, functions, poll
+        )
     if not wanted or not "grid".startswith(wanted):
-        raise InvalidParameter("DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}.")
+        raise InvalidParameter(
+            "DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}."
+        )
     if num_configs is not None or random_state is not None:
         raise InvalidParameter(
             "DL: 'num_configs' and 'random_state' must be NULL for grid search",
@@ -66,11 +72,16 @@ def expand_grid(
 ) -> tuple[ConfigRow, ...]:
     """Every combination, the model varying fastest, then the fit keys, then the compile keys.
 
-    >>> expand_grid("{'loss': ['mse'], 'lr': [0.1]}", "{'epochs': [1, 2]}", [1])[1]
-    ConfigRow(model_id=1, compile_params="optimizer='RMSprop(lr=0.1)',loss='mse'", fit_params='epochs=2')
+    >>> rows = expand_grid("{'loss': ['mse'], 'lr': [0.1]}", "{'epochs': [1, 2]}", [1])
+    >>> rows[1].compile_params, rows[1].fit_params
+    ("optimizer='RMSprop(lr=0.1)',loss='mse'", 'epochs=2')
     """
     space = read_space(compile_grid, fit_grid, model_ids, functions, poll)
-    if any(isinstance(draw, Range) for draws in (*space.alternatives, space.fit) for draw in draws.values()):
+    if any(
+        isinstance(draw, Range)
+        for draws in (*space.alternatives, space.fit)
+        for draw in draws.values()
+    ):
         raise InvalidParameter(
             "DL: Cannot search from a distribution with grid search",
             hint="Use search_type 'random', or list the values.",
@@ -102,7 +113,8 @@ def random_search(
     found = how_many(space, num_configs)
     if found < num_configs:
         raise InvalidParameter(
-            f"DL: 'num_configs' is {num_configs}, but the search space holds {found} different configurations",
+            f"DL: 'num_configs' is {num_configs}, but the search space holds {found} different "
+            "configurations",
             hint="Ask for fewer, or use search_type 'grid' to try all of them.",
         )
     return draw_rows(space, num_configs, random_state)
@@ -111,7 +123,9 @@ def random_search(
 def draw_rows(
     space: Space, count: int, random_state: int | None, existing: Iterable[ConfigRow] = ()
 ) -> tuple[ConfigRow, ...]:
-    """So many different configurations of a space, none of them an existing one; fewer where it holds no more."""
+    """So many different configurations of a space, none of them an existing one; fewer where it
+    holds no more.
+    """
     random, others = Random(random_state), list(existing)
     if how_many(space, count + len(others)) == count + len(others):
         return tuple(islice(collapse(_drawn(space, random), others), count))
@@ -134,16 +148,24 @@ def cross_product(
     if not compile_list or None in compile_list:
         raise NullNotAllowed("compile_params_list cannot be NULL", hint="Give at least one text.")
     if not fit_list:
-        raise NullNotAllowed("fit_params_list cannot be NULL", hint="Give at least one text, which may be empty.")
+        raise NullNotAllowed(
+            "fit_params_list cannot be NULL", hint="Give at least one text, which may be empty."
+        )
     models = read_models(model_ids)
     check_size(len(models) * len(compile_list) * len(fit_list))
-    compile_texts = [_checked_compile((text or "").strip(), functions) for text in polled(compile_list, poll)]
+    compile_texts = [
+        _checked_compile((text or "").strip(), functions) for text in polled(compile_list, poll)
+    ]
     fit_texts = [_checked_fit((text or "").strip()) for text in polled(fit_list, poll)]
-    return tuple(collapse(ConfigRow(*row) for row in polled(product(models, compile_texts, fit_texts), poll)))
+    return tuple(
+        collapse(ConfigRow(*row) for row in polled(product(models, compile_texts, fit_texts), poll))
+    )
 
 
 def collapse(rows: Iterable[ConfigRow], existing: Iterable[ConfigRow] = ()) -> Iterator[ConfigRow]:
-    """The rows in order, less those that equal an earlier or an existing one up to spaces and key order."""
+    """The rows in order, less those that equal an earlier or an existing one up to spaces and key
+    order.
+    """
     seen = {_identity(row) for row in existing}
     for row in rows:
         identity = _identity(row)
@@ -173,11 +195,18 @@ def _draw(draws: Draws, random: Random) -> dict[str, object]:
 
 
 def made_row(
-    model_id: object, compiled: Mapping[str, object], fitted: Mapping[str, object], functions: Functions | None
+    model_id: object,
+    compiled: Mapping[str, object],
+    fitted: Mapping[str, object],
+    functions: Functions | None,
 ) -> ConfigRow:
     """The row of one combination, its texts checked."""
     assert isinstance(model_id, int)
-    return ConfigRow(model_id, _checked_compile(compile_text(compiled), functions), _checked_fit(fit_text(fitted)))
+    return ConfigRow(
+        model_id,
+        _checked_compile(compile_text(compiled), functions),
+        _checked_fit(fit_text(fitted)),
+    )
 
 
 def _size(alternative: Draws, space: Space) -> int | None:
@@ -193,8 +222,8 @@ def _count(draw: Draw) -> int | None:
 def how_many(space: Space, wanted: int) -> int:
     """How many different configurations a space holds; `wanted` where it holds at least as many.
 
-    Alternatives may overlap. Where all together hold more than `wanted` times their number, one of them
-    alone holds enough; only below that must they be counted.
+    Alternatives may overlap. Where all together hold more than `wanted` times their number, one of
+    them alone holds enough; only below that must they be counted.
     """
     sizes = [_size(alternative, space) for alternative in space.alternatives]
     if None in sizes or sum(size or 0 for size in sizes) > wanted * len(sizes):

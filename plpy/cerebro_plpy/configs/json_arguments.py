@@ -1,4 +1,6 @@
-"""Arguments that are JSON: read with a maximum of characters and of elements, because both cost the backend time."""
+"""Arguments that are JSON: read with a maximum of characters and of elements, because both cost the
+backend time.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,15 @@ def read_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise InvalidText(f"{name} is nested too deeply to be read", hint="Expected a few levels.") from error
+        raise InvalidText(
+            f"{name} is nested too deeply to be read", hint="Expected a few levels."
+        ) from error
 
 
 def read_lists(name: str, text: str) -> Any:
-    """Return the value of a JSON argument whose lists are what a search draws from; see `read_json`."""
+    """Return the value of a JSON argument whose lists are what a search draws from; see
+    `read_json`.
+    """
     value = read_json(name, text)
     for key, length in _lengths(name, value):
         limits.check(f"the number of values of {key}", length, limits.LISTED)

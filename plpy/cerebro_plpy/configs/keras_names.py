@@ -46,8 +46,8 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "Lion": _optimizer(0.001, "beta_1 beta_2"),
     "Muon": _optimizer(
         0.001,
-        "adam_beta_1 adam_beta_2 adam_weight_decay epsilon exclude_layers exclude_embeddings muon_a muon_b "
-        "muon_c adam_lr_ratio momentum ns_steps nesterov rms_rate",
+        "adam_beta_1 adam_beta_2 adam_weight_decay epsilon exclude_layers exclude_embeddings "
+        "muon_a muon_b muon_c adam_lr_ratio momentum ns_steps nesterov rms_rate",
     ),
     "Nadam": _optimizer(0.001, "beta_1 beta_2 epsilon"),
     "RMSprop": _optimizer(0.001, "rho momentum epsilon centered"),
@@ -57,7 +57,9 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
 
 # Optimizer arguments by the kind of value they take; all others take a number.
 BOOLEAN_ARGUMENTS = _words("nesterov amsgrad centered use_ema relative_step exclude_embeddings")
-WHOLE_ARGUMENTS = _words("ema_overwrite_frequency gradient_accumulation_steps ns_steps warmup_steps")
+WHOLE_ARGUMENTS = _words(
+    "ema_overwrite_frequency gradient_accumulation_steps ns_steps warmup_steps"
+)
 TEXT_ARGUMENTS = _words("name")
 LIST_ARGUMENTS = _words("exclude_layers")
 
@@ -66,12 +68,16 @@ DROPPED_ARGUMENTS = _words("schedule_decay jit_compile")
 
 # Learning rate schedules and their constructor arguments.
 SCHEDULES: Mapping[str, frozenset[str]] = {
-    "CosineDecay": _words("initial_learning_rate decay_steps alpha name warmup_target warmup_steps"),
+    "CosineDecay": _words(
+        "initial_learning_rate decay_steps alpha name warmup_target warmup_steps"
+    ),
     "CosineDecayRestarts": _words("initial_learning_rate first_decay_steps t_mul m_mul alpha name"),
     "ExponentialDecay": _words("initial_learning_rate decay_steps decay_rate staircase name"),
     "InverseTimeDecay": _words("initial_learning_rate decay_steps decay_rate staircase name"),
     "PiecewiseConstantDecay": _words("boundaries values name"),
-    "PolynomialDecay": _words("initial_learning_rate decay_steps end_learning_rate power cycle name"),
+    "PolynomialDecay": _words(
+        "initial_learning_rate decay_steps end_learning_rate power cycle name"
+    ),
 }
 
 # A schedule of our own, beside those of Keras: it has fallen at the end of each of its cycles.
@@ -143,7 +149,11 @@ METRICS: Mapping[str, tuple[str, ...]] = {
 
 
 def _spellings(table: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    return {name.lower(): canonical for canonical, others in table.items() for name in (canonical, *others)}
+    return {
+        name.lower(): canonical
+        for canonical, others in table.items()
+        for name in (canonical, *others)
+    }
 
 
 _OPTIMIZERS = {name.lower(): name for name in OPTIMIZERS}
@@ -184,15 +194,19 @@ def near_matches(name: str, known: Iterable[str]) -> str:
 # Layers that leave the last dimension of their input as it is.
 KEEPS_WIDTH = _words("""
     Activation ActivityRegularization AlphaDropout BatchNormalization Dropout ELU GaussianDropout
-    GaussianNoise Identity LayerNormalization LeakyReLU Masking PReLU ReLU Rescaling RMSNormalization Softmax
+    GaussianNoise Identity LayerNormalization LeakyReLU Masking PReLU ReLU Rescaling
+        RMSNormalization Softmax
     UnitNormalization""")
 
 
 def larger_is_better(metric: str) -> bool:
     """Whether a larger value of a metric is the better one.
 
-    >>> larger_is_better("accuracy"), larger_is_better("loss"), larger_is_better("mean_squared_error")
+    >>> (larger_is_better("accuracy"), larger_is_better("loss"),
+    ...  larger_is_better("mean_squared_error"))
     (True, False, False)
     """
-    smaller = metric in LOSSES or "loss" in metric or "error" in metric or metric.startswith("false_")
+    smaller = (
+        metric in LOSSES or "loss" in metric or "error" in metric or metric.startswith("false_")
+    )
     return metric == "cosine_similarity" or not smaller

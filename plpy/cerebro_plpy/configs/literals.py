@@ -1,7 +1,8 @@
-"""The only door between a user's parameter text and Python's parser: text becomes literals, never code.
+"""The only door between a user's parameter text and Python's parser: text becomes literals, never
+code.
 
-MADlib's parameter strings and grids are written in Python's own syntax. Python's parser reads them here, and
-every value must be a literal; nothing is looked up, called or evaluated.
+MADlib's parameter strings and grids are written in Python's own syntax. Python's parser reads them
+here, and every value must be a literal; nothing is looked up, called or evaluated.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from collections.abc import Collection
 
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
-# Far above any real parameter text, and short enough that the parser stays within a backend's stack.
+# Far above any real parameter text, and short enough that the parser stays within a backend's
+# stack.
 MAX_LENGTH = 100_000
 CALLS = ("callbacks",)
-"""Keys whose value is no literal but a list of calls: it is passed on as text, for `called` to read."""
+"""Keys whose value is no literal but a list of calls: it is passed on as text, for `called` to
+read.
+"""
 
 
 def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
-    """The literals of `key=value, …` in the order written; a name or call after a key of `unquoted` is text.
+    """The literals of `key=value, …` in the order written; a name or call after a key of `unquoted`
+    is text.
 
     >>> keywords("batch_size = 8,epochs=1")
     {'batch_size': 8, 'epochs': 1}
@@ -37,7 +42,8 @@ def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
 
 
 def call(text: str) -> tuple[str, dict[str, object]]:
-    """The name and the arguments of `Name`, `Name()` or `Name(key=value, …)`; raises as `keywords` does.
+    """The name and the arguments of `Name`, `Name()` or `Name(key=value, …)`; raises as `keywords`
+    does.
 
     >>> call("Adam(lr=0.1)")
     ('Adam', {'lr': 0.1})
@@ -72,12 +78,17 @@ def dictionary(text: str) -> dict[str, object]:
     """
     node = _expression(text.strip(), text)
     if not isinstance(node, ast.Dict):
-        raise InvalidText(f"{quote_shortened(text)} is not a dict", hint="Write {'key': [value, ...], ...}.")
+        raise InvalidText(
+            f"{quote_shortened(text)} is not a dict", hint="Write {'key': [value, ...], ...}."
+        )
     pairs: dict[str, object] = {}
     for key_node, value_node in zip(node.keys, node.values):
         key = key_node and _literal(key_node)
         if not isinstance(key, str):
-            raise InvalidText(f"{quote_shortened(text)} has a key that is not text", hint="Put each key in quotes.")
+            raise InvalidText(
+                f"{quote_shortened(text)} has a key that is not text",
+                hint="Put each key in quotes.",
+            )
         if key in pairs:
             raise InvalidText(f"key {key!r} is given twice")
         pairs[key] = _literal(value_node)
@@ -94,7 +105,9 @@ def _short(text: str) -> str:
 
 
 def finite_number(value: object) -> int | float | None:
-    """The value if it is a number that a float can hold, else None; True and False are no numbers here."""
+    """The value if it is a number that a float can hold, else None; True and False are no numbers
+    here.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if abs(value) <= sys.float_info.max else None
@@ -105,16 +118,22 @@ def _expression(source: str, text: str) -> ast.expr:
         raise InvalidText(f"parameter text is longer than {MAX_LENGTH} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the user's text, such as an odd escape; nobody would see it
+            warnings.simplefilter(
+                "ignore"
+            )  # about the user's text, such as an odd escape; nobody would see it
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         raise InvalidText(f"invalid syntax in {quote_shortened(text)}", detail=error.msg) from error
     except (ValueError, MemoryError, RecursionError) as error:
         # A NUL character, or nesting beyond the parser's stack.
-        raise InvalidText(f"{quote_shortened(text)} cannot be read", detail=str(error) or None) from error
+        raise InvalidText(
+            f"{quote_shortened(text)} cannot be read", detail=str(error) or None
+        ) from error
 
 
-def _arguments(node: ast.Call, source: str, text: str, unquoted: Collection[str]) -> dict[str, object]:
+def _arguments(
+    node: ast.Call, source: str, text: str, unquoted: Collection[str]
+) -> dict[str, object]:
     if node.args or any(item.arg is None for item in node.keywords):
         raise InvalidText(
             f"{quote_shortened(text)} holds a value without a key",
@@ -142,7 +161,8 @@ def _arguments(node: ast.Call, source: str, text: str, unquoted: Collection[str]
 def invalid_value(key: str, written: str, expected: str) -> InvalidParameter:
     """MADlib's error for a value that a key does not take, with what it takes as the hint."""
     return InvalidParameter(
-        f"invalid input value for parameter {key}={_short(written)}, please refer to the documentation",
+        f"invalid input value for parameter {key}={_short(written)}, please refer to the "
+        "documentation",
         hint=f"Expected {expected}.",
     )
 

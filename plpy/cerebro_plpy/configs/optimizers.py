@@ -1,7 +1,7 @@
 """Optimizer texts such as 'SGD(lr=0.01, decay=1e-6)' as what Keras 3 builds an optimizer from.
 
-MADlib users write Keras 2 arguments. Keras 3 refuses some of them and silently ignores others (`decay`), so
-they are rewritten here, where the user can still be told.
+MADlib users write Keras 2 arguments. Keras 3 refuses some of them and silently ignores others
+(`decay`), so they are rewritten here, where the user can still be told.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _RENAMED = {"lr": "learning_rate"}
 
 # Every argument that the text of some optimizer may hold.
 ARGUMENTS = COMMON_ARGUMENTS.union(
-    DROPPED_ARGUMENTS, _RENAMED, ["decay"], *(optimizer.arguments for optimizer in OPTIMIZERS.values())
+    DROPPED_ARGUMENTS,
+    _RENAMED,
+    ["decay"],
+    *(optimizer.arguments for optimizer in OPTIMIZERS.values()),
 )
 
 
@@ -60,7 +63,8 @@ def parse_optimizer(text: object) -> OptimizerSpec:
     class_name = find_optimizer(name)
     if class_name is None:
         raise InvalidParameter(
-            f"model_keras error: invalid optimizer name: {name}", hint=near_matches(name, OPTIMIZERS)
+            f"model_keras error: invalid optimizer name: {name}",
+            hint=near_matches(name, OPTIMIZERS),
         )
     given = {key: value for key, value in arguments.items() if value is not None}
     return _spec(class_name, given)
@@ -68,28 +72,38 @@ def parse_optimizer(text: object) -> OptimizerSpec:
 
 def _spec(class_name: str, given: dict[str, object]) -> OptimizerSpec:
     dropped = sorted(DROPPED_ARGUMENTS & given.keys())
-    notices = tuple(f"{class_name}: {key} has no equal in Keras 3 and is ignored" for key in dropped)
+    notices = tuple(
+        f"{class_name}: {key} has no equal in Keras 3 and is ignored" for key in dropped
+    )
     config = {key: value for key, value in given.items() if key not in DROPPED_ARGUMENTS}
     if "lr" in config and "learning_rate" in config:
         raise InvalidParameter(f"{class_name}: lr and learning_rate are the same, give one of them")
     decay = config.pop("decay", None)
-    checked = {_RENAMED.get(key, key): _checked(class_name, key, value) for key, value in config.items()}
+    checked = {
+        _RENAMED.get(key, key): _checked(class_name, key, value) for key, value in config.items()
+    }
     if decay is not None:
         checked |= _decayed(class_name, checked, number("decay", decay))
     return OptimizerSpec(class_name, checked, notices)
 
 
 def _decayed(class_name: str, config: dict[str, object], decay: float) -> dict[str, object]:
-    """Keras 2 divided the learning rate by 1 + decay * step, which Keras 3 calls InverseTimeDecay."""
+    """Keras 2 divided the learning rate by 1 + decay * step, which Keras 3 calls
+    InverseTimeDecay.
+    """
     if decay == 0:
         return {}
     if decay < 0:
         raise invalid_value("decay", repr(decay), "a number that is not negative")
     initial = config.get("learning_rate", OPTIMIZERS[class_name].learning_rate)
     if isinstance(initial, dict):
-        raise InvalidParameter(f"{class_name}: decay cannot be combined with a learning rate schedule")
+        raise InvalidParameter(
+            f"{class_name}: decay cannot be combined with a learning rate schedule"
+        )
     settings = {"initial_learning_rate": initial, "decay_steps": 1, "decay_rate": decay}
-    return {"learning_rate": _schedule("decay", {"class_name": "InverseTimeDecay", "config": settings})}
+    return {
+        "learning_rate": _schedule("decay", {"class_name": "InverseTimeDecay", "config": settings})
+    }
 
 
 def _checked(class_name: str, key: str, value: object) -> object:
@@ -161,13 +175,18 @@ _CHECKS: tuple[tuple[frozenset[str], Callable[[str, object], object]], ...] = (
 
 
 def goes_on_with(before: OptimizerSpec | None, optimizer: OptimizerSpec) -> str:
-    """What of an earlier state of the same architecture one goes on with: `chunks`, all of it; `warm`, all that fits;
-    `weights_of_chunks` alone, for an optimizer of another class."""
+    """What of an earlier state of the same architecture one goes on with: `chunks`, all of it;
+    `warm`, all that fits; `weights_of_chunks` alone, for an optimizer of another class."""
     if before is None or before.class_name != optimizer.class_name:
         return "weights_of_chunks"
     return "chunks" if _structure(before) == _structure(optimizer) else "warm"
 
 
 def _structure(optimizer: OptimizerSpec) -> dict[str, object]:
-    """What decides which variables an optimizer has: its settings but the learning rate, if that is a number."""
-    return {**optimizer.config, "learning_rate": isinstance(optimizer.config.get("learning_rate"), dict)}
+    """What decides which variables an optimizer has: its settings but the learning rate, if that is
+    a number.
+    """
+    return {
+        **optimizer.config,
+        "learning_rate": isinstance(optimizer.config.get("learning_rate"), dict),
+    }

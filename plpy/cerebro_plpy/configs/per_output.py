@@ -1,7 +1,9 @@
-"""What a configuration asks of each output of its model: losses, weights and metrics, in whatever form.
+"""What a configuration asks of each output of its model: losses, weights and metrics, in whatever
+form.
 
-Keras takes one for all outputs, a list by their order, or a dict by their names. Which outputs there are, only the
-architecture tells, so this is found out when a model and its targets come together.
+Keras takes one for all outputs, a list by their order, or a dict by their names. Which outputs
+there are, only the architecture tells, so this is found out when a model and its targets come
+together.
 """
 
 from __future__ import annotations
@@ -24,8 +26,11 @@ class Measured(NamedTuple):
 LOSS = Measured("loss", "loss")
 
 
-def logged_metrics(metrics: Metrics, outputs: Sequence[str], dependent: Sequence[str]) -> tuple[Measured, ...]:
-    """The metrics in the order in which a trainer computes them; of several targets each is named after its target.
+def logged_metrics(
+    metrics: Metrics, outputs: Sequence[str], dependent: Sequence[str]
+) -> tuple[Measured, ...]:
+    """The metrics in the order in which a trainer computes them; of several targets each is named
+    after its target.
 
     >>> logged_metrics(("mae",), ["o"], ["y"])
     (Measured(logged='mae', metric='mae'),)
@@ -40,13 +45,17 @@ def logged_metrics(metrics: Metrics, outputs: Sequence[str], dependent: Sequence
 
 
 def in_order(metrics: Metrics, outputs: Sequence[str]) -> list[str]:
-    """The metrics as they were given, those of the first output first; one that is for all outputs once."""
+    """The metrics as they were given, those of the first output first; one that is for all outputs
+    once.
+    """
     alone = _for_all(metrics)
     return [alone] if alone else [name for names in metrics_of(metrics, outputs) for name in names]
 
 
 def metrics_of(metrics: Metrics, outputs: Sequence[str]) -> list[list[str]]:
-    """The metrics of each output: the same for all where a list names one alone, else those of its place or name."""
+    """The metrics of each output: the same for all where a list names one alone, else those of its
+    place or name.
+    """
     if len(outputs) == 1:
         entries = metrics.values() if isinstance(metrics, dict) else metrics
         return [[name for entry in entries for name in _names(entry)]]
@@ -65,16 +74,20 @@ def losses_of(compiled: CompileParams, outputs: Sequence[str]) -> list[str | Non
 
 
 def wants_numbers(loss: str | None) -> bool:
-    """Whether a loss takes numbers of classes; what a custom function takes, its name does not tell.
+    """Whether a loss takes numbers of classes; what a custom function takes, its name does not
+    tell.
 
-    >>> wants_numbers("sparse_categorical_crossentropy"), wants_numbers("sparse_of_mine"), wants_numbers(None)
+    >>> (wants_numbers("sparse_categorical_crossentropy"), wants_numbers("sparse_of_mine"),
+    ...  wants_numbers(None))
     (True, False, False)
     """
     return loss is not None and loss.startswith("sparse_") and find_loss(loss) is not None
 
 
 def check_outputs(mst_key: int, compiled: CompileParams, name: str, outputs: Sequence[str]) -> None:
-    """Raises where a configuration does not name the outputs of its model, which `name` tells, as it should."""
+    """Raises where a configuration does not name the outputs of its model, which `name` tells, as
+    it should.
+    """
     every = {"loss": compiled.loss, "loss_weights": compiled.loss_weights}
     some = {"metrics": compiled.metrics, "weighted_metrics": compiled.weighted_metrics}
     for key, value in {**every, **some}.items():
@@ -84,13 +97,16 @@ def check_outputs(mst_key: int, compiled: CompileParams, name: str, outputs: Seq
             missing = [output for output in outputs if output not in value] if key in every else []
             if missing:
                 raise InvalidParameter(
-                    f"{told} leaves out {_listed(missing)}, of the outputs {_listed(outputs)} of {name}.",
+                    f"{told} leaves out {_listed(missing)}, of the outputs {_listed(outputs)} of "
+                    f"{name}.",
                     hint="Name all outputs.",
                 )
         elif isinstance(value, (list, tuple)) and not _fits(value, key in some, len(outputs)):
             raise InvalidParameter(
-                f"{told} has length {len(value)}, but {name} has {len(outputs)} outputs: {_listed(outputs)}.",
-                hint="Give an entry for each output, in their order, or a dict with their names as keys.",
+                f"{told} has length {len(value)}, but {name} has {len(outputs)} outputs: "
+                f"{_listed(outputs)}.",
+                hint="Give an entry for each output, in their order, or a dict with their names "
+                "as keys.",
             )
 
 
@@ -104,7 +120,9 @@ def _check_names(told: str, given: Iterable[str], name: str, outputs: Sequence[s
 
 
 def _fits(given: Sequence[object], metrics: bool, outputs: int) -> bool:
-    """Whether a list can be for so many outputs; one of metrics may be empty, for all, or for a single output."""
+    """Whether a list can be for so many outputs; one of metrics may be empty, for all, or for a
+    single output.
+    """
     for_all = len(given) == 1 and isinstance(given[0], str)
     return len(given) == outputs or (metrics and (outputs == 1 or not given or for_all))
 

@@ -1,7 +1,7 @@
 """A search space as a sampler wants it described, and a point that it suggests as a configuration.
 
-Choices travel as their numbers in the list, so that a sampler sees numbers only. A range whose values lie near one
-travels as the distance from one, which is drawn by its logarithm.
+Choices travel as their numbers in the list, so that a sampler sees numbers only. A range whose
+values lie near one travels as the distance from one, which is drawn by its logarithm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class PointSpace(Protocol):
         ...
 
     def point(self, row: Mapping[str, Any]) -> Point | None:
-        """The other way round: where a configuration lies that a row says; None where that is not in the space."""
+        """The other way round: where a configuration lies that a row says; None where that is not
+        in the space.
+        """
         ...
 
     def near(self, config: Config, random: Random) -> Mapping[str, Any]:
@@ -48,7 +50,9 @@ class PointSpace(Protocol):
 
 
 class Dimension(NamedTuple):
-    """What is drawn for one key of the compile parameters, of the fit parameters, or for the model."""
+    """What is drawn for one key of the compile parameters, of the fit parameters, or for the
+    model.
+    """
 
     name: str
     part: str
@@ -76,7 +80,9 @@ class ParameterSpace:
             parts = _parts(row)
         except (InvalidParameter, InvalidText):
             return None  # no plain values, such as a rate that falls by a schedule
-        points = (_point(self.space, number, parts) for number in range(len(self.space.alternatives)))
+        points = (
+            _point(self.space, number, parts) for number in range(len(self.space.alternatives))
+        )
         return next((point for point in points if point is not None), None)
 
     def near(self, config: Config, random: Random) -> Mapping[str, Any]:
@@ -88,7 +94,11 @@ class ParameterSpace:
 def describe(space: Space) -> list[list[dict[str, object]]]:
     """For each alternative its dimensions, but those with one value only."""
     return [
-        [{"name": d.name, **described(d.draw)} for d in _dimensions(space, number) if not is_constant(d.draw)]
+        [
+            {"name": d.name, **described(d.draw)}
+            for d in _dimensions(space, number)
+            if not is_constant(d.draw)
+        ]
         for number in range(len(space.alternatives))
     ]
 
@@ -105,7 +115,12 @@ def config_row(space: Space, point: Point) -> ConfigRow:
 def row_of(config: Config) -> Mapping[str, Any]:
     """What makes a configuration of parameters, or of a template."""
     texts = {"compile_params": config.compile_text, "fit_params": config.fit_text}
-    return {"model_id": config.model_id, **texts, "template": config.template, "params": config.params}
+    return {
+        "model_id": config.model_id,
+        **texts,
+        "template": config.template,
+        "params": config.params,
+    }
 
 
 def _parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -113,8 +128,15 @@ def _parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     compiled = keywords(row["compile_params"], UNQUOTED)
     name, arguments = call(str(compiled.pop(OPTIMIZER, USUAL_OPTIMIZER)))
     compiled = {OPTIMIZER: name, **arguments, **compiled}
-    parts = {"compile": compiled, "fit": keywords(row["fit_params"]), "model": {"id": row["model_id"]}}
-    return {part: {_spelt(key): _usual(key, value) for key, value in its.items()} for part, its in parts.items()}
+    parts = {
+        "compile": compiled,
+        "fit": keywords(row["fit_params"]),
+        "model": {"id": row["model_id"]},
+    }
+    return {
+        part: {_spelt(key): _usual(key, value) for key, value in its.items()}
+        for part, its in parts.items()
+    }
 
 
 def _point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]]) -> Point | None:
@@ -148,11 +170,17 @@ def _usual(key: str, value: Any) -> Any:
 
 
 def _dimensions(space: Space, number: int) -> list[Dimension]:
-    """The dimensions of an alternative; one that is drawn alike in all of them has one name, and is learnt once."""
+    """The dimensions of an alternative; one that is drawn alike in all of them has one name, and is
+    learnt once.
+    """
     found = []
     for key, draw in space.alternatives[number].items():
         shared = all(other.get(key) == draw for other in space.alternatives)
-        found.append(Dimension(f"compile/{key}" if shared else f"compile/{number}/{key}", "compile", key, draw))
+        found.append(
+            Dimension(
+                f"compile/{key}" if shared else f"compile/{number}/{key}", "compile", key, draw
+            )
+        )
     found += [Dimension(f"fit/{key}", "fit", key, draw) for key, draw in space.fit.items()]
     return [*found, Dimension("model", "model", "id", space.models)]
 
@@ -166,7 +194,11 @@ def described(draw: Draw) -> dict[str, object]:
     """What a sampler is told of one."""
     if isinstance(draw, Choices):
         return {"kind": "choice", "count": len(draw.values)}
-    low, high = (1 - draw.high, 1 - draw.low) if draw.distribution == "log_near_one" else (draw.low, draw.high)
+    low, high = (
+        (1 - draw.high, 1 - draw.low)
+        if draw.distribution == "log_near_one"
+        else (draw.low, draw.high)
+    )
     kind = "whole" if draw.whole else "real"
     return {"kind": kind, "low": low, "high": high, "log": draw.distribution != "linear"}
 
@@ -186,11 +218,16 @@ def _within(draw: Range, value: float) -> float:
 def number_at(draw: Draw, value: Any) -> Any:
     """The number that stands for a value, the other way round; None where it cannot be drawn.
 
-    >>> number_at(Choices((8, 16)), 16), number_at(Range(0.5, 0.99, "log_near_one"), 0.75), number_at(Choices((8,)), 9)
+    >>> (number_at(Choices((8, 16)), 16), number_at(Range(0.5, 0.99, "log_near_one"), 0.75),
+    ...  number_at(Choices((8,)), 9))
     (1, 0.25, None)
     """
     if isinstance(draw, Choices):
         return draw.values.index(value) if value in draw.values else None
-    if not isinstance(value, (int, float)) or not draw.low <= value <= draw.high or (draw.whole and value % 1):
+    if (
+        not isinstance(value, (int, float))
+        or not draw.low <= value <= draw.high
+        or (draw.whole and value % 1)
+    ):
         return None
     return 1 - value if draw.distribution == "log_near_one" else value

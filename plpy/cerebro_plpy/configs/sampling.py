@@ -1,4 +1,6 @@
-"""What a search draws configurations of, beside those that it begins with: a space, by a sampler, so many."""
+"""What a search draws configurations of, beside those that it begins with: a space, by a sampler,
+so many.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ EXAMPLE = """{"compile_params": {"loss": ["mse"], "optimizer_params_list": [{"op
 
 @dataclass(frozen=True)
 class Sampling:
-    """A search that has fewer than `configs` configurations draws others of a space, and first of all the best of the
-    earlier runs that it is to `start_from`."""
+    """A search that has fewer than `configs` configurations draws others of a space, and first of
+    all the best of the earlier runs that it is to `start_from`."""
 
     sampler: str
     space: Mapping[str, Any]
@@ -41,7 +43,9 @@ class Sampling:
 
 
 def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampling:
-    """What `space`, `configs`, `sampler` and `start_from` of search_params say; `sampler` is the usual one."""
+    """What `space`, `configs`, `sampler` and `start_from` of search_params say; `sampler` is the
+    usual one.
+    """
     named, configs = values.get(SAMPLER, sampler), values.get(CONFIGS)
     if START_FROM in values and SPACE not in values:
         raise InvalidParameter(
@@ -50,13 +54,14 @@ def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampl
         )
     if named not in SAMPLERS:
         raise InvalidParameter(
-            f"{module} error: sampler in search_params is {named!r:.80}; expected one of {', '.join(SAMPLERS)}.",
+            f"{module} error: sampler in search_params is {named!r:.80}; expected one of "
+            f"{', '.join(SAMPLERS)}.",
             hint=near_matches(str(named), SAMPLERS),
         )
     if type(configs) is not int or not 1 <= configs <= MAX_ROWS:
         raise InvalidParameter(
-            f"{module} error: configs in search_params is {configs!r:.80}; expected how many configurations there are"
-            f" to be in all, at most {MAX_ROWS}."
+            f"{module} error: configs in search_params is {configs!r:.80}; expected how many "
+            f"configurations there are to be in all, at most {MAX_ROWS}."
         )
     runs = read_runs(module, values[START_FROM]) if START_FROM in values else ()
     return Sampling(named, check_space(module, values.get(SPACE)), configs, runs)
@@ -66,13 +71,15 @@ def check_space(module: str, value: object) -> Mapping[str, Any]:
     """A space as JSON has it: the grids of generate_model_configs(), and models by their ids."""
     if not isinstance(value, dict) or not value:
         raise InvalidParameter(
-            f"{module} error: space is {value!r:.80}; expected a JSON object.", hint=f"For example {EXAMPLE}."
+            f"{module} error: space is {value!r:.80}; expected a JSON object.",
+            hint=f"For example {EXAMPLE}.",
         )
     known = (*GRIDS, MODELS)
     for key, held in value.items():
         if key not in known:
             raise InvalidParameter(
-                f"{module} error: space has {key!r}; expected {', '.join(known)}.", hint=near_matches(key, known)
+                f"{module} error: space has {key!r}; expected {', '.join(known)}.",
+                hint=near_matches(key, known),
             )
         kind = list if key == MODELS else dict
         if not isinstance(held, kind):
@@ -82,12 +89,17 @@ def check_space(module: str, value: object) -> Mapping[str, Any]:
                 hint=f"For example {EXAMPLE}.",
             )
     if any(type(model) is not int for model in value.get(MODELS, ())):
-        raise InvalidParameter(f"{module} error: models of the space are {value[MODELS]!r:.80}; expected their ids.")
+        raise InvalidParameter(
+            f"{module} error: models of the space are {value[MODELS]!r:.80}; expected their ids."
+        )
     return value
 
 
 def read_space(
-    value: Mapping[str, Any], models: Collection[int], functions: Functions | None, poll: Poll = never
+    value: Mapping[str, Any],
+    models: Collection[int],
+    functions: Functions | None,
+    poll: Poll = never,
 ) -> Space:
     """The space that a JSON object stands for, over these models where it names none."""
     chosen: Sequence[int] = value.get(MODELS) or sorted(models)

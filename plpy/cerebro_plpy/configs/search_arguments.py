@@ -1,4 +1,6 @@
-"""The search that a call names, with its parameters as JSON: checked whole before anything begins."""
+"""The search that a call names, with its parameters as JSON: checked whole before anything
+begins.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from cerebro_plpy.limits import check
 TARGET = "target"
 """A parameter of all of them: the value of the metric that ranks at which all is over."""
 LIVE_STATES = "live_states"
-"""Another one: how many configurations that rest keep their states, where they will hardly go on."""
+"""Another one: how many configurations that rest keep their states, where they will hardly go on.
+"""
 MAX_VISITS = "max_visits"
 """And another: how many visits are made in all."""
 MAX_CPU, MAX_COST = "max_cpu", "max_cost"
@@ -38,22 +41,26 @@ QUANTILE = "quantile"
 """Of population based training: so large a part of all stops after a step."""
 AUTO = "auto"
 DRAWS = (AUTO, RANDOM)
-"""Searches over templates that are no rules: all configurations are trained as far as they get better."""
+"""Searches over templates that are no rules: all configurations are trained as far as they get
+better.
+"""
 LEARNERS = (TPE, CMAES)
 BRED = Sampling(RANDOM, {}, 0)
 """Of templates nothing is drawn in population based training but what is near others."""
 LEAST: Mapping[str, int] = {
-    "eta": 2, FIRST_EPOCHS: 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0, "interval": 1, "patience": 1,
+    "eta": 2, FIRST_EPOCHS: 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0,
+    "interval": 1, "patience": 1,
 }  # fmt: skip
 
 
 def read_rule(
     module: str, name: str | None, text: str | None, epochs: int | None, *, templates: bool = False
 ) -> SearchRule | None:
-    """The rule that a call asks for; None where it asks for none. InvalidParameter where it is none, or cannot be.
+    """The rule that a call asks for; None where it asks for none. InvalidParameter where it is
+    none, or cannot be.
 
-    The run has so many epochs, if that is known. Configurations of `templates` are drawn of their fields, which no
-    search parameter tells.
+    The run has so many epochs, if that is known. Configurations of `templates` are drawn of their
+    fields, which no search parameter tells.
     """
     others = (*DRAWS, *LEARNERS) if templates else SAMPLERS
     if name is None or (templates and name in DRAWS):
@@ -65,7 +72,8 @@ def read_rule(
         return None
     if name not in PARAMETERS and name not in others:
         raise InvalidParameter(
-            f"{module} error: search is {name!r}; expected one of {', '.join((*others, *PARAMETERS))}.",
+            f"{module} error: search is {name!r}; expected one of "
+            f"{', '.join((*others, *PARAMETERS))}.",
             hint=near_matches(name, (*others, *PARAMETERS)),
         )
     given: Any = {} if text is None else read_lists("search_params", text)
@@ -96,7 +104,8 @@ def _bounds(module: str, given: dict[str, Any]) -> dict[str, int | None]:
     for key, bound in bounds.items():
         if bound is not None and (type(bound) is not int or bound < 1):
             raise InvalidParameter(
-                f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
+                f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole "
+                "number, at least 1."
             )
         if bound is not None:
             check(f"{key} in search_params", bound, COUNTS[key])
@@ -114,7 +123,9 @@ def _allowed(module: str, given: dict[str, Any], templates: bool) -> dict[str, f
             )
         if value is not None and (type(value) not in (int, float) or not 0 < value < math.inf):
             unit = "a number of seconds" if key == MAX_CPU else "a number"
-            raise InvalidParameter(f"{module} error: {key} in search_params is {value!r:.80}; expected {unit} above 0.")
+            raise InvalidParameter(
+                f"{module} error: {key} in search_params is {value!r:.80}; expected {unit} above 0."
+            )
     return found
 
 
@@ -122,14 +133,17 @@ def _target(module: str, given: dict[str, Any]) -> float | None:
     """The value at which all is over, if any; it is taken out of the parameters."""
     target = given.pop(TARGET, None)
     if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
-        raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
+        raise InvalidParameter(
+            f"{module} error: target in search_params is {target!r:.80}; expected a number."
+        )
     return None if target is None else float(target)
 
 
 def _quantile(module: str, value: object) -> float:
     if type(value) not in (int, float) or not 0 < value <= 0.5:  # type: ignore[operator]
         raise InvalidParameter(
-            f"{module} error: quantile in search_params is {value!r:.80}; expected a number above 0, at most 0.5."
+            f"{module} error: quantile in search_params is {value!r:.80}; expected a number above "
+            "0, at most 0.5."
         )
     return float(value)  # type: ignore[arg-type]
 
@@ -138,18 +152,23 @@ def _watched(module: str, given: dict[str, Any]) -> dict[str, Any]:
     """What patience watches, and what counts as better; it is taken out of the parameters."""
     least, metric = given.pop("min_delta", 0.0), given.pop("metric", None)
     if type(least) not in (int, float) or not 0 <= least < math.inf:
-        raise InvalidParameter(f"{module} error: min_delta in search_params is {least!r:.80}; expected a number.")
+        raise InvalidParameter(
+            f"{module} error: min_delta in search_params is {least!r:.80}; expected a number."
+        )
     if metric is not None and (not isinstance(metric, str) or not metric):
         raise InvalidParameter(
-            f"{module} error: metric in search_params is {metric!r:.80}; expected a name such as 'val_loss'."
+            f"{module} error: metric in search_params is {metric!r:.80}; expected a name such as "
+            "'val_loss'."
         )
     return {"min_delta": float(least), "metric": metric}
 
 
 def _refuse_population(module: str) -> None:
     raise InvalidParameter(
-        f"{module} error: search is {PBT!r}, but search_params has no space in which parameters could change.",
-        hint=f'search_params => \'{{"space": {{...}}, "configs": 8}}\', for example with space {sampling.EXAMPLE}.',
+        f"{module} error: search is {PBT!r}, but search_params has no space in which parameters "
+        "could change.",
+        hint=f'search_params => \'{{"space": {{...}}, "configs": 8}}\', for example with space '
+        f"{sampling.EXAMPLE}.",
     )
 
 
@@ -157,7 +176,9 @@ def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
     """What is drawn beside the configurations that are there; it is taken out of the parameters."""
     values = {key: given.pop(key) for key in sampling.PARAMETERS if key in given}
     if name in SAMPLERS and sampling.SAMPLER in values:
-        raise InvalidParameter(f"{module} error: search_params has a sampler, but search is one: {name!r}.")
+        raise InvalidParameter(
+            f"{module} error: search_params has a sampler, but search is one: {name!r}."
+        )
     if not values and name not in SAMPLERS:
         return None
     if name == GRID:
@@ -171,21 +192,27 @@ def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
 
 
 def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
-    """What draws configurations of templates while the run goes on; it is taken out of the parameters."""
+    """What draws configurations of templates while the run goes on; it is taken out of the
+    parameters.
+    """
     if sampling.START_FROM in given:
         raise InvalidParameter(
-            f"{module} error: search_params has {sampling.START_FROM!r}, which is an argument of its own here.",
+            f"{module} error: search_params has {sampling.START_FROM!r}, which is an argument of "
+            "its own here.",
             hint="start_from => '{run:12}'",
         )
     bred = BRED if name == PBT else None
     if name not in LEARNERS and sampling.SAMPLER not in given:
         return bred
     if name in (*LEARNERS, GRID) and sampling.SAMPLER in given:
-        raise InvalidParameter(f"{module} error: search_params has a sampler, but search is {name!r}.")
+        raise InvalidParameter(
+            f"{module} error: search_params has a sampler, but search is {name!r}."
+        )
     sampler = given.pop(sampling.SAMPLER, name)
     if sampler not in SAMPLERS:
         raise InvalidParameter(
-            f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of {', '.join(SAMPLERS)}.",
+            f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of "
+            f"{', '.join(SAMPLERS)}.",
             hint=near_matches(str(sampler), SAMPLERS),
         )
     found = Sampling(sampler, {}, 0)
@@ -194,16 +221,20 @@ def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
 
 
 def check_learning(module: str, name: str, found: Sampling) -> None:
-    """Raises InvalidParameter where a search draws nothing while there is something to learn from."""
+    """Raises InvalidParameter where a search draws nothing while there is something to learn
+    from.
+    """
     if found.learns and name in (HALVING, HYPERBAND, DIAGONALS, PBT):
         raise InvalidParameter(
-            f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins with all of its"
-            " configurations, when there is nothing to learn from yet.",
+            f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins "
+            "with all of its configurations, when there is nothing to learn from yet.",
             hint="'asha' draws one after the other.",
         )
 
 
-def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | None) -> dict[str, int]:
+def _parameters(
+    module: str, name: str, given: Mapping[str, Any], epochs: int | None
+) -> dict[str, int]:
     known = PARAMETERS[name]
     for key, value in given.items():
         if key not in known:
@@ -214,8 +245,8 @@ def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | 
             )
         if type(value) is not int or value < LEAST[key]:
             raise InvalidParameter(
-                f"{module} error: {key} in search_params is {value!r:.80}; expected a whole number, at least"
-                f" {LEAST[key]}."
+                f"{module} error: {key} in search_params is {value!r:.80}; expected a whole "
+                f"number, at least {LEAST[key]}."
             )
         check(f"{key} in search_params", value, COUNTS[key])
     found = {**known, **given}
@@ -224,6 +255,7 @@ def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | 
     for key in (FIRST_EPOCHS, "interval"):
         if epochs is not None and found.get(key, 1) > epochs:
             raise InvalidParameter(
-                f"{module} error: {key} in search_params is {found[key]}, but there are {epochs} epochs."
+                f"{module} error: {key} in search_params is {found[key]}, but there are {epochs} "
+                "epochs."
             )
     return found

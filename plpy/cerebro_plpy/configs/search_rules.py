@@ -1,4 +1,6 @@
-"""Search rules by name: the rule of a run, and what of its epochs a configuration trains under it."""
+"""Search rules by name: the rule of a run, and what of its epochs a configuration trains under
+it.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,14 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
     PBT: {"interval": 1},
     PATIENCE: {"patience": 3},
 }
-"""Their parameters, whole numbers, with what is usual; over templates the usual first rung grows with the epochs."""
+"""Their parameters, whole numbers, with what is usual; over templates the usual first rung grows
+with the epochs.
+"""
 
 
 class Span(NamedTuple):
-    """The epochs of a run, and those after which metrics are computed anyway; whether larger values are better; how
-    many visits make an epoch; and the seed."""
+    """The epochs of a run, and those after which metrics are computed anyway; whether larger values
+    are better; how many visits make an epoch; and the seed."""
 
     epochs: int
     evaluated: Sequence[int]
@@ -66,28 +70,37 @@ class SearchRule:
     @property
     def every_epoch(self) -> bool:
         """Whether it looks at each evaluation, so that there should be many."""
-        return self.name in (MEDIAN, PATIENCE, PASHA) or (self.name == GRID and self.sampling is None)
+        return self.name in (MEDIAN, PATIENCE, PASHA) or (
+            self.name == GRID and self.sampling is None
+        )
 
     @property
     def abreast(self) -> bool:
-        """Whether all are trained side by side to the end: of more than there is time for none would be whole."""
+        """Whether all are trained side by side to the end: of more than there is time for none
+        would be whole.
+        """
         return self.name == PBT
 
     def first_rung(self, epochs: int) -> int:
-        """After how many of so many epochs configurations are compared first, where a search has rungs.
+        """After how many of so many epochs configurations are compared first, where a search has
+        rungs.
 
-        Unless the call says it, two more rungs follow: one epoch of a long run tells too little of the last one.
+        Unless the call says it, two more rungs follow: one epoch of a long run tells too little of
+        the last one.
 
-        >>> SearchRule("asha", {"eta": 3}).first_rung(27), SearchRule("halving", {"eta": 3}).first_rung(5)
+        >>> (SearchRule("asha", {"eta": 3}).first_rung(27),
+        ...  SearchRule("halving", {"eta": 3}).first_rung(5))
         (3, 1)
         """
         usual = 1 if self.name == HYPERBAND else max(1, epochs // self.parameters["eta"] ** 2)
         return min(epochs, self.parameters.get(FIRST_EPOCHS, usual))
 
     def share(self, epochs: int) -> float:
-        """About what part of so many epochs a configuration trains; of `pasha` the most that it may be.
+        """About what part of so many epochs a configuration trains; of `pasha` the most that it may
+        be.
 
-        >>> round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).share(27), 3), SearchRule("grid", {}).share(27)
+        >>> (round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).share(27), 3),
+        ...  SearchRule("grid", {}).share(27))
         (0.111, 1.0)
         """
         if self.name in (GRID, MEDIAN, PBT, PATIENCE):
@@ -103,9 +116,11 @@ class SearchRule:
         return halved if self.name in (HALVING, ASHA, PASHA) else min(1.0, len(ends) * halved)
 
     def stopping(self, ranking: Ranking) -> EarlyStopping | None:
-        """What stops each configuration and keeps its best state, where the search is that of patience.
+        """What stops each configuration and keeps its best state, where the search is that of
+        patience.
 
-        >>> SearchRule("patience", {"patience": 2}).stopping(Ranking("validation", "loss", False)).monitor
+        >>> SearchRule("patience",
+        ...     {"patience": 2}).stopping(Ranking("validation", "loss", False)).monitor
         'val_loss'
         """
         if self.name != PATIENCE:
@@ -127,8 +142,9 @@ class SearchRule:
             rule = Within(rule, self.max_visits // span.segments)
             if rule.epochs < rule.asked[0]:
                 raise InvalidParameter(
-                    f"max_visits in search_params is {self.max_visits}; expected at least"
-                    f" {rule.asked[0] * span.segments}, which one configuration makes until the first decision."
+                    f"max_visits in search_params is {self.max_visits}; expected at least "
+                    f"{rule.asked[0] * span.segments}, which one configuration makes until the "
+                    "first decision."
                 )
         if self.target is None:
             return rule
@@ -156,18 +172,22 @@ class SearchRule:
         method = Hyperband(**self.parameters)
         if (len(keys), span.epochs) != (method.configs, method.epochs):
             raise InvalidParameter(
-                f"search {self.name!r} with {method} tries {method.configs} configurations over at most"
-                f" {method.epochs} epochs;"
-                f" there are {len(keys)} and {span.epochs}",
-                hint="SELECT hyperband_schedule('a_table', R, eta, skip_last) makes a table of its rounds.",
+                f"search {self.name!r} with {method} tries {method.configs} configurations over at "
+                f"most {method.epochs} epochs; there are {len(keys)} and {span.epochs}",
+                hint="SELECT hyperband_schedule('a_table', R, eta, skip_last) makes a table of "
+                "its rounds.",
             )
         return method
 
 
 def rule_of_groups(
-    rule: SearchRule, mst_keys: Mapping[int, str | None], span: Span, groups: Mapping[str, GroupPlace]
+    rule: SearchRule,
+    mst_keys: Mapping[int, str | None],
+    span: Span,
+    groups: Mapping[str, GroupPlace],
 ) -> Rule:
-    """The rule of a run: each group has a selection of its own, and so have the configurations that see all rows.
+    """The rule of a run: each group has a selection of its own, and so have the configurations that
+    see all rows.
 
     By each key it says of which group that configuration is, if of one.
     """
@@ -176,4 +196,9 @@ def rule_of_groups(
     segments: dict[str | None, int] = {None: span.segments}
     segments.update((value, len(place.training)) for value, place in sorted(groups.items()))
     keys = {group: [key for key, of in mst_keys.items() if of == group] for group in segments}
-    return Selections({group: rule.over(keys[group], span._replace(segments=segments[group])) for group in segments})
+    return Selections(
+        {
+            group: rule.over(keys[group], span._replace(segments=segments[group]))
+            for group in segments
+        }
+    )

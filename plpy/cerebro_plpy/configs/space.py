@@ -1,7 +1,9 @@
-"""Search spaces: the dict literals of `generate_model_configs` as what can be drawn, and as parameter texts.
+"""Search spaces: the dict literals of `generate_model_configs` as what can be drawn, and as
+parameter texts.
 
-A compile grid may hold several optimizer families ('optimizer_params_list'), each with parameters of its own.
-It is read as one alternative per family: a plain dict from parameter to what it stands for.
+A compile grid may hold several optimizer families ('optimizer_params_list'), each with parameters
+of its own. It is read as one alternative per family: a plain dict from parameter to what it stands
+for.
 """
 
 from __future__ import annotations
@@ -11,7 +13,12 @@ from collections.abc import Iterable, Mapping
 from cerebro_plpy.configs.compile_params import COMPILE_KEYS
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.draws import Choices, Draw, choices, read_draw
-from cerebro_plpy.configs.keras_names import OPTIMIZERS, WHOLE_ARGUMENTS, find_optimizer, near_matches
+from cerebro_plpy.configs.keras_names import (
+    OPTIMIZERS,
+    WHOLE_ARGUMENTS,
+    find_optimizer,
+    near_matches,
+)
 from cerebro_plpy.configs.literals import dictionary
 from cerebro_plpy.configs.optimizers import ARGUMENTS
 from cerebro_plpy.errors import InvalidParameter, InvalidText
@@ -30,8 +37,8 @@ _NAMES = frozenset({"optimizer", "loss", "metrics", "weighted_metrics"})
 class Space:
     """All that a search may combine: alternatives of compile parameters, fit parameters, models.
 
-    `functions` are those that a loss or a metric may be beside Keras' own. Who goes through many combinations calls
-    `poll` between them.
+    `functions` are those that a loss or a metric may be beside Keras' own. Who goes through many
+    combinations calls `poll` between them.
     """
 
     alternatives: tuple[Draws, ...]
@@ -53,7 +60,9 @@ def read_space(
     Values are lists. Raises InvalidText and InvalidParameter with MADlib's texts.
     """
     compile_lists = read_lists(compile_grid, "compile_params_dict")
-    return space_of(compile_lists, read_lists(fit_grid, "fit_params_dict"), model_ids, functions, poll)
+    return space_of(
+        compile_lists, read_lists(fit_grid, "fit_params_dict"), model_ids, functions, poll
+    )
 
 
 def space_of(
@@ -86,11 +95,14 @@ def compile_text(drawn: Mapping[str, object]) -> str:
     class_name = find_optimizer(str(name))
     if class_name is None:
         raise InvalidParameter(
-            f"model_keras error: invalid optimizer name: {name}", hint=near_matches(str(name), OPTIMIZERS)
+            f"model_keras error: invalid optimizer name: {name}",
+            hint=near_matches(str(name), OPTIMIZERS),
         )
     own = ",".join(f"{key}={value!r}" for key, value in drawn.items() if key not in COMPILE_KEYS)
     settings = {"optimizer": f"{class_name}({own})"}
-    return fit_text({**settings, **{key: _written(key, value) for key, value in drawn.items() if _outer(key)}})
+    return fit_text(
+        {**settings, **{key: _written(key, value) for key, value in drawn.items() if _outer(key)}}
+    )
 
 
 def fit_text(drawn: Mapping[str, object]) -> str:
@@ -136,7 +148,9 @@ def _alternatives(lists: Mapping[str, object]) -> tuple[Draws, ...]:
 def _around(lists: Mapping[str, object]) -> tuple[Draws, Draws]:
     """What stands before and after the list of optimizer families."""
     if not all(key == _FAMILIES or _outer(key) for key in lists):
-        raise _misplaced(f"Outside of it there is {[k for k in lists if k != _FAMILIES and not _outer(k)]}.")
+        raise _misplaced(
+            f"Outside of it there is {[k for k in lists if k != _FAMILIES and not _outer(k)]}."
+        )
     keys = list(lists)
     split = keys.index(_FAMILIES)
     return (
@@ -146,12 +160,18 @@ def _around(lists: Mapping[str, object]) -> tuple[Draws, Draws]:
 
 
 def _families(families: object) -> list[Draws]:
-    if not isinstance(families, list) or not families or not all(isinstance(item, dict) for item in families):
+    if (
+        not isinstance(families, list)
+        or not families
+        or not all(isinstance(item, dict) for item in families)
+    ):
         raise InvalidParameter(
             f"'{_FAMILIES}' must be a list of dicts",
             hint="For example [{'optimizer': ['SGD'], 'lr': [0.1]}, {'optimizer': ['Adam']}].",
         )
-    foreign = [key for family in families for key in family if key != "optimizer" and key not in ARGUMENTS]
+    foreign = [
+        key for family in families for key in family if key != "optimizer" and key not in ARGUMENTS
+    ]
     if foreign:
         raise _misplaced(f"Inside of it there is {foreign}.")
     return [_draws(family, "compile") for family in families]
@@ -172,7 +192,8 @@ def _draws(lists: Mapping[str, object], kind: str) -> Draws:
 def _draw(key: str, values: object, kind: str) -> Draw:
     if not isinstance(values, list):
         raise InvalidParameter(
-            f"DL: {kind} param values must be specified in a list", hint=f"Received {key!r}: {values!r}."
+            f"DL: {kind} param values must be specified in a list",
+            hint=f"Received {key!r}: {values!r}.",
         )
     if key in _NAMES:
         return choices(key, values)

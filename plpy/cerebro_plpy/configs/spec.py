@@ -1,7 +1,9 @@
-"""What a run is asked, as its log keeps it: made once, when the call has been checked, and never changed.
+"""What a run is asked, as its log keeps it: made once, when the call has been checked, and never
+changed.
 
-Resume, replay, output tables and searches read it from here. The names in JSON are those of the first version, which
-views and runs that are in the log already rely on; what an older version did not log has a default.
+Resume, replay, output tables and searches read it from here. The names in JSON are those of the
+first version, which views and runs that are in the log already rely on; what an older version did
+not log has a default.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class SingleModel:
 
 @dataclass(frozen=True)
 class FitArguments:
-    """The arguments of a fit call as they came, None for NULL; `single` where it is one of a single model."""
+    """The arguments of a fit call as they came, None for NULL; `single` where it is one of a single
+    model.
+    """
 
     source_table: str | None
     model_output_table: str | None
@@ -72,7 +76,11 @@ class FitArguments:
     def from_json(cls, values: Mapping[str, Any]) -> FitArguments:
         """The arguments that `to_json` gave, here or in an older version."""
         single = values.get(SINGLE)
-        named = {each.name: _typed(each, values.get(each.name)) for each in fields(cls) if each.name != "single"}
+        named = {
+            each.name: _typed(each, values.get(each.name))
+            for each in fields(cls)
+            if each.name != "single"
+        }
         return cls(**named, single=SingleModel(**single) if single else None)
 
 
@@ -86,10 +94,11 @@ def _typed(argument: Field[Any], value: Any) -> Any:
 
 @dataclass(frozen=True)
 class DataSpec:
-    """A packed table as a run found it: its name as it was given, its rows, its columns and their classes.
+    """A packed table as a run found it: its name as it was given, its rows, its columns and their
+    classes.
 
-    `class_values` has the classes of each target, None where it came encoded or is a float. `target_shapes` is None
-    where an older version logged none.
+    `class_values` has the classes of each target, None where it came encoded or is a float.
+    `target_shapes` is None where an older version logged none.
     """
 
     table: str
@@ -113,22 +122,37 @@ class DataSpec:
             dependent=tuple(values["dependent"]),
             independent=tuple(values["independent"]),
             dependent_types=tuple(values["dependent_types"]),
-            class_values=tuple(None if found is None else tuple(found) for found in values["class_values"]),
+            class_values=tuple(
+                None if found is None else tuple(found) for found in values["class_values"]
+            ),
             class_types=tuple(values["class_types"]),
             normalizing_const=float(values["normalizing_const"]),
-            float_targets=tuple(values["float_targets"] if "float_targets" in values else [values["float_target"]]),
+            float_targets=tuple(
+                values["float_targets"] if "float_targets" in values else [values["float_target"]]
+            ),
             target_shapes=None if shapes is None else tuple(tuple(shape) for shape in shapes),
         )
 
     def differing(self, other: DataSpec) -> list[str]:
-        """In what another table differs, but for its name; what one of the two does not know is passed by."""
-        pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
-        return sorted(n for n, pair in pairs.items() if n != "table" and None not in pair and pair[0] != pair[1])
+        """In what another table differs, but for its name; what one of the two does not know is
+        passed by.
+        """
+        pairs = {
+            each.name: (getattr(self, each.name), getattr(other, each.name))
+            for each in fields(self)
+        }
+        return sorted(
+            n
+            for n, pair in pairs.items()
+            if n != "table" and None not in pair and pair[0] != pair[1]
+        )
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What ranks the configurations of a run: a metric over a data set, and whether larger is better."""
+    """What ranks the configurations of a run: a metric over a data set, and whether larger is
+    better.
+    """
 
     dataset: str
     metric: str
@@ -137,7 +161,9 @@ class Ranking:
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """How a call of AutoML named its search. Its runs of versions before 0.3.0 were each a `stage` of one."""
+    """How a call of AutoML named its search. Its runs of versions before 0.3.0 were each a `stage`
+    of one.
+    """
 
     automl_method: str
     automl_params: str
@@ -147,15 +173,17 @@ class SearchSpec:
 
 @dataclass(frozen=True)
 class Spec:
-    """What a run is asked. `arguments` are those of the call; what it left open is settled in the other fields.
+    """What a run is asked. `arguments` are those of the call; what it left open is settled in the
+    other fields.
 
-    `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which, and `training_epochs`
-    after which of them over the rows that were trained on as well, where that is not after all; `functions` are the
-    custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
-    call's tables, by what they are for it; `epochs_before` are those that configurations were trained by earlier calls,
-    by mst_key; `version` is that of the package; `train` is what a call of `cerebro.train` adds. Of `earlier_trials` a
-    search that learns was told when it began. One that averages has so many `copies` of each configuration, one for
-    each segment where that is None.
+    `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which, and
+    `training_epochs` after which of them over the rows that were trained on as well, where that is
+    not after all; `functions` are the custom functions that configurations name, with the digests
+    of their sources; `tables` are the quoted names of the call's tables, by what they are for it;
+    `epochs_before` are those that configurations were trained by earlier calls, by mst_key;
+    `version` is that of the package; `train` is what a call of `cerebro.train` adds. Of
+    `earlier_trials` a search that learns was told when it began. One that averages has so many
+    `copies` of each configuration, one for each segment where that is None.
     """
 
     arguments: FitArguments
@@ -183,7 +211,9 @@ class Spec:
 
     @property
     def averaged(self) -> tuple[tuple[int, ...], ...]:
-        """The segments of each copy of a configuration, where copies are averaged: none where configurations hop."""
+        """The segments of each copy of a configuration, where copies are averaged: none where
+        configurations hop.
+        """
         averages = self.schedule == AVERAGING
         return copies_of(self.segments, self.copies or len(self.segments)) if averages else ()
 
@@ -194,7 +224,9 @@ class Spec:
         )
 
     def evaluated_until(self, epochs: int) -> tuple[int, ...]:
-        """The epochs after which metrics are computed, where somebody has let configurations train for so many."""
+        """The epochs after which metrics are computed, where somebody has let configurations train
+        for so many.
+        """
         if not self.evaluate_epochs or epochs <= self.epochs:
             return self.evaluate_epochs
         more = metrics_iterations(epochs, self.frequency)
@@ -247,12 +279,18 @@ class Spec:
             **({"train": self.train.to_json()} if self.train else {}),
             **({} if self.training_epochs is None else {"training_epochs": self.training_epochs}),
             **({} if self.copies is None else {"copies": self.copies}),
-            **({"earlier_trials": [list(each) for each in self.earlier_trials]} if self.earlier_trials else {}),
+            **(
+                {"earlier_trials": [list(each) for each in self.earlier_trials]}
+                if self.earlier_trials
+                else {}
+            ),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Spec:
-        """What a log has kept; raises DataCorrupted where it holds something else, for its owner may change it."""
+        """What a log has kept; raises DataCorrupted where it holds something else, for its owner
+        may change it.
+        """
         try:
             return cls._parsed(values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -280,7 +318,9 @@ class Spec:
             source=DataSpec.from_json(values["source"]),
             validation=DataSpec.from_json(validation) if validation else None,
             ranking=Ranking(
-                _text(values, "rank_dataset"), _text(values, "rank_metric"), bool(values["rank_descending"])
+                _text(values, "rank_dataset"),
+                _text(values, "rank_metric"),
+                bool(values["rank_descending"]),
             ),
             version=str(values["version"]),
             functions=dict(values.get("functions") or {}),
@@ -288,19 +328,27 @@ class Spec:
             epochs_before=epochs_before(values.get("epochs_before")),
             search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
             train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
-            earlier_trials=tuple(EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())),
-            training_epochs=None if (training := values.get("training_epochs")) is None else tuple(training),
+            earlier_trials=tuple(
+                EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())
+            ),
+            training_epochs=None
+            if (training := values.get("training_epochs")) is None
+            else tuple(training),
             copies=logged_copies(values.get("copies"), len(values["segments"])),
         )
 
 
 def epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
-    """The epochs of earlier calls by mst_key, from JSON; none where an older version logged none."""
+    """The epochs of earlier calls by mst_key, from JSON; none where an older version logged
+    none.
+    """
     return {int(key): int(epochs) for key, epochs in (logged or {}).items()}
 
 
 def logged_copies(logged: float | None, segments: int) -> int | None:
-    """In how many copies configurations trained, as a log has it; ValueError where there cannot have been as many."""
+    """In how many copies configurations trained, as a log has it; ValueError where there cannot
+    have been as many.
+    """
     if logged is not None and not 1 <= logged <= segments:
         raise ValueError(f"configurations trained in {logged:g} copies, on {segments} segments")
     return None if logged is None else int(logged)

@@ -1,7 +1,7 @@
 """The callback TensorBoard, whose files a trainer writes as the server's user.
 
-So it is a superuser's only: the backend says so before anything is trained, and the function on a segment, which knows
-who calls it, says so again.
+So it is a superuser's only: the backend says so before anything is trained, and the function on a
+segment, which knows who calls it, says so again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,29 @@ from cerebro_plpy.configs.literals import boolean, invalid_value
 from cerebro_plpy.records import dataclass
 
 NAME = "TensorBoard"
-KEYS = ("log_dir", "histogram_freq", "batch_size", "update_freq", "write_graph", "write_grad", "write_images")
-WITHOUT_EFFECT = {"batch_size": None, "write_grad": False, "write_images": False, "update_freq": "epoch"}
+KEYS = (
+    "log_dir",
+    "histogram_freq",
+    "batch_size",
+    "update_freq",
+    "write_graph",
+    "write_grad",
+    "write_images",
+)
+WITHOUT_EFFECT = {
+    "batch_size": None,
+    "write_grad": False,
+    "write_images": False,
+    "update_freq": "epoch",
+}
 """Keys of other versions and other loops, with the values that say nothing."""
 
 
 @dataclass(frozen=True)
 class TensorBoard:
-    """Where a configuration's files go, and what is in them; `ignored` are keys that change nothing here."""
+    """Where a configuration's files go, and what is in them; `ignored` are keys that change nothing
+    here.
+    """
 
     log_dir: str
     histogram_freq: int = 0
@@ -46,9 +61,15 @@ def tensorboard(arguments: Mapping[str, object]) -> TensorBoard:
     frequency = arguments.get("histogram_freq", 0)
     if not isinstance(log_dir, str) or not isabs(log_dir) or "\0" in log_dir:
         raise invalid_value(
-            "log_dir", repr(log_dir), "the absolute path of a folder that the server's user may write to"
+            "log_dir",
+            repr(log_dir),
+            "the absolute path of a folder that the server's user may write to",
         )
     if isinstance(frequency, bool) or not isinstance(frequency, int) or frequency < 0:
-        raise invalid_value("histogram_freq", repr(frequency), "a whole number of epochs, or 0 for no histograms")
-    ignored = tuple(key for key in WITHOUT_EFFECT if key in arguments and arguments[key] != WITHOUT_EFFECT[key])
+        raise invalid_value(
+            "histogram_freq", repr(frequency), "a whole number of epochs, or 0 for no histograms"
+        )
+    ignored = tuple(
+        key for key in WITHOUT_EFFECT if key in arguments and arguments[key] != WITHOUT_EFFECT[key]
+    )
     return TensorBoard(log_dir, frequency, boolean("write_graph", graph), ignored)

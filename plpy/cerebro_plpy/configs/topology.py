@@ -1,7 +1,7 @@
 """What a model takes and gives, read from its architecture JSON without building it.
 
-Understood are Keras 3, tf.keras 2 and the list form of Keras before 2.2.3. Where the JSON is not as expected,
-the answer is None or InvalidText, never a guess.
+Understood are Keras 3, tf.keras 2 and the list form of Keras before 2.2.3. Where the JSON is not as
+expected, the answer is None or InvalidText, never a guess.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ from cerebro_plpy.limits import ENDS, check
 BEGINNINGS = ("initializer", "regularizer", "constraint")
 """How the names of settings end that change no shape."""
 DROPOUT = ("rate", "dropout", "recurrent_dropout")
-"""The names of rates of dropout; layers that drop nothing draw no numbers, so that they have no state of these."""
+"""The names of rates of dropout; layers that drop nothing draw no numbers, so that they have no
+state of these.
+"""
 Shape = tuple[Optional[int], ...]
 Node = Mapping[str, Any]
 Reference = tuple[str, int, int]  # layer, number of its call, number of the tensor the call gave
 
 
 def input_shapes(model: Node) -> tuple[Shape, ...]:
-    """The shape of each input without the batch dimension; None stands for a dimension of any length.
+    """The shape of each input without the batch dimension; None stands for a dimension of any
+    length.
 
     Raises InvalidParameter where the first layer does not tell.
     """
     if model["class_name"] != "Sequential":
         by_name = _layers_by_name(model)
-        return tuple(_input_shape(by_name[name]) for name, _, _ in _endpoints(model, "input_layers"))
+        return tuple(
+            _input_shape(by_name[name]) for name, _, _ in _endpoints(model, "input_layers")
+        )
     first = layers(model)[0] if layers(model) else {}
     if first.get("class_name") in MODELS:
         return input_shapes(first)
@@ -38,9 +43,11 @@ def input_shapes(model: Node) -> tuple[Shape, ...]:
 
 
 def same_sizes(one: object, other: object) -> bool:
-    """Whether networks have the same layers with weights of the same shapes, as far as their JSON tells for certain.
+    """Whether networks have the same layers with weights of the same shapes, as far as their JSON
+    tells for certain.
 
-    They may differ in fractions, such as rates of dropout, and in how weights begin, but in nothing else.
+    They may differ in fractions, such as rates of dropout, and in how weights begin, but in nothing
+    else.
     """
     return _sizes(one) == _sizes(other)
 
@@ -54,19 +61,23 @@ def _sizes(value: object) -> object:
 
 
 def same_predictions(one: object, other: object) -> bool:
-    """Whether networks with the same weights predict alike, and have the same variables beside these: they differ in
-    nothing but rates of dropout, which train only."""
+    """Whether networks with the same weights predict alike, and have the same variables beside
+    these: they differ in nothing but rates of dropout, which train only."""
     return _undropped(one) == _undropped(other)
 
 
 def _undropped(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: bool(held) if key in DROPOUT else _undropped(held) for key, held in value.items()}
+        return {
+            key: bool(held) if key in DROPOUT else _undropped(held) for key, held in value.items()
+        }
     return [_undropped(held) for held in value] if isinstance(value, list) else value
 
 
 def output_units(model: Node) -> tuple[int | None, ...]:
-    """The width of each output: the units of the last layer like Dense, or of a Reshape to rows; None if not told."""
+    """The width of each output: the units of the last layer like Dense, or of a Reshape to rows;
+    None if not told.
+    """
     return _Widths().of_outputs(model)
 
 
@@ -90,7 +101,9 @@ def ends_in_softmax(model: Node) -> bool:
 
 
 def layers(model: Node) -> list[Node]:
-    """The layers of a model in order; Keras before 2.2.3 wrote a Sequential's as its whole configuration."""
+    """The layers of a model in order; Keras before 2.2.3 wrote a Sequential's as its whole
+    configuration.
+    """
     config = model.get("config")
     listed = config.get("layers") if isinstance(config, dict) else config
     if not isinstance(listed, list) or not all(isinstance(layer, dict) for layer in listed):
@@ -99,7 +112,9 @@ def layers(model: Node) -> list[Node]:
 
 
 def given_shape(layer: Node) -> Shape | None:
-    """The input shape that a layer's configuration gives, with the batch dimension; None without one."""
+    """The input shape that a layer's configuration gives, with the batch dimension; None without
+    one.
+    """
     settings = _settings(layer)
     return _shape(settings.get("batch_shape") or settings.get("batch_input_shape"))
 
@@ -132,8 +147,10 @@ def _input_shape(layer: Node, otherwise: object = None) -> Shape:
     shape = given_shape(layer) or _shape(otherwise)
     if shape is None:
         raise InvalidParameter(
-            "Unable to get input shape from model architecture. Make sure that the first layer defines an input_shape.",
-            hint="Start the model with keras.Input(shape=...), or give its first layer input_shape=....",
+            "Unable to get input shape from model architecture. Make sure that the first layer "
+            "defines an input_shape.",
+            hint="Start the model with keras.Input(shape=...), or give its first layer "
+            "input_shape=....",
         )
     return shape[1:]
 
@@ -152,13 +169,19 @@ def _endpoints(model: Node, key: str) -> list[Reference]:
 
 
 def _references(value: object) -> Iterator[Reference]:
-    """References to tensors in any form in which Keras writes them, dicts in the order of their keys."""
+    """References to tensors in any form in which Keras writes them, dicts in the order of their
+    keys.
+    """
     if isinstance(value, dict):
         history = _settings(value).get("keras_history")
         for part in [history] if history else (value[key] for key in sorted(value)):
             yield from _references(part)
     elif isinstance(value, list):
-        if len(value) >= 3 and isinstance(value[0], str) and type(value[1]) is type(value[2]) is int:
+        if (
+            len(value) >= 3
+            and isinstance(value[0], str)
+            and type(value[1]) is type(value[2]) is int
+        ):
             yield value[0], value[1], value[2]
         else:
             for part in value:
@@ -173,9 +196,11 @@ class _Graph(NamedTuple):
 
 
 class _Widths:
-    """The widths that tensors of models within one another have, each computed once however often it is referred to.
+    """The widths that tensors of models within one another have, each computed once however often
+    it is referred to.
 
-    Models are told apart by their identity: they are parts of one architecture, which outlives this.
+    Models are told apart by their identity: they are parts of one architecture, which outlives
+    this.
     """
 
     def __init__(self) -> None:
@@ -190,12 +215,18 @@ class _Widths:
 
     def _graph(self, model: Node) -> _Graph:
         if id(model) not in self._graphs:
-            self._graphs[id(model)] = _Graph(_layers_by_name(model), _endpoints(model, "output_layers"))
+            self._graphs[id(model)] = _Graph(
+                _layers_by_name(model), _endpoints(model, "output_layers")
+            )
         return self._graphs[id(model)]
 
     def _of_output(self, model: Node, tensor: int) -> int | None:
         if model["class_name"] == "Sequential":
-            wide = (layer for layer in reversed(layers(model)) if layer.get("class_name") not in KEEPS_WIDTH)
+            wide = (
+                layer
+                for layer in reversed(layers(model))
+                if layer.get("class_name") not in KEEPS_WIDTH
+            )
             last = next(wide, None)
             return None if last is None or tensor else self._own(last, 0)
         outputs = self._graph(model).outputs
@@ -210,7 +241,9 @@ class _Widths:
         return units if type(units) is int and units > 0 else None
 
     def _at(self, model: Node, reference: Reference) -> int | None:
-        """Follow a reference back through layers that keep the width; None if it leads nowhere, or in a circle."""
+        """Follow a reference back through layers that keep the width; None if it leads nowhere, or
+        in a circle.
+        """
         by_name, current, followed = self._graph(model).layers, reference, list[Reference]()
         units: int | None = None
         for _ in by_name:

@@ -1,7 +1,8 @@
-"""The only door to PL/Python's `plpy`, so that everything else is ordinary Python that tests can import.
+"""The only door to PL/Python's `plpy`, so that everything else is ordinary Python that tests can
+import.
 
-Values travel as typed parameters. Errors raised here keep the SQLSTATE that PostgreSQL gave them, and a
-cancel is never caught: it passes through as the exception that `plpy` raised.
+Values travel as typed parameters. Errors raised here keep the SQLSTATE that PostgreSQL gave them,
+and a cancel is never caught: it passes through as the exception that `plpy` raised.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from cerebro_plpy.errors import (
 HANDLED = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
 FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
-PATIENCE_SECONDS = 60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
+PATIENCE_SECONDS = (
+    60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
+)
 PLANS: dict[tuple[str, tuple[str, ...]], Any] = {}
 DATA_EXCEPTION = "22"  # the class of SQLSTATEs that tell of a value
 T = TypeVar("T")
@@ -70,7 +73,9 @@ class Database:
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
         if values:
-            plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
+            plan = self._plpy.prepare(
+                number_placeholders(statement), [parameter_type(v) for v in values]
+            )
             result = self._plpy.execute(plan, list(values))
         else:
             result = self._plpy.execute(statement)
@@ -78,7 +83,9 @@ class Database:
         return list(result)
 
     def guarded_rows(self, statement: str, *values: object) -> list[Row]:
-        """Like `rows`; what a trainer or a lock was the reason of, is raised as our own error and can be handled."""
+        """Like `rows`; what a trainer or a lock was the reason of, is raised as our own error and
+        can be handled.
+        """
         try:
             return self.rows(statement, *values)
         except self._plpy.SPIError as error:
@@ -89,10 +96,12 @@ class Database:
             raise kind(str(error).removeprefix("plpy.Error: "), detail=detail, hint=hint) from error
 
     def glance(self, statement: str, *values: object) -> list[Row]:
-        """Like `rows`, for tables of schema cerebro: their locks do not stay with the caller's transaction.
+        """Like `rows`, for tables of schema cerebro: their locks do not stay with the caller's
+        transaction.
 
-        Else who wants to change such a table would wait for the caller, and the caller's own workers behind that one.
-        A lock goes with the subtransaction that took it, if that is undone.
+        Else who wants to change such a table would wait for the caller, and the caller's own
+        workers behind that one. A lock goes with the subtransaction that took it, if that is
+        undone.
         """
         found: list[Row] = []
         with suppress(_Undone), self._subtransaction(), self._patient():
@@ -120,16 +129,22 @@ class Database:
             raise locked_log(next(iter(self.rows(sql("session.holders"))), None)) from error
 
     def _planned(self, statement: str, values: Sequence[object]) -> list[Row]:
-        """Rows of a statement over tables of schema cerebro, whose columns stay: it is planned once in this process."""
+        """Rows of a statement over tables of schema cerebro, whose columns stay: it is planned once
+        in this process.
+        """
         types = tuple(map(parameter_type, values))
         if (statement, types) not in PLANS:
-            PLANS[statement, types] = self._plpy.prepare(number_placeholders(statement), list(types))
+            PLANS[statement, types] = self._plpy.prepare(
+                number_placeholders(statement), list(types)
+            )
         result = self._plpy.execute(PLANS[statement, types], list(values))
         self._pauses.pause()
         return list(result)
 
     def hold(self, table: str) -> bool:
-        """Keep a table from being emptied or dropped until the transaction ends; False where it is gone already."""
+        """Keep a table from being emptied or dropped until the transaction ends; False where it is
+        gone already.
+        """
         try:
             with self._subtransaction():
                 self.rows(sql("session.hold", table=table))
@@ -155,17 +170,23 @@ class Database:
 
     def blocks(self, statement: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Rows so many at a time, through a cursor, which is open when this returns."""
-        plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
+        plan = self._plpy.prepare(
+            number_placeholders(statement), [parameter_type(v) for v in values]
+        )
         cursor = self._plpy.cursor(plan, list(values))
         return iter(lambda: list(cursor.fetch(size)), [])
 
     def repeated(self, statement: str, *values: object) -> Callable[..., list[Row]]:
         """A statement that is planned once for many calls, each with values of these types."""
-        plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
+        plan = self._plpy.prepare(
+            number_placeholders(statement), [parameter_type(v) for v in values]
+        )
         return lambda *values: list(self._plpy.execute(plan, list(values)))
 
     def unless_refused(self, work: Callable[[], T]) -> T | None:
-        """What a statement gives; None where it does not take a value, such as a text that is no number."""
+        """What a statement gives; None where it does not take a value, such as a text that is no
+        number.
+        """
         try:
             return work()
         except self._plpy.SPIError as error:
@@ -174,7 +195,9 @@ class Database:
             return None
 
     def failure(self, work: Callable[[], object]) -> Exception | None:
-        """The error that ends the work, for later, but for a cancel: the statement that it is of has left nothing."""
+        """The error that ends the work, for later, but for a cancel: the statement that it is of
+        has left nothing.
+        """
         try:
             work()
         except (CerebroError, MemoryError) as error:
@@ -196,7 +219,8 @@ class Database:
     def _subtransaction(self) -> Iterator[None]:
         """A subtransaction, which an error undoes; no cancel takes effect while it begins or ends.
 
-        Greenplum ends the session if a cancel interrupts the end: PL/Python then ends the same subtransaction again.
+        Greenplum ends the session if a cancel interrupts the end: PL/Python then ends the same
+        subtransaction again.
         """
         subtransaction = self._plpy.subtransaction()
         with self.platform.uninterrupted():
@@ -213,7 +237,8 @@ class Database:
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.
 
-        PostgreSQL notices the death of its postmaster only where it waits itself, which it does not here.
+        PostgreSQL notices the death of its postmaster only where it waits itself, which it does not
+        here.
         """
         self.platform.check_interrupts(self)
         if os.getppid() != self._postmaster:
@@ -224,7 +249,9 @@ class Database:
             self._to_give_way = not give_way(os.getpid())
 
     def leave_client(self) -> None:
-        """In a procedure: from now on nobody listens, and every look for a cancel ends a transaction."""
+        """In a procedure: from now on nobody listens, and every look for a cancel ends a
+        transaction.
+        """
         self.value(sql("session.silence"))
         client.leave_client(int(self.value(sql("session.setting"), "port")))
         self._alone = True
@@ -240,7 +267,8 @@ class Database:
         self._plpy.rollback()
 
     def lock(self, name: str, key: object) -> bool:
-        """Take an advisory lock until the transaction ends, in a procedure the session; False where it is taken.
+        """Take an advisory lock until the transaction ends, in a procedure the session; False where
+        it is taken.
 
         Does not wait: anyone may take any of them, and would stop the call for good.
         """
@@ -260,17 +288,26 @@ class Database:
     def pinned_path(self) -> Iterator[None]:
         """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
 
-        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text. Tables of the
-        extension show rows by their policies, which a caller's `row_security = off` would make an error.
+        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no
+        text. Tables of the extension show rows by their policies, which a caller's `row_security =
+        off` would make an error.
         """
         caller = self.row(sql("read.caller"), list(reading.CALLER))
-        self.caller_path, self.caller_schema, self.name = caller["path"], caller["schema"], caller["database"]
+        self.caller_path, self.caller_schema, self.name = (
+            caller["path"],
+            caller["schema"],
+            caller["database"],
+        )
         self.caller_settings = json.loads(caller["settings"])
-        with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on", row_security="on"):
+        with self.configured(
+            search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on", row_security="on"
+        ):
             yield
 
     def take_caller(self, path: str, settings: Mapping[str, object]) -> None:
-        """Work for a session that had this path and these settings, by the names of reading.CALLER, when it called."""
+        """Work for a session that had this path and these settings, by the names of reading.CALLER,
+        when it called.
+        """
         self.caller_path = path
         self.caller_settings = {
             **self.caller_settings,
@@ -302,13 +339,17 @@ class _Undone(Exception):
 
 
 def locked_log(holder: Row | None) -> ObjectInUse:
-    """The error where somebody has locked a table of schema cerebro for longer than anybody waits."""
+    """The error where somebody has locked a table of schema cerebro for longer than anybody
+    waits.
+    """
     table = holder["table"] if holder else "a table of schema cerebro"
     return ObjectInUse(
         f"{table}, which every call needs, is locked by another session",
-        detail=f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}" if holder else None,
-        hint="Call again, or cerebro.resume() the run, when that is done; an administrator can end it by"
-        " pg_cancel_backend(). Set lock_timeout to wait longer.",
+        detail=f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}"
+        if holder
+        else None,
+        hint="Call again, or cerebro.resume() the run, when that is done; an administrator can "
+        "end it by pg_cancel_backend(). Set lock_timeout to wait longer.",
     )
 
 
@@ -322,7 +363,8 @@ def sqlstate_of(code: int) -> str:
 
 
 def printable(text: str) -> str:
-    """A text as PostgreSQL can pass it on: JSON may hold the character 0 and halves of surrogate pairs, texts cannot.
+    """A text as PostgreSQL can pass it on: JSON may hold the character 0 and halves of surrogate
+    pairs, texts cannot.
 
     >>> printable("a\\0b\\ud800"), printable("ä")
     ('a?b?', 'ä')

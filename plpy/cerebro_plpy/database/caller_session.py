@@ -1,7 +1,7 @@
 """The caller's own session as a worker session: for tables that other sessions cannot see.
 
-A table that the caller's transaction made or changed, or a temporary one, is visible here only. The same
-statements then run through SPI, one after another, in the caller's transaction.
+A table that the caller's transaction made or changed, or a temporary one, is visible here only. The
+same statements then run through SPI, one after another, in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cerebro_plpy.database.dispatch import DONE, Rows
 from cerebro_plpy.database.platform import Caller
 from cerebro_plpy.errors import OutOfTime
 
-# What statements need of a worker session, here for as long as each of them takes. Locks are waited for as long as the
-# caller's own statements wait for them.
+# What statements need of a worker session, here for as long as each of them takes. Locks are waited
+# for as long as the caller's own statements wait for them.
 SETTINGS = {"enable_hashagg": "off", "cursor_tuple_fraction": "1"}
 
 
@@ -59,7 +59,9 @@ class LocalSession:
 
 
 class BudgetedSession(LocalSession):
-    """A session whose statements begin only while there is time; one that has begun comes to its end."""
+    """A session whose statements begin only while there is time; one that has begun comes to its
+    end.
+    """
 
     def __init__(self, db: Caller, module: str, seconds: float, **settings: str) -> None:
         super().__init__(db, **settings)
@@ -72,8 +74,9 @@ class BudgetedSession(LocalSession):
         spent = time.monotonic() - self._began
         if spent > self._seconds:
             raise OutOfTime(
-                f"{self._module} error: budget is {self._seconds:g} s, and after {spent:.1f} s the source is not read.",
-                hint="Name fewer columns, such as columns => 'a, b'; or give it more time: budget =>"
-                f" '{2 * spent:.0f} s'.",
+                f"{self._module} error: budget is {self._seconds:g} s, and after {spent:.1f} s the "
+                "source is not read.",
+                hint="Name fewer columns, such as columns => 'a, b'; or give it more time: budget "
+                f"=> '{2 * spent:.0f} s'.",
             )
         super().start(statement, values)

@@ -9,7 +9,12 @@ import time
 
 from cerebro_plpy.database import lock_holders
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.names import MAX_BYTES, quote_identifier, quote_qualified, split_qualified
+from cerebro_plpy.database.names import (
+    MAX_BYTES,
+    quote_identifier,
+    quote_qualified,
+    split_qualified,
+)
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     DuplicateTable,
@@ -27,7 +32,9 @@ PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Relation:
-    """A table or view that exists: its name as the user wrote it, and as it must stand in a statement."""
+    """A table or view that exists: its name as the user wrote it, and as it must stand in a
+    statement.
+    """
 
     spelling: str
     schema: str
@@ -46,10 +53,14 @@ class Catalog:
         self.db = db
         self.module = module
 
-    def relation(self, given: str | None, what: str = "input", beside: Relation | None = None) -> Relation:
+    def relation(
+        self, given: str | None, what: str = "input", beside: Relation | None = None
+    ) -> Relation:
         """The table or view of that name, see `find`; what it is, is said in errors."""
         if given is None or not given.strip():
-            raise NullNotAllowed(f"{self.module} error: NULL/empty input table name!", hint=f"Name the {what} table.")
+            raise NullNotAllowed(
+                f"{self.module} error: NULL/empty input table name!", hint=f"Name the {what} table."
+            )
         found = self.find(given, beside)
         if found is None:
             raise UndefinedTable(
@@ -87,11 +98,15 @@ class Catalog:
     def output_name(self, given: str | None) -> str:
         """The name of a table that is to be made, which there must be."""
         if given is None or not given.strip():
-            raise NullNotAllowed(f"{self.module} error: NULL/empty output table name!", hint="Name the output table.")
+            raise NullNotAllowed(
+                f"{self.module} error: NULL/empty output table name!", hint="Name the output table."
+            )
         return given
 
     def output(self, name: str | None, suffixes: tuple[str, ...] = ()) -> Relation:
-        """A table that does not exist yet, nor its companions, in a schema where the caller may create."""
+        """A table that does not exist yet, nor its companions, in a schema where the caller may
+        create.
+        """
         given = self.output_name(name)
         parts = self._parts(given, "output")
         schema = self._check_schema(given, parts[0] if len(parts) == 2 else self.db.caller_schema)
@@ -106,12 +121,18 @@ class Catalog:
         for suffix in ("", *suffixes):
             if self._lookup(quote_qualified((schema, plain + suffix))):
                 raise DuplicateTable(
-                    f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the"
-                    " function.",
+                    f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it "
+                    "before calling the function.",
                     hint=f"DROP TABLE {quote_qualified((schema, plain + suffix))};",
                 )
         self._reserve(given, schema, plain)
-        return Relation(spelling=given, schema=schema, name=plain, oid=0, quoted=quote_qualified((schema, plain)))
+        return Relation(
+            spelling=given,
+            schema=schema,
+            name=plain,
+            oid=0,
+            quoted=quote_qualified((schema, plain)),
+        )
 
     def wait_for_maker(self, name: str | None) -> None:
         """Wait while another session makes a table of that name, and reserve it."""
@@ -124,10 +145,13 @@ class Catalog:
         self.db.rows(sql("read.open"), schema, parts[-1])
 
     def _reserve(self, given: str, schema: str, name: str) -> None:
-        """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
+        """Until this transaction ends nobody else begins a table of that name: the work would be
+        for nothing.
+        """
         if not lock_holders.reserve(self.db, schema, name):
             raise DuplicateTable(
-                f"{self.module} error: Output table '{given}' is being made by another transaction.",
+                f"{self.module} error: Output table '{given}' is being made by another "
+                "transaction.",
                 hint="Choose another name, or wait for the other call to end.",
             )
 
@@ -148,17 +172,21 @@ class Catalog:
     def find(self, given: str, beside: Relation | None = None) -> Row | None:
         """The catalog row of a name as the user wrote it, or None.
 
-        A name without a schema that is kept `beside` a table is looked for in that table's schema before the path.
+        A name without a schema that is kept `beside` a table is looked for in that table's schema
+        before the path.
         """
         parts = self._parts(given, "input")
         near = quote_qualified((beside.schema, *parts)) if beside and len(parts) == 1 else None
         return (self._lookup(near) if near else None) or self._lookup(quote_qualified(parts))
 
     def _check_policies(self, given: str, oid: int) -> None:
-        """Raise InsufficientPrivilege if policies hide rows from a caller who asks by row_security for all or none."""
+        """Raise InsufficientPrivilege if policies hide rows from a caller who asks by row_security
+        for all or none.
+        """
         if self.db.reading.row_security == "off" and self.db.value(sql("read.filtered"), oid):
             raise InsufficientPrivilege(
-                f"{self.module} error: row_security is off, and policies of table '{given}' decide which rows you see.",
+                f"{self.module} error: row_security is off, and policies of table '{given}' decide "
+                "which rows you see.",
                 hint="SET row_security = on; to read the rows that they show you.",
             )
 
@@ -173,14 +201,17 @@ class Catalog:
             return split_qualified(given, self.db.name)
         except InvalidName as error:
             raise InvalidName(
-                f"{self.module} error: Invalid {what} table name {given}", detail=error.message, hint=error.hint
+                f"{self.module} error: Invalid {what} table name {given}",
+                detail=error.message,
+                hint=error.hint,
             ) from error
 
     def _check_schema(self, given: str, schema: str | None) -> str:
         rows = self.db.rows(sql("read.schema"), schema, schema) if schema else []
         if schema is None or not rows:
             raise InvalidName(
-                f"{self.module} error: Invalid output table name {given}: there is no schema to create it in.",
+                f"{self.module} error: Invalid output table name {given}: there is no schema to "
+                "create it in.",
                 hint="Create the schema, or put an existing one into the search_path.",
             )
         if not rows[0]["may_create"]:

@@ -1,4 +1,6 @@
-"""What a backend learns of its own process without a statement: whether its client is still there."""
+"""What a backend learns of its own process without a statement: whether its client is still
+there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ TERMINATE = b"X\0\0\0\4"  # what a client says before it goes, in the server's p
 
 
 def client_socket(port: int) -> int | None:
-    """The file descriptor of this backend's client, at a server of this port; None where it cannot be told."""
+    """The file descriptor of this backend's client, at a server of this port; None where it cannot
+    be told.
+    """
     found = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_served(fd, port)]
     return found[0] if len(found) == 1 else None
 
@@ -24,10 +28,12 @@ def hung_up(descriptor: int) -> bool:
 
 
 def leave_client(port: int) -> None:
-    """Put something in the client's place to which all can be sent, and which wants this session to end.
+    """Put something in the client's place to which all can be sent, and which wants this session to
+    end.
 
-    Where a client cannot be told, this session would be ended by the first message to it once it has gone: by the one
-    that its statement is done, which does no harm, or by an INFO of somebody's trigger.
+    Where a client cannot be told, this session would be ended by the first message to it once it
+    has gone: by the one that its statement is done, which does no harm, or by an INFO of somebody's
+    trigger.
     """
     descriptor = client_socket(port)
     if descriptor is None:

@@ -1,4 +1,6 @@
-"""Sessions of ours give way: whoever else uses the server has the processor before those that train."""
+"""Sessions of ours give way: whoever else uses the server has the processor before those that
+train.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from contextlib import suppress
 NICENESS = 5
 """A third of the weight of other sessions; trainers, which have a tenth, go behind both."""
 SLICE_NS = 5_000_000
-"""Of time, at once. Kernels from 6.12 on let whoever asks for less, as all do who ask for nothing, come in between.
+"""Of time, at once. Kernels from 6.12 on let whoever asks for less, as all do who ask for nothing,
+come in between.
 
 As much as trainers ask for: with more a session waits for these, and others for what it has locked.
 """
@@ -25,8 +28,8 @@ SETATTR = {"x86_64": 314, "aarch64": 274}
 
 
 class Beginning:
-    """The first seconds of some backends, in which they keep to these processors; where there are none, to any. Then
-    they may use all that the server's first process may."""
+    """The first seconds of some backends, in which they keep to these processors; where there are
+    none, to any. Then they may use all that the server's first process may."""
 
     def __init__(self, pids: Collection[int], cores: Collection[int]) -> None:
         self._pids = pids
@@ -52,10 +55,12 @@ class Beginning:
 
 
 class Pauses:
-    """What a session that gives way does between its statements: let whoever else wants the processor have it.
+    """What a session that gives way does between its statements: let whoever else wants the
+    processor have it.
 
-    The kernel may leave it to a session with little weight until the next tick, up to ten milliseconds later: where a
-    client has come in between another session and that one, which has just run, is not the next.
+    The kernel may leave it to a session with little weight until the next tick, up to ten
+    milliseconds later: where a client has come in between another session and that one, which has
+    just run, is not the next.
     """
 
     def __init__(self) -> None:
@@ -70,11 +75,12 @@ class Pauses:
 
 
 def give_way(pid: int) -> bool:
-    """Make a backend of this server nicer; False where the kernel is to be asked again a moment later.
+    """Make a backend of this server nicer; False where the kernel is to be asked again a moment
+    later.
 
-    Each backend leads a session of its own. Where the kernel makes a group of each, it weighs groups against each other
-    by a number of theirs, and lets users other than root write one of these ten times a second (sched(7), "The
-    autogroup feature").
+    Each backend leads a session of its own. Where the kernel makes a group of each, it weighs
+    groups against each other by a number of theirs, and lets users other than root write one of
+    these ten times a second (sched(7), "The autogroup feature").
     """
     with suppress(OSError):  # the backend is gone
         niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, pid))
@@ -90,10 +96,11 @@ def give_way(pid: int) -> bool:
 
 
 def _take_long_slices(pid: int, niceness: int) -> None:
-    """Whoever wakes up meanwhile comes in between; asked for by `struct sched_attr`, in its first version.
+    """Whoever wakes up meanwhile comes in between; asked for by `struct sched_attr`, in its first
+    version.
 
-    The first statements of a session load what they need, for a tenth of a second: where many begin at once, others
-    would have to wait for the end of a slice of each.
+    The first statements of a session load what they need, for a tenth of a second: where many begin
+    at once, others would have to wait for the end of a slice of each.
     """
     number = SETATTR.get(os.uname().machine)
     if number is not None and os.sched_getscheduler(pid) == os.SCHED_OTHER:

@@ -1,8 +1,9 @@
-"""Custom settings of the caller's session, such as app.tenant_id, for the session that reads a source.
+"""Custom settings of the caller's session, such as app.tenant_id, for the session that reads a
+source.
 
-Policies and views can depend on custom settings, so a session that reads for the caller has the same ones. Their
-values may be secrets. They travel in the startup packet of that session alone, which no log and no view of the server
-shows: a statement or a parameter would be logged.
+Policies and views can depend on custom settings, so a session that reads for the caller has the
+same ones. Their values may be secrets. They travel in the startup packet of that session alone,
+which no log and no view of the server shows: a statement or a parameter would be logged.
 """
 
 from __future__ import annotations
@@ -29,15 +30,21 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
 )
 
-MOST_BYTES = 8000  # The server takes startup packets of 10,000 bytes, and closes the connection without a word else.
-SPARE_BYTES = 65536  # The server raises an error where a buffer is too small, which must not pass through Python.
+# The server takes startup packets of 10,000 bytes, and closes the connection without a word else.
+MOST_BYTES = 8000
+# The server raises an error where a buffer is too small, which must not pass through Python.
+SPARE_BYTES = 65536
 SIZE_BYTES = ctypes.sizeof(ctypes.c_size_t)
 NUMBER_BYTES = 4
 BYTE_ORDER = sys.byteorder
 MOST_SOURCE = 31  # PostgreSQL has 13 sources of settings.
 MOST_CONTEXT = 6
-TO_ESCAPE = re.compile(r"[\\\s]")  # The server splits startup options at blanks, and reads a backslash as an escape.
-UNNAMABLE = re.compile(r"[-=]")  # The server ends the name of a startup option at =, and reads - as _.
+TO_ESCAPE = re.compile(
+    r"[\\\s]"
+)  # The server splits startup options at blanks, and reads a backslash as an escape.
+UNNAMABLE = re.compile(
+    r"[-=]"
+)  # The server ends the name of a startup option at =, and reads - as _.
 
 
 class CustomSettings(Mapping[str, str]):
@@ -62,21 +69,27 @@ class CustomSettings(Mapping[str, str]):
 def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSettings:
     """Return the custom settings of the caller's session, as they are in effect now.
 
-    A setting that was reset, and one that only new sessions of the role have, is '' here: PostgreSQL cannot unset it.
+    A setting that was reset, and one that only new sessions of the role have, is '' here:
+    PostgreSQL cannot unset it.
 
     Args:
         db: the caller's session.
-        sources: oids of the relations that are read. The names in their policies, views and functions are looked for,
-            too: PostgreSQL does not list a setting that was reset.
+        sources: oids of the relations that are read. The names in their policies, views and
+            functions are looked for, too: PostgreSQL does not list a setting that was reset.
 
     Raises:
-        FeatureNotSupported: the server does not list its settings, and a policy computes the name of one.
+        FeatureNotSupported: the server does not list its settings, and a policy computes the name
+            of one.
     """
     changed = list_changed_settings()
     definitions = read_definitions(db, sources)
     if changed is None:
         refuse_computed_names(definitions)
-    names = {name.lower(): name for name in (*named_settings(definitions), *(changed or ())) if "." in name}
+    names = {
+        name.lower(): name
+        for name in (*named_settings(definitions), *(changed or ()))
+        if "." in name
+    }
     values: dict[str, str] = {}
     for row in db.rows(sql("custom.settings"), sorted(names.values())):
         if row["context"] in (None, "user"):
@@ -96,7 +109,9 @@ def readable_elsewhere(db: Database, sources: Sequence[Table]) -> CustomSettings
 
 
 def _read_value(db: Database, name: str, is_default: bool) -> Mapping[str, str]:
-    """Return a setting by its name; nothing if it is not set, or if only privileged roles may read and so set it."""
+    """Return a setting by its name; nothing if it is not set, or if only privileged roles may read
+    and so set it.
+    """
     values: list[str | None] = []
     error = db.failure(lambda: values.append(db.value(sql("custom.value"), name)))
     if error is None:
@@ -108,7 +123,8 @@ def _read_value(db: Database, name: str, is_default: bool) -> Mapping[str, str]:
 
 
 def startup_options(settings: Mapping[str, str]) -> CustomSettings:
-    """Return the settings with values as they stand behind `-c name=` in the startup options of a session.
+    """Return the settings with values as they stand behind `-c name=` in the startup options of a
+    session.
 
     Raises:
         LimitExceeded: they are too long for the startup packet.
@@ -118,10 +134,10 @@ def startup_options(settings: Mapping[str, str]) -> CustomSettings:
     size = sum(len(f"-c {name}={value} ".encode()) for name, value in escaped.items())
     if size > MOST_BYTES:
         raise LimitExceeded(
-            f"custom settings of this session take {size:,} bytes; at most {MOST_BYTES:,} can be passed to the session"
-            " that reads",
-            hint="Set the longest of them to '' before the call if the source does not need it, or to a key under which"
-            " a policy finds the rest in a table.",
+            f"custom settings of this session take {size:,} bytes; at most {MOST_BYTES:,} can be "
+            "passed to the session that reads",
+            hint="Set the longest of them to '' before the call if the source does not need it, "
+            "or to a key under which a policy finds the rest in a table.",
         )
     return CustomSettings(escaped)
 
@@ -129,8 +145,10 @@ def startup_options(settings: Mapping[str, str]) -> CustomSettings:
 def _written(name: str) -> str:
     if UNNAMABLE.search(name):
         raise FeatureNotSupported(
-            f"the name of custom setting {name!r} contains - or =, so it cannot be passed to the session that reads",
-            hint="Give it a name of letters, digits, underscores and dots; or call from a session that has not set it.",
+            f"the name of custom setting {name!r} contains - or =, so it cannot be passed to the "
+            "session that reads",
+            hint="Give it a name of letters, digits, underscores and dots; or call from a session "
+            "that has not set it.",
         )
     return TO_ESCAPE.sub(r"\\\g<0>", name)
 
@@ -139,7 +157,8 @@ def check_custom_settings(session: Reader, settings: Mapping[str, str]) -> None:
     """Check that the session that reads has the same values.
 
     Raises:
-        ObjectNotReady: it has not, as where a trigger on login or a library that it loads changes one.
+        ObjectNotReady: it has not, as where a trigger on login or a library that it loads changes
+            one.
     """
     if not settings:
         return
@@ -147,15 +166,19 @@ def check_custom_settings(session: Reader, settings: Mapping[str, str]) -> None:
     different = sorted(name for name, value in settings.items() if values.get(name) != value)
     if different:
         raise ObjectNotReady(
-            f"the session that reads has other values of the custom settings {', '.join(different)} than this one",
-            hint="Look for event triggers on login, and for libraries in session_preload_libraries, that change them.",
+            "the session that reads has other values of the custom settings "
+            f"{', '.join(different)} than this one",
+            hint="Look for event triggers on login, and for libraries in "
+            "session_preload_libraries, that change them.",
         )
 
 
 def list_changed_settings() -> list[str] | None:
-    """Return the names of all settings that differ from their defaults; None where the server does not tell.
+    """Return the names of all settings that differ from their defaults; None where the server does
+    not tell.
 
-    The server serializes them for the workers of a parallel query. Nothing else lists custom settings.
+    The server serializes them for the workers of a parallel query. Nothing else lists custom
+    settings.
     """
     try:
         server: Any = ctypes.CDLL(None)
@@ -172,9 +195,11 @@ def list_changed_settings() -> list[str] | None:
 
 
 def parse_names(state: bytes) -> list[str] | None:
-    """Return the names in settings that the server has serialized; None where the bytes are anything else.
+    """Return the names in settings that the server has serialized; None where the bytes are
+    anything else.
 
-    PostgreSQL 15 and newer add the role that has set a value, which has no other mark than the length of the whole.
+    PostgreSQL 15 and newer add the role that has set a value, which has no other mark than the
+    length of the whole.
     """
     size = int.from_bytes(state[:SIZE_BYTES], BYTE_ORDER)
     end = SIZE_BYTES + size
@@ -203,7 +228,12 @@ def _parse_entries(entries: bytes, role_bytes: int) -> list[str]:
         context, position = _parse_number(entries, position)
         position += role_bytes
         names.append(name.decode())
-        if not names[-1].isprintable() or not names[-1] or source > MOST_SOURCE or context > MOST_CONTEXT:
+        if (
+            not names[-1].isprintable()
+            or not names[-1]
+            or source > MOST_SOURCE
+            or context > MOST_CONTEXT
+        ):
             raise ValueError("these are no settings")
     if position > len(entries):
         raise ValueError("the last setting is cut off")

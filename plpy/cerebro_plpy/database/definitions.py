@@ -1,7 +1,8 @@
-"""Views, policies and functions that a SELECT on a source evaluates, and what they read of the session.
+"""Views, policies and functions that a SELECT on a source evaluates, and what they read of the
+session.
 
-They are read as parse trees, which everybody may read. To write a tree as SQL would lock the tables in it, and wait
-for whoever has locked one of them.
+They are read as parse trees, which everybody may read. To write a tree as SQL would lock the tables
+in it, and wait for whoever has locked one of them.
 """
 
 from __future__ import annotations
@@ -29,15 +30,20 @@ OF_SESSION = (
 )
 """Functions of PostgreSQL with values that another session of the same caller does not share."""
 SETTING = "current_setting"
-LITERAL_NAME = re.compile(rf"\b{SETTING}\s*\(\s*E?'((?:[^']|'')+)'\s*(?:::\s*[\w.]+\s*)?(?=[,)])", re.IGNORECASE)
+LITERAL_NAME = re.compile(
+    rf"\b{SETTING}\s*\(\s*E?'((?:[^']|'')+)'\s*(?:::\s*[\w.]+\s*)?(?=[,)])", re.IGNORECASE
+)
 NAME_IN_SOURCE = re.compile(rf"\b{SETTING}\s*\(", re.IGNORECASE)
 CALL = "funcid {oid} "  # of a function, or of one behind an operator
-LITERAL_ARGUMENT = r":funcid (?:{oids}) [^(]*:args \(\{{CONST [^\[{{}}]*:constvalue \d+ \[([-\d ]+)\]"
+LITERAL_ARGUMENT = (
+    r":funcid (?:{oids}) [^(]*:args \(\{{CONST [^\[{{}}]*:constvalue \d+ \[([-\d ]+)\]"
+)
 HEADER_BYTES = 4  # of a text as a constant of a parse tree
 TOKEN = re.compile(r"\\.|[(){}]|:targetList ", re.DOTALL)
 QUERY_DEPTH = 2  # of the fields of the query of a view
 MERGES_ROWS = re.compile(
-    r":(?:distinctClause|groupClause|setOperations|limitCount|limitOffset) (?!<>)|:has(?:Aggs|TargetSRFs) true"
+    r":(?:distinctClause|groupClause|setOperations|limitCount|limitOffset) "
+    r"(?!<>)|:has(?:Aggs|TargetSRFs) true"
 )
 
 
@@ -58,7 +64,10 @@ class Definition:
         """Return the names of settings that stand as literals in the definition."""
         pattern = LITERAL_ARGUMENT.format(oids="|".join(map(str, self.calls[SETTING])))
         arguments = [_decode_text(match[1]) for match in re.finditer(pattern, self.tree)]
-        return [*arguments, *(match[1].replace("''", "'") for match in LITERAL_NAME.finditer(self.source))]
+        return [
+            *arguments,
+            *(match[1].replace("''", "'") for match in LITERAL_NAME.finditer(self.source)),
+        ]
 
     @property
     def computes_names(self) -> bool:
@@ -81,7 +90,9 @@ class Definition:
 
 @dataclass(frozen=True)
 class SessionDependency:
-    """Something of the caller's session that a source reads, and that another session does not share."""
+    """Something of the caller's session that a source reads, and that another session does not
+    share.
+    """
 
     value: str  # such as pg_backend_pid()
     place: str  # such as: view public.sales
@@ -97,7 +108,9 @@ def read_definitions(db: Database, sources: Sequence[int]) -> list[Definition]:
         calls.setdefault(row["name"], []).append(row["oid"])
     statement = sql("behind.definitions", relations=relations(), applies=sql("behind.applies"))
     return [
-        Definition(**{**row, "tree": row["tree"] or "", "source": row["source"] or "", "calls": calls})
+        Definition(
+            **{**row, "tree": row["tree"] or "", "source": row["source"] or "", "calls": calls}
+        )
         for row in db.rows(statement, list(sources))
     ]
 
@@ -113,20 +126,24 @@ def named_settings(definitions: Sequence[Definition]) -> set[str]:
 
 
 def refuse_computed_names(definitions: Sequence[Definition]) -> None:
-    """Refuse a policy that computes the name of a setting, on a server that does not list its settings."""
+    """Refuse a policy that computes the name of a setting, on a server that does not list its
+    settings.
+    """
     policies = {each.name for each in definitions if each.kind == POLICY}
     for each in definitions:
         policy = each.name if each.kind == POLICY else each.user_name
         if policy in policies and each.computes_names:
             raise FeatureNotSupported(
-                f"{policy} computes the name of a setting, and this server does not list its custom settings",
-                hint="Write the names as literals, as in current_setting('app.tenant_id'); or train on a copy: CREATE"
-                " TABLE copy AS SELECT * FROM the source.",
+                f"{policy} computes the name of a setting, and this server does not list its "
+                "custom settings",
+                hint="Write the names as literals, as in current_setting('app.tenant_id'); or "
+                "train on a copy: CREATE TABLE copy AS SELECT * FROM the source.",
             )
 
 
 def session_dependencies(definitions: Sequence[Definition]) -> list[SessionDependency]:
-    """Return what a source reads of the caller's session that the session that reads does not share.
+    """Return what a source reads of the caller's session that the session that reads does not
+    share.
 
     A policy, and a view outside of its list of columns, decide which rows there are.
     """
@@ -135,27 +152,33 @@ def session_dependencies(definitions: Sequence[Definition]) -> list[SessionDepen
 
 
 def check_session_dependencies(db: Database, source: Table) -> None:
-    """Refuse a source whose rows another session would not see alike; tell by a NOTICE of columns that are such.
+    """Refuse a source whose rows another session would not see alike; tell by a NOTICE of columns
+    that are such.
 
     Call this if another session than the caller's is to read the source.
     """
     for each in session_dependencies(read_definitions(db, [source.oid])):
         if each.decides_rows:
             raise FeatureNotSupported(
-                f"{each.place} depends on {each.value}: the session that reads {source.spelling} would see other rows"
-                " than this one",
-                hint=f"Copy the rows that you see, and name that: CREATE TABLE copy AS SELECT * FROM {source.quoted}",
+                f"{each.place} depends on {each.value}: the session that reads {source.spelling} "
+                "would see other rows than this one",
+                hint="Copy the rows that you see, and name that: CREATE TABLE copy AS SELECT * "
+                f"FROM {source.quoted}",
             )
         db.notice(
-            f"{each.place} has values of {each.value}: they are those of the session that reads {source.spelling}, not"
-            " of this one"
+            f"{each.place} has values of {each.value}: they are those of the session that reads "
+            f"{source.spelling}, not of this one"
         )
 
 
-def _dependencies(definitions: Sequence[Definition], deciding: Mapping[str, str]) -> Iterator[SessionDependency]:
+def _dependencies(
+    definitions: Sequence[Definition], deciding: Mapping[str, str]
+) -> Iterator[SessionDependency]:
     for each in definitions:
         if each.kind == TEMPORARY:
-            yield SessionDependency(each.name, "a policy or a function behind it", decides_rows=True)
+            yield SessionDependency(
+                each.name, "a policy or a function behind it", decides_rows=True
+            )
         for value in each.session_values:
             if each.kind == FUNCTION:
                 decides = CALL.format(oid=each.function) in deciding.get(each.user_name or "", "")

@@ -37,10 +37,11 @@ Steps = Generator[Statement, Rows, T]
 
 
 class Session(Protocol):
-    """A database session. `start` sends statements; `wants` then says READ or WRITE until it says DONE.
+    """A database session. `start` sends statements; `wants` then says READ or WRITE until it says
+    DONE.
 
-    `cancel` asks to have done with them soon; they may still come to their end. It is no error where nothing is under
-    way.
+    `cancel` asks to have done with them soon; they may still come to their end. It is no error
+    where nothing is under way.
     """
 
     pid: int  # of the backend that serves it
@@ -69,9 +70,11 @@ def nothing() -> bool:
 
 
 def ready(waiting: Iterable[tuple[Session, int]], seconds: float = POLL_SECONDS) -> bool:
-    """Wait until one of the sessions may READ or WRITE, as it wants; False if none may within these seconds.
+    """Wait until one of the sessions may READ or WRITE, as it wants; False if none may within these
+    seconds.
 
-    By poll: a backend has so many files open that the numbers of its sockets can be too large for select.
+    By poll: a backend has so many files open that the numbers of its sockets can be too large for
+    select.
     """
     poll = select.poll()
     for session, wanted in waiting:
@@ -89,10 +92,12 @@ class Outcome(Generic[T]):
 
 
 class Dispatcher(Generic[T]):
-    """Runs the steps of many workers at once; `check` is called at least every 100 ms and may raise.
+    """Runs the steps of many workers at once; `check` is called at least every 100 ms and may
+    raise.
 
-    While no worker has an answer `piece` is called, which does a little of what is to be done beside, and says whether
-    there was any; one that takes longer than 100 ms is longer between two checks, too.
+    While no worker has an answer `piece` is called, which does a little of what is to be done
+    beside, and says whether there was any; one that takes longer than 100 ms is longer between two
+    checks, too.
     """
 
     def __init__(self, check: Callable[[], None], piece: Callable[[], bool] = nothing) -> None:
@@ -100,7 +105,9 @@ class Dispatcher(Generic[T]):
         self._tasks: dict[int, tuple[Session, Steps[T]]] = {}
         self._wanted: dict[int, int] = {}
         self._ended: list[Outcome[T]] = []
-        self._cancelled: dict[int, CerebroError] = {}  # of those whose steps have not heard of it yet
+        self._cancelled: dict[
+            int, CerebroError
+        ] = {}  # of those whose steps have not heard of it yet
 
     def begin(self, worker: int, session: Session, steps: Steps[T]) -> None:
         """Start steps on an idle worker."""
@@ -112,7 +119,8 @@ class Dispatcher(Generic[T]):
         return bool(self._tasks or self._ended)
 
     def cancel(self, workers: Collection[int], error: CerebroError) -> None:
-        """Raise an error in the steps of these workers, at the statement that each is at or before the next one.
+        """Raise an error in the steps of these workers, at the statement that each is at or before
+        the next one.
 
         The steps may handle it, and say so by further statements, which are not cancelled.
         """
@@ -121,7 +129,8 @@ class Dispatcher(Generic[T]):
             self._tasks[worker][0].cancel()
 
     def wait(self, until: float = math.inf) -> list[Outcome[T]]:
-        """Return outcomes of steps that ended, at least one if any are under way and it is not `until` before.
+        """Return outcomes of steps that ended, at least one if any are under way and it is not
+        `until` before.
 
         Answers that have arrived are taken in any case: a moment that is past would stop all work.
         """
@@ -142,11 +151,15 @@ class Dispatcher(Generic[T]):
         waiting = [(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]
         if not ready(waiting, pause) and (self._piece() or not ready(waiting)):
             self._check()
-            for worker in self._cancelled:  # the server may not have begun with the statement when it was cancelled
+            for worker in (
+                self._cancelled
+            ):  # the server may not have begun with the statement when it was cancelled
                 self._tasks[worker][0].cancel()
 
     def _move(self, worker: int) -> bool:
-        """Take the answer of a worker's statement and send its next one; False while there is no answer."""
+        """Take the answer of a worker's statement and send its next one; False while there is no
+        answer.
+        """
         session, steps = self._tasks[worker]
         try:
             self._wanted[worker] = session.wants()
@@ -187,7 +200,9 @@ class Dispatcher(Generic[T]):
 
 
 def await_rows(session: Session, check: Callable[[], None]) -> Rows:
-    """Wait for the rows of a statement that was started; `check` is called meanwhile and may raise."""
+    """Wait for the rows of a statement that was started; `check` is called meanwhile and may
+    raise.
+    """
     while (wanted := session.wants()) != DONE:
         if not ready([(session, wanted)]):
             check()

@@ -36,12 +36,15 @@ ALWAYS = {
     "client_encoding": "UTF8",
     "client_min_messages": "warning",
 }
-# What came with PostgreSQL 14: an idle worker session waits for its caller, and ends where that is gone.
+# What came with PostgreSQL 14: an idle worker session waits for its caller, and ends where that is
+# gone.
 SINCE_14 = {"idle_session_timeout": "0", "client_connection_check_interval": "500"}
 
 
 def options(version: int) -> dict[str, str]:
-    """The settings that worker sessions have on every platform, by the server's server_version_num."""
+    """The settings that worker sessions have on every platform, by the server's
+    server_version_num.
+    """
     return {**ALWAYS, **(SINCE_14 if version >= 140000 else {})}
 
 

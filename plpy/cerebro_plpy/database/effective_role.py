@@ -1,4 +1,6 @@
-"""As whom a function runs just now, asked of the server's own code: a statement would be too slow for every row."""
+"""As whom a function runs just now, asked of the server's own code: a statement would be too slow
+for every row.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,18 @@ ROLES = ("GetAuthenticatedUserId", "GetSessionUserId", "GetOuterUserId", "GetUse
 
 
 def effective_role() -> int:
-    """The oid of the role whose rights count here; within a SECURITY DEFINER function it is that of its owner."""
+    """The oid of the role whose rights count here; within a SECURITY DEFINER function it is that of
+    its owner.
+    """
     return int(_function("GetUserId")())
 
 
 def all_roles() -> str | None:
-    """Database and roles of this session by their oids: who logged in, who that became, and whose rights count here.
+    """Database and roles of this session by their oids: who logged in, who that became, and whose
+    rights count here.
 
-    Where these are equal in two sessions of a server, one may have what the other had. None where a server has no such
-    functions.
+    Where these are equal in two sessions of a server, one may have what the other had. None where a
+    server has no such functions.
     """
     try:
         database = ctypes.c_uint32.in_dll(ctypes.CDLL(None), "MyDatabaseId").value

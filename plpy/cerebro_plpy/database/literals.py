@@ -1,4 +1,6 @@
-"""Values as PostgreSQL reads them: the type that a parameter has, and literals for statements that take none."""
+"""Values as PostgreSQL reads them: the type that a parameter has, and literals for statements that
+take none.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,16 @@ from collections.abc import Iterator, Sequence
 
 DOUBLE = "double precision"
 SCALARS = ((bool, "boolean"), (int, "bigint"), (float, DOUBLE), (bytes, "pg_catalog.bytea"))
-"""Types of Python by the types of PostgreSQL that they are sent as. Names that are no words of SQL are qualified: the
-caller's path may have types of its own."""
+"""Types of Python by the types of PostgreSQL that they are sent as. Names that are no words of SQL
+are qualified: the caller's path may have types of its own."""
 TEXT = "pg_catalog.text"
 
 
 def parameter_type(value: object) -> str:
     """Return the PostgreSQL type of a value: text if PostgreSQL is to convert the value.
 
-    >>> parameter_type(3), parameter_type("a"), parameter_type([[None], [1.5]]), parameter_type(None)
+    >>> (parameter_type(3), parameter_type("a"), parameter_type([[None], [1.5]]),
+    ...  parameter_type(None))
     ('bigint', 'pg_catalog.text', 'double precision[]', 'pg_catalog.text')
     """
     if isinstance(value, (list, tuple)):

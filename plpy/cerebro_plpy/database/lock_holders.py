@@ -1,7 +1,7 @@
 """Advisory locks that count: those of sessions of roles that could do what the lock says.
 
-PostgreSQL has no grants for advisory locks, so any role can take any of them. A lock that a session of another role
-holds keeps nobody from anything that this role could not do itself.
+PostgreSQL has no grants for advisory locks, so any role can take any of them. A lock that a session
+of another role holds keeps nobody from anything that this role could not do itself.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.names import quote_qualified
 from cerebro_plpy.database.queries import sql
 
-Pids = list[Optional[int]]  # None: of a prepared transaction, which counts, because nobody knows whose lock it is
+Pids = list[
+    Optional[int]
+]  # None: of a prepared transaction, which counts, because nobody knows whose lock it is
 
 
 def reserve(db: Database, schema: str, name: str) -> bool:
-    """Reserve the name of a new table until the transaction ends; return False if another session is making one."""
+    """Reserve the name of a new table until the transaction ends; return False if another session
+    is making one.
+    """
     quoted = quote_qualified((schema, name))
-    return db.lock("reserve", quoted) or not _could(db, "create", _holders(db, "reserving", quoted), schema)
+    return db.lock("reserve", quoted) or not _could(
+        db, "create", _holders(db, "reserving", quoted), schema
+    )
 
 
 def is_owner_at_work(db: Database, run_id: int) -> bool:
@@ -27,7 +33,9 @@ def is_owner_at_work(db: Database, run_id: int) -> bool:
 
 
 def describe_holders(db: Database, run_id: int) -> str:
-    """Return which sessions hold the lock of a run, as words of a sentence; '' if it is free by now."""
+    """Return which sessions hold the lock of a run, as words of a sentence; '' if it is free by
+    now.
+    """
     pids = [pid for pid in _holders(db, "at_work", run_id) if pid is not None]
     rows = db.rows(sql("locks.roles"), pids)
     return ", ".join(f"session {row['pid']} of role {row['role']!r}" for row in rows)

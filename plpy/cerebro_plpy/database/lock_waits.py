@@ -1,8 +1,8 @@
 """How long a call waits for a source that another session has locked, and what it then says.
 
-A call waits as long as the caller's lock_timeout says. Where that is 0, and the call has a budget, it waits for what is
-left of the budget. It waits before a transaction of one snapshot begins: rows that a table got by an ALTER TABLE are
-not to be seen by a snapshot that is older.
+A call waits as long as the caller's lock_timeout says. Where that is 0, and the call has a budget,
+it waits for what is left of the budget. It waits before a transaction of one snapshot begins: rows
+that a table got by an ALTER TABLE are not to be seen by a snapshot that is older.
 """
 
 from __future__ import annotations
@@ -39,11 +39,15 @@ class WaitLimit:
     @property
     def setting(self) -> str:
         """Return the limit as a value of lock_timeout."""
-        return FOR_EVER if self.seconds is None else f"{max(LEAST_SECONDS, self.seconds) * 1000:.0f}ms"
+        return (
+            FOR_EVER if self.seconds is None else f"{max(LEAST_SECONDS, self.seconds) * 1000:.0f}ms"
+        )
 
 
 def wait_limit(db: Database, budget_left: float | None = None) -> WaitLimit:
-    """Return how long the caller waits for a lock: by lock_timeout, or so many seconds that are left of a budget."""
+    """Return how long the caller waits for a lock: by lock_timeout, or so many seconds that are
+    left of a budget.
+    """
     seconds = float(db.value(sql("session.patience"), 0.0))
     if seconds:
         return WaitLimit(seconds, "as long as lock_timeout says")
@@ -55,8 +59,8 @@ def wait_limit(db: Database, budget_left: float | None = None) -> WaitLimit:
 def wait_for_source(db: Database, session: Reader, source: Table, limit: WaitLimit) -> None:
     """Wait until a source, and all that it reads, can be read.
 
-    Call this before the transaction that reads begins. It holds no lock afterwards. Without a limit it returns at once:
-    the statement that reads waits.
+    Call this before the transaction that reads begins. It holds no lock afterwards. Without a limit
+    it returns at once: the statement that reads waits.
 
     Args:
         db: the caller's session, which looks for the holder of a lock.
@@ -76,9 +80,14 @@ def wait_for_source(db: Database, session: Reader, source: Table, limit: WaitLim
 
 @contextmanager
 def bounded_waits(
-    db: Database, session: Reader, source: Table, limit: WaitLimit, blocker: Callable[[], Wait | None] = lambda: None
+    db: Database,
+    session: Reader,
+    source: Table,
+    limit: WaitLimit,
+    blocker: Callable[[], Wait | None] = lambda: None,
 ) -> Iterator[None]:
-    """Within, and until the transaction ends, its statements wait for locks no longer than the limit.
+    """Within, and until the transaction ends, its statements wait for locks no longer than the
+    limit.
 
     Args:
         db: the caller's session, which looks for the holder of a lock.
@@ -118,14 +127,22 @@ def _translation(
         db.platform.look_anew(db)
         rows = db.rows(sql("behind.holder"), relation_oids)
         wait = blocker()
-        holder = rows[0] if rows else wait and {**wait._asdict(), "relation": wait.table, "granted": True}
+        holder = (
+            rows[0]
+            if rows
+            else wait and {**wait._asdict(), "relation": wait.table, "granted": True}
+        )
         if holder and holder["pid"] == os.getpid():
             raise own_lock(f"It has locked {holder['relation']} against readers.") from error
         raise locked_source(source, limit, holder or None) from error
 
 
-def locked_source(source: Table, limit: WaitLimit, holder: Mapping[str, Any] | None) -> LockNotAvailable:
-    """Return the error of a source that another session has locked; `holder` is None if that has let go meanwhile."""
+def locked_source(
+    source: Table, limit: WaitLimit, holder: Mapping[str, Any] | None
+) -> LockNotAvailable:
+    """Return the error of a source that another session has locked; `holder` is None if that has
+    let go meanwhile.
+    """
     waited = f"this call has waited {limit.reason}" if limit.reason else "it was waited for in vain"
     if limit.seconds is not None and limit.reason:
         waited = f"this call has waited {limit.seconds:.3g} s, {limit.reason}"
@@ -138,7 +155,11 @@ def locked_source(source: Table, limit: WaitLimit, holder: Mapping[str, Any] | N
     who = "a prepared transaction" if holder["pid"] is None else f"process {holder['pid']}"
     role = f" of role {holder['role']!r}" if holder["role"] else ""
     holds = "holds" if holder["granted"] else "waits for"
-    what = f"Its statement: {holder['query']}" if holder["query"] else "Its statement is not shown to this role."
+    what = (
+        f"Its statement: {holder['query']}"
+        if holder["query"]
+        else "Its statement is not shown to this role."
+    )
     return LockNotAvailable(
         f"{source.spelling} is locked by another session, {who}{role}: {waited}",
         detail=f"It {holds} a lock on {holder['relation']} that lets nobody read. {what}",
@@ -147,12 +168,14 @@ def locked_source(source: Table, limit: WaitLimit, holder: Mapping[str, Any] | N
 
 
 def own_lock(detail: str) -> DeadlockDetected:
-    """Return the error of a lock of the caller's transaction that its own worker sessions wait for."""
+    """Return the error of a lock of the caller's transaction that its own worker sessions wait
+    for.
+    """
     return DeadlockDetected(
         "this transaction holds a lock that its own worker sessions wait for",
         detail=detail,
-        hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a transaction,"
-        " and a queued ALTER TABLE then stops the workers behind it.",
+        hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the "
+        "end of a transaction, and a queued ALTER TABLE then stops the workers behind it.",
     )
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from cerebro_plpy.database.sessions import WorkerSession
 from cerebro_plpy.errors import CerebroError, SegmentLost
 
-PATIENCE_SECONDS = 120.0  # for a segment to come back: Greenplum promotes a mirror, or starts the segment again
+PATIENCE_SECONDS = (
+    120.0  # for a segment to come back: Greenplum promotes a mirror, or starts the segment again
+)
 PAUSE_SECONDS = 0.5
 
 

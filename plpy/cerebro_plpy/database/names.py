@@ -1,4 +1,6 @@
-"""SQL names in the caller's text, read as PostgreSQL reads them: folding, quotes, the limit of 63 bytes."""
+"""SQL names in the caller's text, read as PostgreSQL reads them: folding, quotes, the limit of 63
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from cerebro_plpy.errors import InvalidName
 # NAMEDATALEN - 1, in bytes of UTF-8.
 MAX_BYTES = 63
 
-# A plain name has letters, _, and all that is beyond ASCII; later also digits and $. What it has not is said instead,
-# because a set with all that is beyond ASCII takes milliseconds to compile.
+# A plain name has letters, _, and all that is beyond ASCII; later also digits and $. What it has
+# not is said instead, because a set with all that is beyond ASCII takes milliseconds to compile.
 _IDENTIFIER = re.compile(
     r"""
     [ \t\n\r\f\v]*
@@ -48,7 +50,8 @@ def split_qualified(text: str, database: str | None = None) -> tuple[str, ...]:
 
 
 def quote_identifier(name: str) -> str:
-    """The name in double quotes, which every name may carry; raises InvalidName where no name is like that.
+    """The name in double quotes, which every name may carry; raises InvalidName where no name is
+    like that.
 
     >>> quote_identifier('a "b"')
     '"a ""b""\"'
@@ -74,14 +77,18 @@ def quote_qualified(parts: tuple[str, ...]) -> str:
 def check_name(name: str) -> None:
     """Raises InvalidName for an empty name, one with a NUL, and one that PostgreSQL would cut off.
 
-    PostgreSQL cuts long names at 63 bytes, so that two tables made for one run could come out as the same.
+    PostgreSQL cuts long names at 63 bytes, so that two tables made for one run could come out as
+    the same.
     """
     if not name or "\0" in name:
-        raise InvalidName(f"{name!r} is not a name", hint="A name has at least one character and no NUL.")
+        raise InvalidName(
+            f"{name!r} is not a name", hint="A name has at least one character and no NUL."
+        )
     size = len(name.encode())
     if size > MAX_BYTES:
         raise InvalidName(
-            f"name {name!r} has {size} bytes, at most {MAX_BYTES} are possible", hint="Use a shorter name."
+            f"name {name!r} has {size} bytes, at most {MAX_BYTES} are possible",
+            hint="Use a shorter name.",
         )
 
 
@@ -94,7 +101,8 @@ def _names(text: str, separator: str) -> Iterator[str]:
         if match is None or rest not in ("", separator):
             raise InvalidName(
                 f"{text!r} cannot be read as names separated by {separator!r}",
-                hint='Put a name with spaces, capitals or other signs in double quotes, such as "My column".',
+                hint="Put a name with spaces, capitals or other signs in double quotes, such as "
+                '"My column".',
                 detail=f"Reading stopped at {text[position:][:20]!r}.",
             )
         name = _unquoted(match)

@@ -1,7 +1,7 @@
 """How far a long statement has come: what others see of its session, and what its caller is told.
 
-Rows are read by a statement of SQL, which has nothing to say of itself. So it calls a function of ours, not for every
-row but when a second has passed since the last time.
+Rows are read by a statement of SQL, which has nothing to say of itself. So it calls a function of
+ours, not for every row but when a second has passed since the last time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ class Progress:
         self._look = now + LOOK_SECONDS
         of = "" if self._total is None else f" of {self._total}"
         said = f"{self._done} {rows}{of} rows"
-        db.rows(sql("session.progress"), f"{self._task}: {said} ({self._name})", str(time.time() + LOOK_SECONDS))
+        db.rows(
+            sql("session.progress"),
+            f"{self._task}: {said} ({self._name})",
+            str(time.time() + LOOK_SECONDS),
+        )
         if now >= self._notice:
             db.notice(f"{self._task} {self._name}: {said}")
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)

@@ -1,8 +1,8 @@
 """SQL statements by name, from the `.sql` files beside this module.
 
-A statement stands below a line `-- name: …`; `%s` takes a value, `{word}` an identifier that is quoted
-already, or a clause that only some platforms need (see `Platform.clauses`).
-Keeping them in files lets a reader judge what a run does to a database without reading Python.
+A statement stands below a line `-- name: …`; `%s` takes a value, `{word}` an identifier that is
+quoted already, or a clause that only some platforms need (see `Platform.clauses`). Keeping them in
+files lets a reader judge what a run does to a database without reading Python.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def around_placeholders(statement: str) -> list[str]:
     """
     ends = [match.span() for match in _OUTSIDE_QUOTES.finditer(statement) if match[1] is None]
     starts = [0, *(end for _, end in ends)]
-    return [statement[start:end] for start, end in zip(starts, [*(begin for begin, _ in ends), len(statement)])]
+    return [
+        statement[start:end]
+        for start, end in zip(starts, [*(begin for begin, _ in ends), len(statement)])
+    ]
 
 
 def escape_percent(statement: str) -> str:

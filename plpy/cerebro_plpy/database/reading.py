@@ -1,9 +1,10 @@
 """The settings under which the rows of a source are read.
 
-Two kinds of settings change what a view, a policy or a foreign table returns, and they need opposite rules. *Identity*
-decides what a role may see: users, search_path, row_security and custom settings are always the caller's. *Formats*
-decide what a value means: they are the caller's when a model is trained, and those of the version whenever it reads
-rows afterwards, so that a view which takes the hour of a timestamp means the same hour in every session.
+Two kinds of settings change what a view, a policy or a foreign table returns, and they need
+opposite rules. *Identity* decides what a role may see: users, search_path, row_security and custom
+settings are always the caller's. *Formats* decide what a value means: they are the caller's when a
+model is trained, and those of the version whenever it reads rows afterwards, so that a view which
+takes the hour of a timestamp means the same hour in every session.
 """
 
 from __future__ import annotations
@@ -38,12 +39,27 @@ TEXTS = {
     "extra_float_digits": "1",
     "bytea_output": "hex",
 }
-"""Settings under which a value has the same text for everybody: rows are hashed and packed under these."""
+"""Settings under which a value has the same text for everybody: rows are hashed and packed under
+these.
+"""
 UNRECORDED = {name: value for name, value in TEXTS.items() if name in FORMATS}
 """The formats of a version that has no record of them."""
-STYLES = ("timezone", "datestyle", "intervalstyle", "lc_monetary", "extra_float_digits", "bytea_output")
+STYLES = (
+    "timezone",
+    "datestyle",
+    "intervalstyle",
+    "lc_monetary",
+    "extra_float_digits",
+    "bytea_output",
+)
 """Settings that decide the text of a value; the function cerebro.text_under takes them."""
-CALLER = (*FORMATS, "extra_float_digits", "bytea_output", "row_security", "standard_conforming_strings")
+CALLER = (
+    *FORMATS,
+    "extra_float_digits",
+    "bytea_output",
+    "row_security",
+    "standard_conforming_strings",
+)
 """Settings that `Database.pinned_path` remembers of the caller's session."""
 SPELLINGS = {"timezone": "TimeZone", "datestyle": "DateStyle", "intervalstyle": "IntervalStyle"}
 """Names of settings as PostgreSQL's documentation writes them, where these have capitals."""
@@ -56,27 +72,38 @@ class Reading:
     formats: Mapping[str, str]  # by the names of FORMATS, which may be missing
     path: str  # the caller's search_path
     row_security: str  # the caller's
-    standard_conforming_strings: str = "on"  # the caller's, by which functions behind a view read their texts
+    standard_conforming_strings: str = (
+        "on"  # the caller's, by which functions behind a view read their texts
+    )
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings for a statement that reads the source, and resolves names as the caller's SELECT does.
+        """Settings for a statement that reads the source, and resolves names as the caller's SELECT
+        does.
 
         Operators and functions of pg_catalog come first, as they do by default.
         """
         path = ", ".join(part for part in ("pg_catalog", self.path.strip(), "pg_temp") if part)
         identity = {"row_security": self.row_security, "search_path": path}
-        return {**PINNED, **self.formats, **identity, "standard_conforming_strings": self.standard_conforming_strings}
+        return {
+            **PINNED,
+            **self.formats,
+            **identity,
+            "standard_conforming_strings": self.standard_conforming_strings,
+        }
 
 
 def read_current(path: str, settings: Mapping[str, str]) -> Reading:
-    """Return the reading of a session with this search_path and these settings, by the names of CALLER."""
+    """Return the reading of a session with this search_path and these settings, by the names of
+    CALLER.
+    """
     identity = settings["row_security"], settings["standard_conforming_strings"]
     return Reading({name: settings[name] for name in FORMATS}, path, *identity)
 
 
 def read_recorded(value: object) -> dict[str, str]:
-    """Return the formats that the record of a version contains: a JSON object, or None if there is no record.
+    """Return the formats that the record of a version contains: a JSON object, or None if there is
+    no record.
 
     Its owner may have changed the record, so that names of other settings are ignored.
 
@@ -86,24 +113,35 @@ def read_recorded(value: object) -> dict[str, str]:
     if value is None:
         return dict(UNRECORDED)
     if not isinstance(value, Mapping):
-        raise DataCorrupted(f"the record of a version's formats is {value!r:.100}; expected a JSON object")
+        raise DataCorrupted(
+            f"the record of a version's formats is {value!r:.100}; expected a JSON object"
+        )
     formats = {name: value[name] for name in FORMATS if name in value}
     for name, text in formats.items():
         if not isinstance(text, str):
-            raise DataCorrupted(f"the record of a version's formats has {name} {text!r:.100}; expected a text")
+            raise DataCorrupted(
+                f"the record of a version's formats has {name} {text!r:.100}; expected a text"
+            )
     return formats
 
 
 def granted_formats(formats: Mapping[str, str]) -> dict[str, str]:
-    """Return the formats that another role's reading may have: nothing of the owner's is resolved by them."""
+    """Return the formats that another role's reading may have: nothing of the owner's is resolved
+    by them.
+    """
     own = not formats.get("default_text_search_config", "").startswith("pg_catalog.")
-    return {name: value for name, value in formats.items() if not (own and name == "default_text_search_config")}
+    return {
+        name: value
+        for name, value in formats.items()
+        if not (own and name == "default_text_search_config")
+    }
 
 
 def describe_difference(formats: Mapping[str, str], settings: Mapping[str, str]) -> str:
     """Return which formats differ from the settings of a session, in words; '' if none does.
 
-    >>> describe_difference({"timezone": "UTC", "lc_time": "C"}, {"timezone": "Asia/Tokyo", "lc_time": "C"})
+    >>> describe_difference({"timezone": "UTC", "lc_time": "C"},
+    ...     {"timezone": "Asia/Tokyo", "lc_time": "C"})
     'TimeZone UTC (this session: Asia/Tokyo)'
     """
     return ", ".join(
@@ -119,5 +157,7 @@ def configuration(settings: Mapping[str, str]) -> str:
 
 
 def record(formats: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Return what a version stores of its reading: the formats and further fields; values of custom settings never."""
+    """Return what a version stores of its reading: the formats and further fields; values of custom
+    settings never.
+    """
     return {**more, **formats}

@@ -1,7 +1,8 @@
 """The only module that opens psycopg2 connections: worker and control sessions of a run.
 
-A session is opened as the calling user, to the same server, past any pooler. It is asynchronous, so that
-one backend can drive many and stay open to a cancel. Each string of statements is one transaction.
+A session is opened as the calling user, to the same server, past any pooler. It is asynchronous, so
+that one backend can drive many and stay open to a cancel. Each string of statements is one
+transaction.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reser
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the caller is, and which server this is: what a session must match. It is opened with these `options`, and
-    keeps to these `cores` while it begins, to any where there are none."""
+    """Who the caller is, and which server this is: what a session must match. It is opened with
+    these `options`, and keeps to these `cores` while it begins, to any where there are none."""
 
     session_user: str
     current_user: str
@@ -62,8 +63,8 @@ def identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = ()) ->
     if not row["may_log_in"] and row["session_user"] == row["current_user"]:
         raise InsufficientPrivilege(
             f"role {row['current_user']!r} cannot log in, so no worker session can be opened as it",
-            hint=f"ALTER ROLE {quote_identifier(row['current_user'])} LOGIN; or connect as a role that can log in and"
-            " is a member of it, and SET ROLE to it.",
+            hint=f"ALTER ROLE {quote_identifier(row['current_user'])} LOGIN; or connect as a role "
+            "that can log in and is a member of it, and SET ROLE to it.",
         )
     here = conninfo or own_address("postmaster.pid")
     return Identity(
@@ -80,8 +81,8 @@ def identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = ()) ->
 def own_address(pid_file: str | os.PathLike[str]) -> str:
     """How this very server is reached: its port, and its first socket folder or localhost.
 
-    Read from the file that the postmaster keeps in the data folder, which is the working directory of
-    every backend: most roles may not see the setting unix_socket_directories.
+    Read from the file that the postmaster keeps in the data folder, which is the working directory
+    of every backend: most roles may not see the setting unix_socket_directories.
     """
     with open(pid_file, encoding="utf-8") as file:
         lines = file.read().splitlines()
@@ -127,8 +128,8 @@ class WorkerSession:
             self.close()
             raise ConnectionFailure(
                 "a worker session reached another server than the caller's",
-                hint="An administrator can set worker_conninfo in cerebro.setting to reach this server itself, past"
-                " a pooler.",
+                hint="An administrator can set worker_conninfo in cerebro.setting to reach this "
+                "server itself, past a pooler.",
             )
         if found[1] != who.session_user:
             self.close()
@@ -137,13 +138,19 @@ class WorkerSession:
         self._beginning = Beginning((self.pid, os.getpid()), who.cores)
         # Always: the role may have a setting that makes another one of it when it connects.
         try:
-            self.run("; ".join([sql("session.set_role", role=quote_identifier(who.current_user)), AT_WORK]), (0,))
+            self.run(
+                "; ".join(
+                    [sql("session.set_role", role=quote_identifier(who.current_user)), AT_WORK]
+                ),
+                (0,),
+            )
         except InsufficientPrivilege as error:
             self.close()
             raise InsufficientPrivilege(
-                f"the session of {who.session_user!r} may not work as {who.current_user!r}: {error.message}",
-                hint="A SECURITY DEFINER function cannot train for its callers: connect as its owner, or as a role that"
-                " is a member of it.",
+                f"the session of {who.session_user!r} may not work as {who.current_user!r}: "
+                f"{error.message}",
+                hint="A SECURITY DEFINER function cannot train for its callers: connect as its "
+                "owner, or as a role that is a member of it.",
             ) from error
 
     def work_for(self, run_id: int | None) -> None:
@@ -182,7 +189,9 @@ class WorkerSession:
         return state
 
     def give_way(self) -> None:
-        """Ask the kernel for it, unless that was done before, or is not certain to be about this session."""
+        """Ask the kernel for it, unless that was done before, or is not certain to be about this
+        session.
+        """
         if self._to_give_way:
             self._to_give_way = not give_way(self.pid)
 
@@ -218,11 +227,15 @@ class WorkerSession:
 
         self.check = check
         if self._busy:
-            with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
+            with suppress(
+                CerebroError
+            ):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
 
     def rest(self, seconds: int, at: str | None) -> None:
-        """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
+        """Wait for the next call; a session that nobody wakes in that time is ended by the
+        server.
+        """
         self._beginning.end()
         self.platform.rest(self, seconds, at)
 
@@ -239,7 +252,9 @@ class WorkerSession:
         return said
 
     def cancel(self) -> None:
-        """Ask the server to stop what is under way; nothing where it is done, or the session has ended by itself."""
+        """Ask the server to stop what is under way; nothing where it is done, or the session has
+        ended by itself.
+        """
         if self._busy:
             with suppress(psycopg2.Error):
                 self._connection.cancel()
@@ -264,12 +279,15 @@ def adapted(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [adapted(each) for each in value]
     if isinstance(value, (int, float)):
-        return extensions.AsIs(literal(value))  # the driver's own are read as -(2147483648), and as numeric in arrays
+        return extensions.AsIs(
+            literal(value)
+        )  # the driver's own are read as -(2147483648), and as numeric in arrays
     return psycopg2.Binary(value) if isinstance(value, bytes) else value
 
 
 def connection_refusal(who: Identity, reason: str) -> CerebroError:
-    """The error for a session that could not be opened: there is no room for it, or these lines would let it in.
+    """The error for a session that could not be opened: there is no room for it, or these lines
+    would let it in.
 
     The driver does not pass on the SQLSTATE of a refused connection.
     """
@@ -278,9 +296,9 @@ def connection_refusal(who: Identity, reason: str) -> CerebroError:
     return InsufficientPrivilege(
         f"a worker session could not be opened as {who.session_user!r}: {reason}",
         detail=f"Tried: {who.conninfo}",
-        hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and"
-        " pg_ident.conf"
-        " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
+        hint="Workers connect from the server to itself as the calling user. Let them in by "
+        "pg_hba.conf and pg_ident.conf (cerebro-db check prints the lines), or set "
+        "worker_conninfo in cerebro.setting.",
     )
 
 
@@ -288,6 +306,7 @@ def no_room(message: str) -> TooManyConnections:
     """The error where there are as many sessions as there may be."""
     return TooManyConnections(
         message,
-        hint="Wait until other runs have ended, or use fewer workers. What limits them are max_connections, the"
-        " CONNECTION LIMIT of the role and the database, and max_workers_total in cerebro.setting.",
+        hint="Wait until other runs have ended, or use fewer workers. What limits them are "
+        "max_connections, the CONNECTION LIMIT of the role and the database, and "
+        "max_workers_total in cerebro.setting.",
     )

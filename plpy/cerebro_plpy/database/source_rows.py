@@ -1,8 +1,9 @@
-"""The rows of a source: where a call reads them, so that it reads them once and in one state of the database.
+"""The rows of a source: where a call reads them, so that it reads them once and in one state of the
+database.
 
-A table is read in place. A view, a foreign table or a table with row security is evaluated once, under the caller's
-path and formats, into an unlogged table in schema cerebro_state that the same transaction drops. Where nothing can be
-written, each statement evaluates the source behind a fence.
+A table is read in place. A view, a foreign table or a table with row security is evaluated once,
+under the caller's path and formats, into an unlogged table in schema cerebro_state that the same
+transaction drops. Where nothing can be written, each statement evaluates the source behind a fence.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ class SourceRows:
 
         Args:
             session: reads the rows under pinned settings.
-            run_as_caller: runs a statement in the same transaction under the settings of a `Reading`; None if nothing
-                may be written, and `session` itself reads under these settings.
+            run_as_caller: runs a statement in the same transaction under the settings of a
+                `Reading`; None if nothing may be written, and `session` itself reads under these
+                settings.
         """
         self.session = session
         self.copies: list[Copy] = []
@@ -96,7 +98,9 @@ class SourceRows:
         return self._copied(source, columns, watch(source.quoted, columns))
 
     def open_table(self, source: Table, columns: Sequence[str], watch: Watch = as_it_is) -> Opened:
-        """Return a table with these columns of a source, as `open` does: the source itself, or its copy."""
+        """Return a table with these columns of a source, as `open` does: the source itself, or its
+        copy.
+        """
         copies = len(self.copies)
         quoted = self.open(source, columns, watch)
         if len(self.copies) == copies:
@@ -107,7 +111,9 @@ class SourceRows:
     def _copied(self, source: Table, columns: Sequence[str], read: str) -> str:
         assert self._run_as_caller is not None
         name = self.new_table("source")
-        self._run_as_caller(sql("reading.copy", copy=name, columns=columns_to_keep(columns), source=read))
+        self._run_as_caller(
+            sql("reading.copy", copy=name, columns=columns_to_keep(columns), source=read)
+        )
         ((size,),) = self.session.run(sql("reading.copied", literal=literal(name)))
         self.copies.append(Copy(source, name, int(size)))
         return kept_rows(name, columns)
@@ -119,7 +125,8 @@ class SourceRows:
 
 
 def kept_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return the name in a table of each of these columns of a source: a view's may be that of a system column.
+    """Return the name in a table of each of these columns of a source: a view's may be that of a
+    system column.
 
     >>> kept_names(["a", "ctid", "ctid_0"])
     {'a': 'a', 'ctid': 'ctid_1', 'ctid_0': 'ctid_0'}
@@ -128,17 +135,25 @@ def kept_names(columns: Sequence[str]) -> dict[str, str]:
 
 
 def columns_to_keep(columns: Sequence[str]) -> str:
-    """Return what a statement selects of a source, as t, to make a table with the `kept_names` of these columns."""
+    """Return what a statement selects of a source, as t, to make a table with the `kept_names` of
+    these columns.
+    """
     names = kept_names(columns)
-    return ", ".join(f"t.{quote_identifier(each)} AS {quote_identifier(name)}" for each, name in names.items())
+    return ", ".join(
+        f"t.{quote_identifier(each)} AS {quote_identifier(name)}" for each, name in names.items()
+    )
 
 
 def kept_rows(table: str, columns: Sequence[str]) -> str:
-    """Return what stands in FROM for a table with the `kept_names` of these columns, so that it has their own."""
+    """Return what stands in FROM for a table with the `kept_names` of these columns, so that it has
+    their own.
+    """
     names = kept_names(columns)
     if all(name == each for each, name in names.items()):
         return table
-    listed = ", ".join(f"t.{quote_identifier(name)} AS {quote_identifier(each)}" for each, name in names.items())
+    listed = ", ".join(
+        f"t.{quote_identifier(name)} AS {quote_identifier(each)}" for each, name in names.items()
+    )
     return sql("reading.kept", columns=listed, table=table)
 
 
@@ -147,13 +162,17 @@ def _free_name(column: str, names: Sequence[str]) -> str:
 
 
 def fenced(source: Table, columns: Sequence[str]) -> str:
-    """Return what stands in FROM for these columns of a source that the statement itself evaluates."""
+    """Return what stands in FROM for these columns of a source that the statement itself
+    evaluates.
+    """
     listed = ", ".join(f"t.{quote_identifier(each)}" for each in columns)
     return sql("reading.fence", columns=listed, source=source.quoted)
 
 
 def is_evaluated(session: Reader, source: Table) -> bool:
-    """Check whether a reading of a source evaluates code of users, or fetches rows from elsewhere."""
+    """Check whether a reading of a source evaluates code of users, or fetches rows from
+    elsewhere.
+    """
     return bool(session.run(sql("reading.kind"), (source.oid, source.oid))[0][1])
 
 
@@ -172,13 +191,16 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
         ((role,),) = session.run(sql("granted.caller"))
         raise InsufficientPrivilege(
             f"permission denied for column{'s' * (len(missing) > 1)} {listed} of {source.spelling}",
-            hint=f"Leave {'them' if len(missing) > 1 else 'it'} out (columns => '* except {listed}'), or ask the owner:"
-            f" GRANT SELECT ({listed}) ON {source.spelling} TO {quote_identifier(role)};",
+            hint=f"Leave {'them' if len(missing) > 1 else 'it'} out (columns => '* except "
+            f"{listed}'), or ask the owner: GRANT SELECT ({listed}) ON {source.spelling} TO "
+            f"{quote_identifier(role)};",
         )
 
 
 @contextmanager
-def session_rows(session: WorkerSession, reading: Reading, pinned: Mapping[str, str]) -> Iterator[SourceRows]:
+def session_rows(
+    session: WorkerSession, reading: Reading, pinned: Mapping[str, str]
+) -> Iterator[SourceRows]:
     """Yield the sources of a call as a session of its own reads them, which is in a transaction.
 
     Code of a view may change settings and the role, so that they are reset after each copy.
@@ -204,13 +226,18 @@ def session_rows(session: WorkerSession, reading: Reading, pinned: Mapping[str, 
 
 @contextmanager
 def caller_rows(
-    db: Caller, reading: Reading, pinned: Mapping[str, str], open_session: Callable[..., LocalSession] = LocalSession
+    db: Caller,
+    reading: Reading,
+    pinned: Mapping[str, str],
+    open_session: Callable[..., LocalSession] = LocalSession,
 ) -> Iterator[SourceRows]:
-    """Yield the sources of a call as the caller's own session reads them, which may be one that writes nothing.
+    """Yield the sources of a call as the caller's own session reads them, which may be one that
+    writes nothing.
 
     Args:
         pinned: settings for all statements but the copies.
-        open_session: makes what runs statements in the session, under settings that it is given by name.
+        open_session: makes what runs statements in the session, under settings that it is given by
+            name.
     """
     if db.value(sql("session.setting"), "transaction_read_only") == "on":
         yield SourceRows(open_session(db, **{**pinned, **reading.settings}), None)
@@ -222,7 +249,9 @@ def caller_rows(
 
 
 def _free_bytes() -> int:
-    """Return how much of the disk of the data folder, which is a backend's working directory, is free."""
+    """Return how much of the disk of the data folder, which is a backend's working directory, is
+    free.
+    """
     about = os.statvfs(".")
     return about.f_bavail * about.f_frsize
 
@@ -237,9 +266,10 @@ def _disk_watched(session: WorkerSession) -> Iterator[None]:
         if _free_bytes() < free * (1 - MOST_OF_DISK):
             session.cancel()
             raise DiskFull(
-                f"the copy of the source takes more than {MOST_OF_DISK:.0%} of the {free / 1e9:.1f} GB that were free"
-                " on the server's disk",
-                hint="Name fewer columns (columns => 'a, b'), or make a table of the source where there is room.",
+                f"the copy of the source takes more than {MOST_OF_DISK:.0%} of the "
+                f"{free / 1e9:.1f} GB that were free on the server's disk",
+                hint="Name fewer columns (columns => 'a, b'), or make a table of the source where "
+                "there is room.",
             )
 
     session.check = watch

@@ -22,7 +22,8 @@ def dumps(value: Any) -> str:
 
 
 def restored(value: Any) -> Any:
-    """What JSON from `dumps` held, parsed or still as text; the texts of special numbers are numbers again.
+    """What JSON from `dumps` held, parsed or still as text; the texts of special numbers are
+    numbers again.
 
     >>> restored('{"sums": ["Infinity", 1]}')
     {'sums': [inf, 1]}

@@ -1,4 +1,6 @@
-"""Tables that only the caller's own session can use: temporary, or changed or locked in its transaction."""
+"""Tables that only the caller's own session can use: temporary, or changed or locked in its
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ def refuse_own(db: Database, module: str, source: Table) -> None:
     held = db.rows(sql("read.held_by_caller"), [source.oid])
     if held:
         behind = [row["name"] for row in held if row["oid"] != source.oid]
-        what = source.spelling if len(behind) < len(held) else f"{', '.join(behind)}, behind {source.spelling}"
+        what = (
+            source.spelling
+            if len(behind) < len(held)
+            else f"{', '.join(behind)}, behind {source.spelling}"
+        )
         raise ActiveTransaction(
             f"{module} error: other sessions cannot use {what}: it is {WHY}.",
             hint="COMMIT first; of a temporary table train on a copy that is none.",
@@ -40,7 +46,9 @@ def refuse_own(db: Database, module: str, source: Table) -> None:
 
 
 def alone(db: Database, relations: Iterable[Relation], workers: int | None) -> bool:
-    """Whether a call has to work in the caller's session, of which the caller is told; refused where it cannot."""
+    """Whether a call has to work in the caller's session, of which the caller is told; refused
+    where it cannot.
+    """
     held = held_by_caller(db, relations)
     if held:
         db.platform.refuse_held(held, WHY)
@@ -51,8 +59,8 @@ def alone(db: Database, relations: Iterable[Relation], workers: int | None) -> b
         )
     if held:
         db.notice(
-            f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
-            f" {WHY}. COMMIT first to work in parallel, and to keep what was trained if this transaction is rolled"
-            " back."
+            "working in this session alone, with one trainer, because other sessions cannot use "
+            f"{', '.join(held)}: {WHY}. COMMIT first to work in parallel, and to keep what was "
+            "trained if this transaction is rolled back."
         )
     return bool(held)

@@ -1,8 +1,10 @@
-"""What becomes of columns of arrays of numbers, by what training rows say of them: their sizes, and their elements.
+"""What becomes of columns of arrays of numbers, by what training rows say of them: their sizes, and
+their elements.
 
-An array is a vector, whose elements have nothing to do with each other, or a series, in which they follow each other,
-or an image. Its type does not tell; but where elements are like those next to them, over rows, their order means
-something. All of it comes of a sample of rows, but for how many have an array at all.
+An array is a vector, whose elements have nothing to do with each other, or a series, in which they
+follow each other, or an image. Its type does not tell; but where elements are like those next to
+them, over rows, their order means something. All of it comes of a sample of rows, but for how many
+have an array at all.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ class Shapes(NamedTuple):
     def length(self) -> int:
         """That of most arrays; where none is usual, one that few exceed.
 
-        >>> Shapes((((3,), 6), ((9,), 4)), 0).length, Shapes(tuple(((n,), 1) for n in range(1, 11)), 0).length
+        >>> (Shapes((((3,), 6), ((9,), 4)), 0).length,
+        ...  Shapes(tuple(((n,), 1) for n in range(1, 11)), 0).length)
         (3, 9)
         """
         lengths, rows = self.lengths, sum(self.lengths.values())
@@ -96,7 +99,10 @@ class Shapes(NamedTuple):
     @property
     def sizes(self) -> tuple[int, ...]:
         """The usual ones, of which only the first is no size that there is."""
-        return (self.length, *next(sizes[1:] for sizes, _ in self.counts if len(sizes) == self.dimensions))
+        return (
+            self.length,
+            *next(sizes[1:] for sizes, _ in self.counts if len(sizes) == self.dimensions),
+        )
 
     @property
     def equal(self) -> float:
@@ -134,8 +140,12 @@ class Sample(NamedTuple):
         )
 
 
-def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> dict[str, Feature]:
-    """The feature of each of these columns, all of which are of arrays; `types` are the kinds that the caller wants."""
+def learn(
+    reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
+) -> dict[str, Feature]:
+    """The feature of each of these columns, all of which are of arrays; `types` are the kinds that
+    the caller wants.
+    """
     found: dict[str, Feature] = {}
     for start in range(0, len(columns), AT_ONCE):
         part = columns[start : start + AT_ONCE]
@@ -149,11 +159,19 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
     return found
 
 
-def _present(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Iterator[tuple[int, int, float]]:
-    """How many rows there are, and of each column how many have an element, and how many of them."""
+def _present(
+    reader: Reader, source: Source, columns: Sequence[RawColumn]
+) -> Iterator[tuple[int, int, float]]:
+    """How many rows there are, and of each column how many have an element, and how many of
+    them.
+    """
     arrays = [encoding.elements(column.name, column.family or "") for column in columns]
-    aggregates = "".join(sql("arrays.counted", array=array, n=f"n{place}") for place, array in enumerate(arrays))
-    statement = sql("arrays.present", aggregates=aggregates, source=source.table, side=source.side.text)
+    aggregates = "".join(
+        sql("arrays.counted", array=array, n=f"n{place}") for place, array in enumerate(arrays)
+    )
+    statement = sql(
+        "arrays.present", aggregates=aggregates, source=source.table, side=source.side.text
+    )
     ((rows, *told),) = reader.run(statement, source.side.values)
     return ((rows, *told[2 * place : 2 * place + 2]) for place in range(len(columns)))
 
@@ -214,12 +232,16 @@ def _wide(sample: Sample, of: type[Array], shape: tuple[int, ...], missing: bool
     name, family = sample.column.name, sample.column.family or ""
     channels = shape[-1] if of.by_channel else 1
     # Of arrays with as many channels, whose elements are in turns of each.
-    inner = f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}" if channels > 1 else "true"
+    inner = (
+        f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}" if channels > 1 else "true"
+    )
     scales = _scales(sample, f"(e.n - 1) % {channels}::bigint", inner)
     if not missing and not any(scales.values()):
         return LeftOut(name, "it has one value only")
     # Of these no network asks in what pieces they are.
-    found = tuple(replace(scales.get(channel) or Scale(0.0, 1.0), edges=()) for channel in range(channels))
+    found = tuple(
+        replace(scales.get(channel) or Scale(0.0, 1.0), edges=()) for channel in range(channels)
+    )
     return of(name, family, shape, found, missing)
 
 
@@ -229,7 +251,9 @@ def _listed(sizes: Sequence[int]) -> str:
 
 def _shapes(sample: Sample) -> Shapes:
     rows = sample.ask("shapes", sample.size)
-    return Shapes(tuple((tuple(sizes), count) for sizes, count, _ in rows), sum(row[2] for row in rows))
+    return Shapes(
+        tuple((tuple(sizes), count) for sizes, count, _ in rows), sum(row[2] for row in rows)
+    )
 
 
 def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
@@ -237,7 +261,9 @@ def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
     elements = prod(shapes.sizes)
     if shapes.dimensions > 1 or length > MOST_NUMBERS:
         if elements > MOST_ELEMENTS:
-            return LeftOut(name, f"its arrays have {elements} elements; a vector has at most {MOST_ELEMENTS}")
+            return LeftOut(
+                name, f"its arrays have {elements} elements; a vector has at most {MOST_ELEMENTS}"
+            )
         return _wide(sample, LongVector, (elements,), missing)
     scales = _scales(sample, "e.n", f"pg_catalog.array_ndims(t.array) = 1 AND e.n <= {length}")
     if not missing and not any(scales.values()):
@@ -248,12 +274,23 @@ def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
 
 def _scales(sample: Sample, place: str, within: str) -> dict[int, Scale | None]:
     """Of each place its scale, None where all elements are the same."""
-    aggregates = sql("features.sampled_numbers", c="x", different=sql("features.several_numbers", c="x"), shares=SHARES)
+    aggregates = sql(
+        "features.sampled_numbers",
+        c="x",
+        different=sql("features.several_numbers", c="x"),
+        shares=SHARES,
+    )
     rows = sample.ask("elements", sample.size, place=place, within=within, aggregates=aggregates)
     return {place: scale_of(_spread(*told).coarser(PIECES)) for place, *told in rows}
 
 
 def _spread(
-    quantiles: Sequence[float] | None, count: int, different: int, low: float | None, high: float | None
+    quantiles: Sequence[float] | None,
+    count: int,
+    different: int,
+    low: float | None,
+    high: float | None,
 ) -> Spread:
-    return Spread(count, low, high, None if quantiles is None else tuple(quantiles), count, different)
+    return Spread(
+        count, low, high, None if quantiles is None else tuple(quantiles), count, different
+    )

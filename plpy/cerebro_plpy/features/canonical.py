@@ -1,7 +1,9 @@
-"""Values as SQL that no setting of a session decides: the texts by which they are told apart, and amounts of money.
+"""Values as SQL that no setting of a session decides: the texts by which they are told apart, and
+amounts of money.
 
-They are those of the settings that `reading.TEXTS` has. JSON has one style for points of time. What has none there is
-cast by a function that has these settings, which takes much longer: it is left to spans of time and amounts of money.
+They are those of the settings that `reading.TEXTS` has. JSON has one style for points of time. What
+has none there is cast by a function that has these settings, which takes much longer: it is left to
+spans of time and amounts of money.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ STYLED = ("date", "timestamp", "timestamptz", "interval", MONEY)
 
 
 def told_apart(name: str, family: str | None) -> str:
-    """Return the text by which a value is told from others; of a point of time with a zone that of UTC."""
+    """Return the text by which a value is told from others; of a point of time with a zone that of
+    UTC.
+    """
     if family == "date":
         return f"(pg_catalog.to_jsonb({name}) #>> '{{}}'::text[])"
     if family == "timestamp":
@@ -25,16 +29,24 @@ def told_apart(name: str, family: str | None) -> str:
 
 def written(name: str, family: str | None) -> str:
     """Return the text of a value that `comparison.compare` reads under all settings."""
-    return f"cerebro.canonical_text({name})" if family in STYLED and family != MONEY else f"{name}::text"
+    return (
+        f"cerebro.canonical_text({name})"
+        if family in STYLED and family != MONEY
+        else f"{name}::text"
+    )
 
 
 def as_json(name: str, family: str | None) -> str:
-    """Return what JSON is made of; a type of which nothing is known may have points of time in it."""
+    """Return what JSON is made of; a type of which nothing is known may have points of time in
+    it.
+    """
     plain = family is not None and family not in ("timestamptz", "interval", MONEY)
     return name if plain else f"cerebro.canonical_json({name})"
 
 
 def amount(name: str) -> str:
-    """Return an amount of money as numeric: it is stored as a number of cents, whatever a locale makes of it."""
+    """Return an amount of money as numeric: it is stored as a number of cents, whatever a locale
+    makes of it.
+    """
     cents = f"('x' || pg_catalog.encode(pg_catalog.cash_send({name}), 'hex'))::bit(64)::bigint"
     return f"({cents}::numeric * '0.01'::numeric)"

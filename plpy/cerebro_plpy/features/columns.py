@@ -20,11 +20,14 @@ ZONED = "timestamptz"
 FAMILIES = {
     "int2": "integer", "int4": "integer", "int8": "integer", "float4": "real", "float8": "real",
     "numeric": "numeric", "money": MONEY,
-    "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "time",
+    "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time",
+    "timetz": "time",
     "interval": "interval",
-    "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]", "_float4": "real[]", "_float8": "real[]",
+    "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]", "_float4": "real[]",
+    "_float8": "real[]",
     "_numeric": "numeric[]", BYTES: BYTES,
-    "json": JSON, "jsonb": JSON, "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
+    "json": JSON, "jsonb": JSON, "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT,
+    "macaddr": TEXT,
 }  # fmt: skip
 """By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
 TIMES = ("date", "timestamp", "timestamptz")
@@ -37,7 +40,9 @@ class RawColumn(NamedTuple):
     type: str  # as PostgreSQL writes it
     family: str | None  # None if no input can be made of it
     key: bool  # whether it is of a primary key whose columns may all be read
-    compared: str = "text"  # the type that its values are compared as, which means the same on any path
+    compared: str = (
+        "text"  # the type that its values are compared as, which means the same on any path
+    )
     readable: bool = True  # whether the current user may read it
 
 
@@ -46,7 +51,14 @@ def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     rows = reader.run(sql("features.columns"), (oid,))
     has_readable_key = all(readable for *_, key, readable in rows if key)
     return tuple(
-        RawColumn(name, type_, _family(base, kind, category, castable), key and has_readable_key, compared, readable)
+        RawColumn(
+            name,
+            type_,
+            _family(base, kind, category, castable),
+            key and has_readable_key,
+            compared,
+            readable,
+        )
         for name, type_, base, kind, category, castable, key, compared, readable in rows
     )
 
@@ -58,14 +70,22 @@ def _family(base: str, kind: str, category: str, castable: bool) -> str | None:
 
 
 def growing(columns: Sequence[RawColumn]) -> tuple[str, ...]:
-    """Return the columns that rise from one row to the next in many tables: numbers of a key, and points of time."""
-    return tuple(c.name for c in columns if c.readable and (c.family in TIMES or (c.key and c.family == "integer")))
+    """Return the columns that rise from one row to the next in many tables: numbers of a key, and
+    points of time.
+    """
+    return tuple(
+        c.name
+        for c in columns
+        if c.readable and (c.family in TIMES or (c.key and c.family == "integer"))
+    )
 
 
 def selected(
     module: str, columns: Sequence[RawColumn], wanted: str | None, others: Collection[str]
 ) -> tuple[RawColumn, ...]:
-    """The columns that a call asks for: '*', '* except a, b', or a list; none of those of another role."""
+    """The columns that a call asks for: '*', '* except a, b', or a list; none of those of another
+    role.
+    """
     text = (wanted or ALL).strip()
     without = text.lower().startswith(EXCEPT)
     named = () if text == ALL else split_columns(text[len(EXCEPT) :] if without else text)
@@ -76,7 +96,9 @@ def selected(
                 f"{module} error: there is no column {name!r}, which columns names.",
                 hint=f"The table has: {', '.join(sorted(known))}.",
             )
-    chosen = [c for c in columns if c.name not in others and (text == ALL or (c.name in named) != without)]
+    chosen = [
+        c for c in columns if c.name not in others and (text == ALL or (c.name in named) != without)
+    ]
     if not chosen:
         raise InvalidParameter(
             f"{module} error: columns is {wanted!r}, which leaves no column to learn from.",

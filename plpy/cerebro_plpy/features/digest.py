@@ -1,4 +1,6 @@
-"""What tells the rows of a table from others, in all that a network sees of them: a sum of hashes, in any order."""
+"""What tells the rows of a table from others, in all that a network sees of them: a sum of hashes,
+in any order.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ TEXT = 't.label COLLATE pg_catalog."C"'
 
 
 class Digest(NamedTuple):
-    """Of the rows of a side: how many there are of each class, or of none, and the sum of their hashes."""
+    """Of the rows of a side: how many there are of each class, or of none, and the sum of their
+    hashes.
+    """
 
     counts: dict[str | None, int]
     hashes: int
@@ -43,8 +47,12 @@ def digest(reader: Reader, part: Part, table: str, classes: bool) -> Digest:
     ]
     # What differs is to differ in the sum, too, wherever it stands.
     row = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(hashes)}], 0)"
-    found = reader.run(sql("features.digest", label=TEXT if classes else "NULL::text", hash=row, table=table))
-    return Digest({name: rows for name, rows, _ in found}, sum(int(hashed) for _, _, hashed in found))
+    found = reader.run(
+        sql("features.digest", label=TEXT if classes else "NULL::text", hash=row, table=table)
+    )
+    return Digest(
+        {name: rows for name, rows, _ in found}, sum(int(hashed) for _, _, hashed in found)
+    )
 
 
 def fingerprint(training: int, validation: int) -> str:

@@ -1,7 +1,8 @@
 """A recipe as SQL: expressions that make the inputs of a network from the columns of a row.
 
-They are made anew for each use, of PostgreSQL's own functions and types alone; names are quoted, constants are values.
-The same expressions serve training and prediction, and all rows of a statement at once.
+They are made anew for each use, of PostgreSQL's own functions and types alone; names are quoted,
+constants are values. The same expressions serve training and prediction, and all rows of a
+statement at once.
 """
 
 from __future__ import annotations
@@ -57,14 +58,18 @@ class Expression(NamedTuple):
 
 
 class Encoding(NamedTuple):
-    """What makes the inputs of a row: `numbers` is a real[], `codes` an integer[]; each may be of no elements."""
+    """What makes the inputs of a row: `numbers` is a real[], `codes` an integer[]; each may be of
+    no elements.
+    """
 
     numbers: Expression
     codes: Expression
 
 
 class NetworkInput(NamedTuple):
-    """An input of a network: the name that it has where rows are packed, how it is sent, and what makes it of a row."""
+    """An input of a network: the name that it has where rows are packed, how it is sent, and what
+    makes it of a row.
+    """
 
     name: str
     kind: str
@@ -73,14 +78,20 @@ class NetworkInput(NamedTuple):
 
     @property
     def entry(self) -> dict[str, object]:
-        """How it is sent, as a trainer is told it, which divides arrays that are taken as they are."""
+        """How it is sent, as a trainer is told it, which divides arrays that are taken as they
+        are.
+        """
         own = {"column": self.array.column, "divide": self.array.divisor} if self.array else {}
         return {"kind": self.kind, **own}
 
     @property
     def sent(self) -> Expression:
         """The bytes that a trainer takes."""
-        call = "pg_catalog.array_send(ARRAY[{}])" if self.kind == thumbnails.KIND else "cerebro.array_bytes({})"
+        call = (
+            "pg_catalog.array_send(ARRAY[{}])"
+            if self.kind == thumbnails.KIND
+            else "cerebro.array_bytes({})"
+        )
         return Expression(call.format(self.value.text), self.value.values)
 
 
@@ -96,7 +107,9 @@ def network_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
 
 def wide_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
     """The inputs that are one column each, of rows that have this alias."""
-    return tuple(_wide_input(wide_name(place), each, row) for place, each in enumerate(recipe.wide, 1))
+    return tuple(
+        _wide_input(wide_name(place), each, row) for place, each in enumerate(recipe.wide, 1)
+    )
 
 
 def _wide_input(name: str, feature: WideFeature, row: str) -> NetworkInput:
@@ -106,12 +119,16 @@ def _wide_input(name: str, feature: WideFeature, row: str) -> NetworkInput:
 
 
 def wide(feature: WideFeature, row: str = "t") -> Expression:
-    """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL.
+    """What the network is given of a column that is an input of its own: of the same shape in every
+    row, never NULL.
 
-    But for arrays that are taken as they are: whether one has no NULL, and the shape that is wanted, the trainer sees.
+    But for arrays that are taken as they are: whether one has no NULL, and the shape that is
+    wanted, the trainer sees.
     """
     if isinstance(feature, ImageFile):
-        return Expression(thumbnails.value(feature.column, row), (thumbnails.head(feature.column, feature.shape),))
+        return Expression(
+            thumbnails.value(feature.column, row), (thumbnails.head(feature.column, feature.shape),)
+        )
     if isinstance(feature, PlainArray):
         name = f"{row}.{quote_identifier(feature.column)}"
         plain = f"ARRAY[{name}]" if feature.single else name
@@ -126,7 +143,8 @@ def extent(feature: WideFeature, row: str = "t") -> Expression:
     """How long the value of such a column is, as double precision; NULL where there is none."""
     if isinstance(feature, Array):
         return Expression(
-            f"nullif(pg_catalog.cardinality({elements(feature.column, feature.family, row)}), 0)::{DOUBLE}"
+            f"nullif(pg_catalog.cardinality({elements(feature.column, feature.family, row)}), "
+            f"0)::{DOUBLE}"
         )
     if isinstance(feature, ImageFile):
         return Expression(f"nullif({thumbnails.size(feature.column, row)}, 0)::{DOUBLE}")
@@ -136,17 +154,29 @@ def extent(feature: WideFeature, row: str = "t") -> Expression:
 
 
 def absent(feature: Marked, row: str = "t") -> Expression:
-    """Whether no element of an array is a number, or a file has no bytes, as 1 or 0; so it is of NULL."""
+    """Whether no element of an array is a number, or a file has no bytes, as 1 or 0; so it is of
+    NULL.
+    """
     if isinstance(feature, ImageFile):
-        return Expression(f"CASE WHEN {thumbnails.size(feature.column, row)} > 0 THEN '0'::real ELSE '1'::real END")
+        return Expression(
+            f"CASE WHEN {thumbnails.size(feature.column, row)} > 0 THEN '0'::real ELSE '1'::real "
+            "END"
+        )
     value = number_of("e.x", ARRAYS[feature.family])
-    found = f"SELECT FROM pg_catalog.unnest({elements(feature.column, feature.family, row)}) AS e (x)"
-    text = f"CASE WHEN EXISTS ({found} WHERE {value.text} IS NOT NULL) THEN '0'::real ELSE '1'::real END"
+    found = (
+        f"SELECT FROM pg_catalog.unnest({elements(feature.column, feature.family, row)}) AS e (x)"
+    )
+    text = (
+        f"CASE WHEN EXISTS ({found} WHERE {value.text} IS NOT NULL) THEN '0'::real ELSE '1'::real "
+        "END"
+    )
     return Expression(text, value.values)
 
 
 def array(feature: Array, row: str = "t") -> Expression:
-    """The elements of a column of arrays as the network takes them, of all dimensions one behind another."""
+    """The elements of a column of arrays as the network takes them, of all dimensions one behind
+    another.
+    """
     family = ARRAYS[feature.family]
     value = number_of(layout.ELEMENT, family)
     columns = [list(each) for each in zip(*array_constants(feature))]
@@ -158,16 +188,25 @@ def array(feature: Array, row: str = "t") -> Expression:
         bounded = f"least(greatest(coalesce({value.text}, {constant}), {constant}), {constant})"
         return f"(({bounded} - {constant} + {constant} - {constant}) / {constant})::real"
 
-    laid = layout.laid_out(elements(feature.column, feature.family, row), feature.shape, scaled, "'0'::real")
+    laid = layout.laid_out(
+        elements(feature.column, feature.family, row), feature.shape, scaled, "'0'::real"
+    )
     values = (*value.values, center, low, high, center, padding, padding, width)
     return Expression(laid.text, values * laid.elements)
 
 
 def array_constants(feature: Array) -> list[tuple[float, ...]]:
-    """Of each scale of an array the center, the bounds, the width, and what is added and taken away: see `_scaled`."""
+    """Of each scale of an array the center, the bounds, the width, and what is added and taken
+    away: see `_scaled`.
+    """
     whole = ARRAYS[feature.family] == "integer"
     return [
-        (scale.center, *scale.bounds, scale.width, 0.0 if whole and _is_coarse(scale) else 4 * scale.width)
+        (
+            scale.center,
+            *scale.bounds,
+            scale.width,
+            0.0 if whole and _is_coarse(scale) else 4 * scale.width,
+        )
         for scale in feature.scales
     ]
 
@@ -177,7 +216,9 @@ def raw_array(feature: Array, row: str = "t") -> Expression:
     value = number_of(layout.ELEMENT, ARRAYS[feature.family])
     missing = f"'NaN'::{DOUBLE}"
     plain = f"coalesce({value.text}, {missing})"
-    laid = layout.laid_out(elements(feature.column, feature.family, row), feature.shape, lambda _: plain, missing)
+    laid = layout.laid_out(
+        elements(feature.column, feature.family, row), feature.shape, lambda _: plain, missing
+    )
     return Expression(laid.text, value.values * laid.elements)
 
 
@@ -223,11 +264,16 @@ def _scaled_values(feature: Scaled, row: str) -> Iterator[tuple[Expression, Expr
     for part, scale in feature.parts.items():
         value = moment(feature.column, feature.family, part, row)
         reach = REACHES.get(part)
-        yield (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)), value
+        yield (
+            (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)),
+            value,
+        )
 
 
 def paddings(feature: Scaled | Marked) -> Iterator[tuple[Scale, float]]:
-    """The scale of each number of a feature, and what is added and taken away before it is divided: see `_scaled`."""
+    """The scale of each number of a feature, and what is added and taken away before it is divided:
+    see `_scaled`.
+    """
     if isinstance(feature, MARKED):
         yield from [(Scale(0.0, 1.0), 0.0)] * feature.missing  # as it is
         return
@@ -247,7 +293,9 @@ def number(column: str, family: str, row: str = "t") -> Expression:
 
 
 def element(column: str, family: str, place: int, row: str = "t") -> Expression:
-    """An element of arrays of one dimension as double precision, NULL where there is none, or it is NULL or NaN."""
+    """An element of arrays of one dimension as double precision, NULL where there is none, or it is
+    NULL or NaN.
+    """
     # A slice begins at 1, wherever the array does.
     return number_of(f"(({elements(column, family, row)})[:])[{place}]", ARRAYS[family])
 
@@ -265,7 +313,8 @@ def number_of(name: str, family: str) -> Expression:
     if family == "real":
         return Expression(f"nullif({name}::{DOUBLE}, 'NaN'::{DOUBLE})")
     name = {JSON: scalars.number, canonical.MONEY: canonical.amount}.get(family, str)(name)
-    # One that double precision cannot hold, for it is too large or too near to 0, would be an error.
+    # One that double precision cannot hold, for it is too large or too near to 0, would be an
+    # error.
     bounded = f"least(greatest({name}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
     text = (
         f"CASE WHEN {name}::numeric > %s::numeric AND {name}::numeric < %s::numeric THEN 0"
@@ -275,7 +324,9 @@ def number_of(name: str, family: str) -> Expression:
 
 
 def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
-    """A part of a point or span of time as double precision; NULL where it is NULL, or has no such part."""
+    """A part of a point or span of time as double precision; NULL where it is NULL, or has no such
+    part.
+    """
     name = f"{row}.{quote_identifier(column)}"
     moved = f"({name} AT TIME ZONE 'UTC')" if family == "timestamptz" else name
     return Expression(f"pg_catalog.date_part('{part}', {moved})")
@@ -290,8 +341,9 @@ def category(column: str, family: str | None = "text", row: str = "t") -> Expres
 def _scaled(value: Expression, scale: Scale, whole: bool = False) -> Expression:
     """See `Scale.apply`; what has no value is put where the center is.
 
-    A quotient that is too near to 0 is an error of PostgreSQL, and so is the cast of such a number to real: four widths
-    are added and taken away, which leaves none. Of the difference of whole numbers there is none anyway.
+    A quotient that is too near to 0 is an error of PostgreSQL, and so is the cast of such a number
+    to real: four widths are added and taken away, which leaves none. Of the difference of whole
+    numbers there is none anyway.
     """
     low, high = scale.bounds
     bounded = f"least(greatest(coalesce({value.text}, %s::{DOUBLE}), %s::{DOUBLE}), %s::{DOUBLE})"
@@ -316,12 +368,16 @@ def _reached(scale: Scale, reach: int) -> bool:
 
 
 def _is_coarse(scale: Scale) -> bool:
-    """Whether a whole number is at the center, or so far from it that real holds the distance in widths."""
+    """Whether a whole number is at the center, or so far from it that real holds the distance in
+    widths.
+    """
     return scale.center % 1 == 0 and scale.width <= COARSEST
 
 
 def _missing(value: Expression) -> Expression:
-    return Expression(f"CASE WHEN {value.text} IS NULL THEN '1'::real ELSE '0'::real END", value.values)
+    return Expression(
+        f"CASE WHEN {value.text} IS NULL THEN '1'::real ELSE '0'::real END", value.values
+    )
 
 
 def code(feature: Category, row: str = "t") -> Expression:
@@ -340,4 +396,6 @@ def code(feature: Category, row: str = "t") -> Expression:
 
 def _array(items: list[Expression], element: str) -> Expression:
     text = ", ".join(item.text for item in items)
-    return Expression(f"ARRAY[{text}]::{element}[]", tuple(value for item in items for value in item.values))
+    return Expression(
+        f"ARRAY[{text}]::{element}[]", tuple(value for item in items for value in item.values)
+    )

@@ -1,4 +1,6 @@
-"""Whether there is enough to learn from: columns, rows that have a target, and rows on either side."""
+"""Whether there is enough to learn from: columns, rows that have a target, and rows on either
+side.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from cerebro_plpy.features.target import CLASSIFICATION
 def check_inputs(module: str, recipe: Recipe) -> None:
     """Raises InvalidParameter where a recipe has no inputs."""
     if not recipe.inputs:
-        reasons = "; ".join(f"{each.column}: {each.reason}" for each in recipe.features if hasattr(each, "reason"))
+        reasons = "; ".join(
+            f"{each.column}: {each.reason}" for each in recipe.features if hasattr(each, "reason")
+        )
         raise InvalidParameter(
             f"{module} error: no column can be learned from.",
             detail=reasons,
@@ -26,7 +30,8 @@ def check_any(module: str, target: RawColumn, rows: Total) -> None:
     if not rows.present:
         reason = f"is NULL in all {rows.rows} rows" if rows.rows else "has no rows"
         raise InvalidParameter(
-            f"{module} error: target {target.name!r} {reason} to learn from.", hint="Look at the table."
+            f"{module} error: target {target.name!r} {reason} to learn from.",
+            hint="Look at the table.",
         )
 
 
@@ -47,5 +52,9 @@ def why_unused(split: Split, task: str) -> str:
     'column fold has them on neither side, or their target is no finite number'
     """
     aside = [f"column {split.column} has them on neither side"] if split.kind == "column" else []
-    odd = "no row of their class is trained on" if task == CLASSIFICATION else "their target is no finite number"
+    odd = (
+        "no row of their class is trained on"
+        if task == CLASSIFICATION
+        else "their target is no finite number"
+    )
     return ", or ".join([*aside, odd])

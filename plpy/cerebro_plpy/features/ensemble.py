@@ -1,7 +1,8 @@
-"""Which of many models predict best together: chosen greedily, one after another, some of them more than once. Pure.
+"""Which of many models predict best together: chosen greedily, one after another, some of them more
+than once. Pure.
 
-Caruana, Niculescu-Mizil, Crew and Ksikes, "Ensemble Selection from Libraries of Models" (2004), section 2.1, with
-replacement as in section 2.2.
+Caruana, Niculescu-Mizil, Crew and Ksikes, "Ensemble Selection from Libraries of Models" (2004),
+section 2.1, with replacement as in section 2.2.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Score = Callable[[Sequence[Told]], float]
 def selected(
     library: Sequence[Sequence[Told]], score: Score, larger: bool, picks: int, poll: Poll = never
 ) -> Counter[int]:
-    """How often each model counts whose mean is best; `library` has what each says of the same rows.
+    """How often each model counts whose mean is best; `library` has what each says of the same
+    rows.
 
     At most so many are picked, the best alone first, and none that makes nothing better.
 
@@ -55,9 +57,12 @@ def mean(parts: Sequence[tuple[Sequence[Told], int]]) -> list[Told]:
 
     def joined(rows: Sequence[Told]) -> Told:
         classes = {
-            name: sum(row.classes[name] * count for row, count in zip(rows, counts)) / total for name in rows[0].classes
+            name: sum(row.classes[name] * count for row, count in zip(rows, counts)) / total
+            for name in rows[0].classes
         }
-        number = 0.0 if classes else sum(row.number * count for row, count in zip(rows, counts)) / total
+        number = (
+            0.0 if classes else sum(row.number * count for row, count in zip(rows, counts)) / total
+        )
         return Told(rows[0].label, classes, number)
 
     return [joined(rows) for rows in zip(*(part for part, _ in parts))]
@@ -70,7 +75,8 @@ def best_place(scores: Sequence[float], larger: bool) -> int | None:
 
 
 def is_better(new: float, old: float, larger: bool) -> bool:
-    """Whether a metric is better than another, where larger ones are, or smaller ones; NaN is the worst.
+    """Whether a metric is better than another, where larger ones are, or smaller ones; NaN is the
+    worst.
 
     >>> is_better(0.9, 0.8, True), is_better(0.9, 0.8, False), is_better(1.0, float("nan"), False)
     (True, False, True)

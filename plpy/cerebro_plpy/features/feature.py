@@ -1,4 +1,6 @@
-"""What becomes of a raw column: the kinds of features, as records with what was learned of values."""
+"""What becomes of a raw column: the kinds of features, as records with what was learned of
+values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ MOST_EDGES = 65
 NEAREST = 2.0**-20
 """How near two edges may be, in widths: a float32 has some further digits."""
 NUMBERS = ("integer", "real", "numeric", MONEY)
-"""Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
+"""Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of
+any size.
+"""
 JSON = "json"
 """The family of values of JSON, of which those that are numbers are one."""
 MOMENTS = {
@@ -31,8 +35,15 @@ MOMENTS = {
     "interval": ("epoch",),
 }
 """Families of points and spans of time, with the parts that are taken of each."""
-ARRAYS = {"integer[]": "integer", "real[]": "real", "numeric[]": "numeric", "cast to real[]": "real"}
-"""Families of arrays of numbers, with the family of an element; the last are types that have a cast to real[]."""
+ARRAYS = {
+    "integer[]": "integer",
+    "real[]": "real",
+    "numeric[]": "numeric",
+    "cast to real[]": "real",
+}
+"""Families of arrays of numbers, with the family of an element; the last are types that have a cast
+to real[].
+"""
 MOST_NUMBERS = 64
 """Elements of a vector that are numbers of their own."""
 MOST_DIMENSIONS, MOST_PLAIN, LARGEST_DIVISOR = 6, 1 << 24, 1e30
@@ -40,7 +51,9 @@ MOST_DIMENSIONS, MOST_PLAIN, LARGEST_DIVISOR = 6, 1 << 24, 1e30
 MOST_ELEMENTS = 1 << 16
 """Of an array that is an input of its own."""
 ABSENT = "absent"
-"""A number that is 1 where such an array has no element that is a number, or there is no file; and else 0."""
+"""A number that is 1 where such an array has no element that is a number, or there is no file; and
+else 0.
+"""
 BYTES = "bytea"
 """The family of files of images."""
 SIDES = (8, 16, 24, 32, 48, 64)
@@ -53,10 +66,11 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Scale:
-    """How a number becomes one near 0, before it loses digits: (x - center) / width, at most FARTHEST from 0.
+    """How a number becomes one near 0, before it loses digits: (x - center) / width, at most
+    FARTHEST from 0.
 
-    What lies far out is left to the network, which has all digits that a float32 has. Between the `edges` of the column
-    about as many training rows lie each.
+    What lies far out is left to the network, which has all digits that a float32 has. Between the
+    `edges` of the column about as many training rows lie each.
     """
 
     center: float
@@ -78,7 +92,9 @@ class Scale:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Beyond them nothing changes any more, so that numbers of any size can be computed with."""
+        """Beyond them nothing changes any more, so that numbers of any size can be computed
+        with.
+        """
         reach = FARTHEST * self.width
         return max(-LARGEST, self.center - reach), min(LARGEST, self.center + reach)
 
@@ -107,7 +123,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of which only equality counts: value number i has code i + 1; 0 is NULL, and any other value.
+    """A column of which only equality counts: value number i has code i + 1; 0 is NULL, and any
+    other value.
 
     Texts are those that values of its `family` have under the settings of all recipes.
     """
@@ -131,9 +148,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class Vector:
-    """A column of short arrays of one dimension: each element is a number of its own, with the scale of its place.
+    """A column of short arrays of one dimension: each element is a number of its own, with the
+    scale of its place.
 
-    Places are counted from 1, whatever the lower bound of an array is. What stands beyond them is not taken.
+    Places are counted from 1, whatever the lower bound of an array is. What stands beyond them is
+    not taken.
     """
 
     kind: ClassVar[str] = "vector"
@@ -150,10 +169,11 @@ class Vector:
 
 @dataclass(frozen=True)
 class Text:
-    """A column of free text: its first `words`, each as a number from 1 to `buckets` that a hash gives it; then zeros.
+    """A column of free text: its first `words`, each as a number from 1 to `buckets` that a hash
+    gives it; then zeros.
 
-    Of what is written there only is learned beforehand how rare words are: `rarity` has a byte for each number in
-    base64, or none where it is not to be told.
+    Of what is written there only is learned beforehand how rare words are: `rarity` has a byte for
+    each number in base64, or none where it is not to be told.
     """
 
     kind: ClassVar[str] = TEXT
@@ -175,10 +195,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Array:
-    """A column of arrays that is an input of its own: of this shape, cut or filled with zeros in each dimension.
+    """A column of arrays that is an input of its own: of this shape, cut or filled with zeros in
+    each dimension.
 
-    There is a scale for all elements, or one for each channel, which is the last dimension. Where arrays are `missing`
-    a number says so.
+    There is a scale for all elements, or one for each channel, which is the last dimension. Where
+    arrays are `missing` a number says so.
     """
 
     column: str
@@ -199,7 +220,9 @@ class Array:
 
 @dataclass(frozen=True)
 class LongVector(Array):
-    """Arrays of any dimensions, whose elements have nothing to do with each other, in the order in which they lie."""
+    """Arrays of any dimensions, whose elements have nothing to do with each other, in the order in
+    which they lie.
+    """
 
     kind: ClassVar[str] = LONG_VECTOR
     dimensions: ClassVar[int] = 1
@@ -207,7 +230,9 @@ class LongVector(Array):
 
 @dataclass(frozen=True)
 class Series(Array):
-    """Arrays whose elements follow each other: of a number for each step, or of several channels."""
+    """Arrays whose elements follow each other: of a number for each step, or of several
+    channels.
+    """
 
     kind: ClassVar[str] = SERIES
     dimensions: ClassVar[int] = 2
@@ -224,9 +249,11 @@ class Image(Array):
 
 @dataclass(frozen=True)
 class ImageFile:
-    """A column of PNG or JPEG files, of which a trainer makes thumbnails of this shape: height, width, channels.
+    """A column of PNG or JPEG files, of which a trainer makes thumbnails of this shape: height,
+    width, channels.
 
-    Nearly all training rows have files of at most so many `bytes`. Where one is `missing` a number says so.
+    Nearly all training rows have files of at most so many `bytes`. Where one is `missing` a number
+    says so.
     """
 
     kind: ClassVar[str] = IMAGE
@@ -243,7 +270,8 @@ class ImageFile:
 
 @dataclass(frozen=True)
 class PlainArray:
-    """A column of arrays of numbers that the network takes as they are, of this shape, but for what divides them all.
+    """A column of arrays of numbers that the network takes as they are, of this shape, but for what
+    divides them all.
 
     Where it is `single`, the column has a number, which is an array of one.
     """

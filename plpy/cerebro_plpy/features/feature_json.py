@@ -1,4 +1,6 @@
-"""Features as they are kept: JSON, which whoever owns a model could have changed, checked part by part."""
+"""Features as they are kept: JSON, which whoever owns a model could have changed, checked part by
+part.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def _category(value: object) -> Category:
     if len(set(texts)) < len(texts):
         raise wrong("values", values, "no text twice")
     if before:
-        return Category(_column(found["column"]), texts, ZONED if _flag(found["zoned"], "zoned") else PLAIN)
+        return Category(
+            _column(found["column"]), texts, ZONED if _flag(found["zoned"], "zoned") else PLAIN
+        )
     family = _choice(found["family"], "family", (PLAIN, *NUMBERS, JSON, *MOMENTS))
     return Category(_column(found["column"]), texts, family)
 
@@ -90,7 +94,10 @@ def _moment(value: object) -> Moment:
 
 def _free_text(value: object) -> Text:
     found = record(value, "feature", "kind", "column", "words", "buckets", "rarity")
-    words, buckets = _whole(found["words"], "words", MOST_WORDS), _whole(found["buckets"], "buckets", MOST_BUCKETS)
+    words, buckets = (
+        _whole(found["words"], "words", MOST_WORDS),
+        _whole(found["buckets"], "buckets", MOST_BUCKETS),
+    )
     return Text(_column(found["column"]), words, buckets, _rarity(found["rarity"], buckets))
 
 
@@ -106,7 +113,12 @@ def _rarity(value: object, buckets: int) -> str:
 def _vector(value: object) -> Vector:
     found = record(value, "feature", "kind", "column", "family", "scales", "missing")
     family = _choice(found["family"], "family", tuple(ARRAYS))
-    return Vector(_column(found["column"]), family, _scales(found["scales"], MOST_NUMBERS), _flag(found["missing"]))
+    return Vector(
+        _column(found["column"]),
+        family,
+        _scales(found["scales"], MOST_NUMBERS),
+        _flag(found["missing"]),
+    )
 
 
 def _array(of: type[Array]) -> Callable[[object], Array]:
@@ -134,9 +146,13 @@ def _image(value: object) -> Array | ImageFile:
     shape = found["shape"]
     if not isinstance(shape, (list, tuple)) or len(shape) != Image.dimensions:
         raise wrong("shape", shape, f"a list of {Image.dimensions} sizes")
-    height, width, channels = (_of(each, "shape", few) for each, few in zip(shape, (SIDES, SIDES, CHANNELS)))
+    height, width, channels = (
+        _of(each, "shape", few) for each, few in zip(shape, (SIDES, SIDES, CHANNELS))
+    )
     size = _whole(found["bytes"], "bytes", MOST_BYTES)
-    return ImageFile(_column(found["column"]), (height, width, channels), size, _flag(found["missing"]))
+    return ImageFile(
+        _column(found["column"]), (height, width, channels), size, _flag(found["missing"])
+    )
 
 
 def _plain_array(value: object) -> PlainArray:
@@ -148,7 +164,11 @@ def _plain_array(value: object) -> PlainArray:
     single = _flag(found["single"], "single")
     if prod(shape) > (1 if single else MOST_PLAIN):
         raise wrong("shape", sizes, f"at most {1 if single else MOST_PLAIN} elements")
-    if not isinstance(divisor, (int, float)) or isinstance(divisor, bool) or not 0 < divisor <= LARGEST_DIVISOR:
+    if (
+        not isinstance(divisor, (int, float))
+        or isinstance(divisor, bool)
+        or not 0 < divisor <= LARGEST_DIVISOR
+    ):
         raise wrong("divisor", divisor, f"a number above 0, at most {LARGEST_DIVISOR:g}")
     return PlainArray(_column(found["column"]), shape, float(divisor), single)
 
@@ -181,9 +201,18 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
 def _scale(value: object) -> Scale:
     found = record(value, "scale", "center", "width", "edges")
     center, width, edges = found["center"], found["width"], found["edges"]
-    if not finite(center) or not finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
+    if (
+        not finite(center)
+        or not finite(width)
+        or abs(center) > LARGEST
+        or not 1 / LARGEST <= width <= LARGEST
+    ):
         raise wrong("scale", value, f"a center and a width above 0, none beyond {LARGEST:g}")
-    if not isinstance(edges, (list, tuple)) or len(edges) > MOST_EDGES or not all(map(finite, edges)):
+    if (
+        not isinstance(edges, (list, tuple))
+        or len(edges) > MOST_EDGES
+        or not all(map(finite, edges))
+    ):
         raise wrong("edges", edges, f"at most {MOST_EDGES} numbers, none beyond {LARGEST:g}")
     if any(low >= high for low, high in zip(edges, edges[1:])):
         raise wrong("edges", edges, "numbers of which each is greater than the one before")

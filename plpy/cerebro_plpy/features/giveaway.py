@@ -1,8 +1,8 @@
 """Columns that give the target away: from one of them alone nearly all of it follows.
 
-Rows are put into the order of a column; where it decides, a row has the class of the one before, or nearly its number.
-That needs no bins, and no assumption about what the relation is. Of points of time it says nothing: what changes slowly
-is near to what it was before.
+Rows are put into the order of a column; where it decides, a row has the class of the one before, or
+nearly its number. That needs no bins, and no assumption about what the relation is. Of points of
+time it says nothing: what changes slowly is near to what it was before.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ from cerebro_plpy.features.statistics import Source
 MOST_ROWS, MOST_VALUES, FEWEST_ROWS = 5000, 300_000, 300
 """So many rows are looked at, but of many columns fewer."""
 FEWEST_SURPRISES = 20
-"""So many rows would differ from the one before where a column says nothing; of fewer nothing can be said."""
+"""So many rows would differ from the one before where a column says nothing; of fewer nothing can
+be said.
+"""
 DIFFERENT = {True: 0.02, False: 0.001}
-"""A column that gives classes away leaves at most this share of the surprises; of numbers, of their variance."""
+"""A column that gives classes away leaves at most this share of the surprises; of numbers, of their
+variance.
+"""
 LEAST_CORRELATION = 0.9995
 LEAST_PAIRS = 0.5
 """Of the rows have a value, and are not alone with it."""
@@ -37,11 +41,16 @@ class Giveaway(NamedTuple):
 
     def __str__(self) -> str:
         """What is said of it."""
-        return f"it all but gives the target away: {100 * self.share:.1f} % of what there is to predict follows from it"
+        return (
+            f"it all but gives the target away: {100 * self.share:.1f} % of what there is to "
+            "predict follows from it"
+        )
 
 
 class _Place(NamedTuple):
-    """An input of a network: its column, whether only equality counts, and the place that says where it is missing."""
+    """An input of a network: its column, whether only equality counts, and the place that says
+    where it is missing.
+    """
 
     column: str
     category: bool
@@ -58,7 +67,9 @@ class _Found(NamedTuple):
 def giveaways(
     reader: Reader, source: Source, recipe: Recipe, rows: int, label: Expression, classes: bool
 ) -> tuple[Giveaway, ...]:
-    """Those of the recipe's columns, by training rows; the first gives away most. Inputs of their own are not asked."""
+    """Those of the recipe's columns, by training rows; the first gives away most. Inputs of their
+    own are not asked.
+    """
     places = list(_places(recipe))
     if not places:
         return ()
@@ -69,7 +80,9 @@ def giveaways(
         "features.giveaways",
         compared=sql("features.compared_classes" if classes else "features.compared_numbers"),
         expected=sql("features.expected_classes" if classes else "features.expected_numbers"),
-        correlation="NULL::double precision" if classes else "pg_catalog.corr(v.value, v.label::double precision)",
+        correlation="NULL::double precision"
+        if classes
+        else "pg_catalog.corr(v.value, v.label::double precision)",
         numbers=numbers.text,
         codes=codes.text,
         label=label.text,
@@ -93,7 +106,12 @@ def giveaways(
 def _share(found: _Found, rows: int, expected: float | None, classes: bool) -> float | None:
     """How much follows, where it is nearly all; `expected` is what would be left if nothing did."""
     surprises = (expected or 0.0) * rows if classes else rows
-    if surprises < FEWEST_SURPRISES or found.pairs < LEAST_PAIRS * rows or not expected or found.left is None:
+    if (
+        surprises < FEWEST_SURPRISES
+        or found.pairs < LEAST_PAIRS * rows
+        or not expected
+        or found.left is None
+    ):
         return None
     # Where there are two classes there is a border.
     left = max(0.0, found.left - classes / found.pairs) / expected
@@ -110,9 +128,12 @@ def _places(recipe: Recipe) -> Iterator[_Place]:
     flags = {column: place for place, (column, what) in enumerate(names, 1) if what == MISSING}
     moments = {each.column for each in recipe.inputs if isinstance(each, Moment)}
     for column, what in names:
-        # A place that says that a value is missing is never missing; one of a point of time counts nowhere.
+        # A place that says that a value is missing is never missing; one of a point of time counts
+        # nowhere.
         yield _Place(
-            column, what == MISSING, None if what == MISSING else 0 if column in moments else flags.get(column)
+            column,
+            what == MISSING,
+            None if what == MISSING else 0 if column in moments else flags.get(column),
         )
     for feature in recipe.inputs:
         if isinstance(feature, Category):

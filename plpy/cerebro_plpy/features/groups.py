@@ -1,6 +1,8 @@
-"""The groups of a raw table: which values of a column have so many rows that a model of their own is worth it.
+"""The groups of a raw table: which values of a column have so many rows that a model of their own
+is worth it.
 
-All other rows, those whose value is NULL among them, are learned from by the model of all rows alone.
+All other rows, those whose value is NULL among them, are learned from by the model of all rows
+alone.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ from cerebro_plpy.features.part import Part
 FAMILIES = (TEXT, "integer", "date")
 """Of columns whose values have one text each."""
 LEAST_ROWS, MOST_GROUPS = 100, 1000
-"""Rows that a group is trained on at the least, where nobody says it; and groups of a run, at the most."""
+"""Rows that a group is trained on at the least, where nobody says it; and groups of a run, at the
+most.
+"""
 
 
 class Asked(NamedTuple):
-    """By which column a call wants groups, of how many rows at the least; and the classes of the target, if any."""
+    """By which column a call wants groups, of how many rows at the least; and the classes of the
+    target, if any.
+    """
 
     column: str
     least: int
@@ -34,7 +40,9 @@ class Asked(NamedTuple):
 
 
 class GroupRows(NamedTuple):
-    """A group, and how many of its rows are trained on, and held back; and the former by classes, if there are any."""
+    """A group, and how many of its rows are trained on, and held back; and the former by classes,
+    if there are any.
+    """
 
     value: str
     training: int
@@ -43,9 +51,11 @@ class GroupRows(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The groups of a table by the values of a column, the largest first; values of fewer than `least` rows have none.
+    """The groups of a table by the values of a column, the largest first; values of fewer than
+    `least` rows have none.
 
-    `small` are those values, as many as there are, and `loose` all rows without a group, on both sides.
+    `small` are those values, as many as there are, and `loose` all rows without a group, on both
+    sides.
     """
 
     column: str
@@ -64,7 +74,8 @@ class Groups(NamedTuple):
     def order(self) -> Expression:
         """What puts rows in the order of groups, those without one last."""
         return Expression(
-            f"pg_catalog.array_position(%s::text[], {self.value.text})", ([each.value for each in self.found],)
+            f"pg_catalog.array_position(%s::text[], {self.value.text})",
+            ([each.value for each in self.found],),
         )
 
 
@@ -73,21 +84,27 @@ def check_column(module: str, columns: Sequence[RawColumn], name: str, target: s
     column = named(module, columns, name, "group_by")
     if name == target:
         raise InvalidParameter(
-            f"{module} error: group_by is {name!r}, which is the target.", hint="Name another column."
+            f"{module} error: group_by is {name!r}, which is the target.",
+            hint="Name another column.",
         )
     if column.family not in FAMILIES:
         raise DatatypeMismatch(
-            f"{module} error: group_by names column {name!r} of type {column.type}; expected texts, whole numbers,"
-            " dates or booleans.",
-            hint="A view may have another form of it, such as date_trunc('month', …)::date; name that.",
+            f"{module} error: group_by names column {name!r} of type {column.type}; expected "
+            "texts, whole numbers, dates or booleans.",
+            hint="A view may have another form of it, such as date_trunc('month', …)::date; name "
+            "that.",
         )
 
 
 def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: Asked) -> Groups:
-    """The groups of rows on both sides; raises InvalidParameter where there is none, or too many."""
+    """The groups of rows on both sides; raises InvalidParameter where there is none, or too
+    many.
+    """
     column, least, classes, family = asked
     labelled, held = (_counts(reader, part, asked) for part in parts)
-    training, validation = ({value: sum(rows.values()) for value, rows in side.items()} for side in (labelled, held))
+    training, validation = (
+        {value: sum(rows.values()) for value, rows in side.items()} for side in (labelled, held)
+    )
     worth = [
         GroupRows(value, rows, validation[value], tuple(labelled[value][name] for name in classes))
         for value, rows in training.items()
@@ -96,14 +113,14 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: As
     values = {*training, *validation} - {None}
     if not worth:
         raise InvalidParameter(
-            f"{module} error: group_by is {column!r}, but none of its {len(values)} values has {least} rows that are"
-            " trained on, and one that is held back.",
+            f"{module} error: group_by is {column!r}, but none of its {len(values)} values has "
+            f"{least} rows that are trained on, and one that is held back.",
             hint="Lower min_group_rows, or leave group_by out.",
         )
     if len(worth) > MOST_GROUPS:
         raise InvalidParameter(
-            f"{module} error: group_by is {column!r}, of which {len(worth)} values have {least} rows or more; expected"
-            f" at most {MOST_GROUPS} groups.",
+            f"{module} error: group_by is {column!r}, of which {len(worth)} values have {least} "
+            f"rows or more; expected at most {MOST_GROUPS} groups.",
             hint="Raise min_group_rows: the rows of smaller groups have the model of all rows.",
         )
     found = tuple(sorted(worth, key=lambda each: (-each.training, each.value)))
@@ -123,6 +140,8 @@ def _counts(reader: Reader, part: Part, asked: Asked) -> dict[str | None, Counte
     )
     texts = {"value": value.text, "label": label.text, "source": part.table, "side": part.side.text}
     found: dict[str | None, Counter[str | None]] = {}
-    for group, name, rows in reader.run(sql("features.groups", **texts), (*label.values, *part.side.values)):
+    for group, name, rows in reader.run(
+        sql("features.groups", **texts), (*label.values, *part.side.values)
+    ):
         found.setdefault(group, Counter())[name] += int(rows)
     return found

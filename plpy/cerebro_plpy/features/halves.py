@@ -1,8 +1,10 @@
-"""A recipe in two halves: expressions that have nothing of what was learned, and constants that a trainer applies.
+"""A recipe in two halves: expressions that have nothing of what was learned, and constants that a
+trainer applies.
 
-So rows are packed, whose values a trainer encodes by whole blocks, quicker than a database row by row; and so who may
-predict with a model, and not read what it was made of, has expressions only, in a session whose plans and cursors can
-be looked at. Both halves together do what `encoding` does, bit by bit.
+So rows are packed, whose values a trainer encodes by whole blocks, quicker than a database row by
+row; and so who may predict with a model, and not read what it was made of, has expressions only, in
+a session whose plans and cursors can be looked at. Both halves together do what `encoding` does,
+bit by bit.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ VALUE = "value"
 SECONDS, FRACTION = "epoch", "microseconds"
 """Parts of a point of time that tell all of it: see `_told`."""
 MOST_MARKED = 4096
-"""Values of categories whose hashes go to a packing trainer with every block; of more a database finds the codes."""
+"""Values of categories whose hashes go to a packing trainer with every block; of more a database
+finds the codes.
+"""
 
 
 class Marks(NamedTuple):
@@ -96,13 +100,17 @@ def _blank(feature: Feature) -> Feature:
     if isinstance(feature, (ImageFile, PlainArray)):
         return feature  # it knows nothing of values
     raise FeatureNotSupported(
-        f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be granted",
-        hint="Who may read the model can train one of their own: GRANT SELECT on the table that it was trained on.",
+        f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be "
+        "granted",
+        hint="Who may read the model can train one of their own: GRANT SELECT on the table that "
+        "it was trained on.",
     )
 
 
 def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
-    """The first half: what a trainer that has the second half takes of a row. NaN stands for what is missing."""
+    """The first half: what a trainer that has the second half takes of a row. NaN stands for what
+    is missing.
+    """
     values: list[Expression] = []
     marks: list[Expression] = []
     for each in recipe.inputs:
@@ -116,10 +124,15 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
             values += [absent(each, row)] * each.missing
         elif isinstance(each, Category):
             text = category(each.column, each.family, row).text
-            marks += [Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)]
+            marks += [
+                Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)
+            ]
     numbers = _array(values, f"'NaN'::{DOUBLE}", DOUBLE)
     hashes = _array(marks, "0", "bigint")
-    found = (NetworkInput(NUMBERS_INPUT, "float64", numbers), NetworkInput(CODES_INPUT, "int64", hashes))
+    found = (
+        NetworkInput(NUMBERS_INPUT, "float64", numbers),
+        NetworkInput(CODES_INPUT, "int64", hashes),
+    )
     return (
         *(each for each, items in zip(found, (values, marks)) if items),
         *map(_raw, recipe.wide, wide_inputs(recipe, row), repeat(row)),
@@ -134,9 +147,11 @@ def _raw_number(feature: Number, row: str) -> Expression:
 
 
 def _told(feature: Moment) -> tuple[str, ...]:
-    """The parts of a moment of which a trainer makes all others: seconds, and where it has hours, those of the minute.
+    """The parts of a moment of which a trainer makes all others: seconds, and where it has hours,
+    those of the minute.
 
-    Seconds are a number of 53 bits, which a point of time in the far future does not fit into; so they are told twice.
+    Seconds are a number of 53 bits, which a point of time in the far future does not fit into; so
+    they are told twice.
     """
     return (SECONDS, FRACTION) if "hour" in MOMENTS[feature.family] else (SECONDS,)
 
@@ -150,7 +165,9 @@ def _raw(feature: WideFeature, whole: NetworkInput, row: str) -> NetworkInput:
 
 def _array(items: Sequence[Expression], missing: str, element: str) -> Expression:
     text = ", ".join(f"coalesce({item.text}, {missing})" for item in items)
-    return Expression(f"ARRAY[{text}]::{element}[]", tuple(value for item in items for value in item.values))
+    return Expression(
+        f"ARRAY[{text}]::{element}[]", tuple(value for item in items for value in item.values)
+    )
 
 
 def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
@@ -167,7 +184,9 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
         if each.missing and not isinstance(each, MARKED):
             count = len(each.scales) if isinstance(each, Vector) else 1
             missing.append(list(range(len(parts), len(parts) + count)))
-        found = [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
+        found = [
+            [*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)
+        ]
         scales += found
         if isinstance(each, Moment):
             parts += [tuple(each.parts), *[()] * (len(_told(each)) - 1)]
@@ -183,7 +202,9 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
 
 
 def packed_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
-    """What a packing trainer takes of a row: raw values, but codes where there are many categories."""
+    """What a packing trainer takes of a row: raw values, but codes where there are many
+    categories.
+    """
     raw = raw_inputs(recipe)
     if not _many(recipe):
         return raw
@@ -196,13 +217,21 @@ def _many(recipe: Recipe) -> bool:
 
 
 def constants_by_input(reader: Reader, recipe: Recipe) -> dict[str, str]:
-    """The second half for each of these inputs alone, as JSON, by its name; what is taken as it comes has none."""
+    """The second half for each of these inputs alone, as JSON, by its name; what is taken as it
+    comes has none.
+    """
     whole = constants(recipe, [] if _many(recipe) else _read_marks(reader, recipe))
     nothing: dict[str, Any] = {name: [] for name in whole}
     found = {
-        NUMBERS_INPUT: {**nothing, **{name: whole[name] for name in ("scales", "parts", "missing")}},
+        NUMBERS_INPUT: {
+            **nothing,
+            **{name: whole[name] for name in ("scales", "parts", "missing")},
+        },
         CODES_INPUT: {**nothing, "categories": whole["categories"]},
-        **{wide_name(place): {**nothing, "wide": [each]} for place, each in enumerate(whole["wide"], 1)},
+        **{
+            wide_name(place): {**nothing, "wide": [each]}
+            for place, each in enumerate(whole["wide"], 1)
+        },
     }
     return {
         name: json.dumps(each)
@@ -221,5 +250,8 @@ def _wide(feature: WideFeature, whole: NetworkInput) -> dict[str, Any]:
     """How a column is sent that is an input of its own, and its scales if it has any."""
     if not isinstance(feature, Array):
         return {"kind": whole.kind, "scales": []}
-    scales = [[low, high, center, width, padding] for center, low, high, width, padding in array_constants(feature)]
+    scales = [
+        [low, high, center, width, padding]
+        for center, low, high, width, padding in array_constants(feature)
+    ]
     return {"kind": "float64", "scales": scales}

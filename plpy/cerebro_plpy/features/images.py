@@ -1,4 +1,5 @@
-"""What becomes of columns of files, by what training rows say of them: whether they are images, and of what sizes.
+"""What becomes of columns of files, by what training rows say of them: whether they are images, and
+of what sizes.
 
 That stands at the beginning of each file of a sample; no pixel is looked at.
 """
@@ -26,7 +27,8 @@ HALF = 0.5
 
 
 class Files(NamedTuple):
-    """In how many rows files have one height, width and number of channels, which are 0 where they are unknown.
+    """In how many rows files have one height, width and number of channels, which are 0 where they
+    are unknown.
 
     Whether they are images, and how many bytes the longest of them has.
     """
@@ -39,9 +41,15 @@ class Files(NamedTuple):
     bytes: int
 
 
-def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> dict[str, Feature]:
-    """The feature of each of these columns, all of which have bytes; `types` are the kinds that the caller wants."""
-    return {column.name: _learned(reader, source, column, column.name in types) for column in columns}
+def learn(
+    reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
+) -> dict[str, Feature]:
+    """The feature of each of these columns, all of which have bytes; `types` are the kinds that the
+    caller wants.
+    """
+    return {
+        column.name: _learned(reader, source, column, column.name in types) for column in columns
+    }
 
 
 def _learned(reader: Reader, source: Source, column: RawColumn, wanted: bool) -> Feature:
@@ -49,7 +57,10 @@ def _learned(reader: Reader, source: Source, column: RawColumn, wanted: bool) ->
         return LeftOut(column.name, "it is of the primary key, and names a row")
     file = thumbnails.file(column.name, "t")
     statement = sql(
-        "images.present", size=thumbnails.size(column.name, "t"), source=source.table, side=source.side.text
+        "images.present",
+        size=thumbnails.size(column.name, "t"),
+        source=source.table,
+        side=source.side.text,
     )
     ((rows, present),) = reader.run(statement, source.side.values)
     if not present:
@@ -72,7 +83,8 @@ def _learned(reader: Reader, source: Source, column: RawColumn, wanted: bool) ->
 
 
 def shape(images: Sequence[Files]) -> tuple[int, int, int]:
-    """That of the thumbnails of images: it holds the medians of their heights and widths, made smaller where need be.
+    """That of the thumbnails of images: it holds the medians of their heights and widths, made
+    smaller where need be.
 
     >>> shape([Files(28, 20, 1, True, 9, 300), Files(90, 90, 1, True, 2, 900)])
     (32, 24, 1)
@@ -84,9 +96,13 @@ def shape(images: Sequence[Files]) -> tuple[int, int, int]:
     sized = [each for each in images if min(each.height, each.width) > 0]
     if not sized:
         return SIDES[-1], SIDES[-1], CHANNELS[-1]
-    usual = [_median((getattr(each, name), each.rows) for each in sized) for name in ("height", "width")]
+    usual = [
+        _median((getattr(each, name), each.rows) for each in sized) for name in ("height", "width")
+    ]
     longest = max(*usual, SIDES[-1])
-    height, width = (next(side for side in SIDES if side * longest >= length * SIDES[-1]) for length in usual)
+    height, width = (
+        next(side for side in SIDES if side * longest >= length * SIDES[-1]) for length in usual
+    )
     return height, width, max(each.channels for each in sized)
 
 

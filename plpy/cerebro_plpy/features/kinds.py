@@ -1,7 +1,7 @@
 """What becomes of each raw column: the kind of feature, its constants, or why it is left out. Pure.
 
-The rules are those that other systems have, by their names there: AutoGluon's and Ludwig's for what is a category and
-what only names a row, RealMLP's for scales (arXiv 2407.04491, section 3).
+The rules are those that other systems have, by their names there: AutoGluon's and Ludwig's for what
+is a category and what only names a row, RealMLP's for scales (arXiv 2407.04491, section 3).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ FEWEST_WORDS, WORDS_STEP = 8, 8
 
 
 class Chosen(NamedTuple):
-    """The features whose constants the statistics have; the columns that are categories if they have values; texts."""
+    """The features whose constants the statistics have; the columns that are categories if they
+    have values; texts.
+    """
 
     features: Mapping[str, Feature]
     categories: tuple[RawColumn, ...]
@@ -73,7 +75,9 @@ def pieces(columns: int) -> int:
     >>> [pieces(columns) for columns in (1, 64, 65, 256, 1600)]
     [32, 32, 16, 8, 4]
     """
-    return next((count for count in (PIECES, 16, 8) if count * columns <= MOST_PIECES), FEWEST_PIECES)
+    return next(
+        (count for count in (PIECES, 16, 8) if count * columns <= MOST_PIECES), FEWEST_PIECES
+    )
 
 
 def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int) -> Feature:
@@ -103,7 +107,8 @@ def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, s
     for name, kind in types.items():
         if name not in families:
             raise InvalidParameter(
-                f"{module} error: types names column {name!r}, which is none of those that are learned from.",
+                f"{module} error: types names column {name!r}, which is none of those that are "
+                "learned from.",
                 hint=f"These are: {', '.join(families)}.",
             )
         possible = _kinds(families[name])
@@ -128,7 +133,9 @@ def _kinds(family: str | None) -> tuple[str, ...]:
 
 
 def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | str:
-    """The feature of a column; or only its kind, for a category and a text, of which more is to be looked for."""
+    """The feature of a column; or only its kind, for a category and a text, of which more is to be
+    looked for.
+    """
     if column.family is None:
         return LeftOut(column.name, f"no input can be made of type {column.type}")
     if column.key and wanted is None:
@@ -147,7 +154,11 @@ def _text(column: RawColumn, texts: Texts, rows: int, wanted: str | None) -> Fea
         return LeftOut(column.name, "it is NULL in all rows")
     if wanted is not None:
         return wanted
-    if texts.words >= FREE_WORDS and texts.distinct > FREE_SHARE * texts.sampled and texts.sampled >= FEWEST:
+    if (
+        texts.words >= FREE_WORDS
+        and texts.distinct > FREE_SHARE * texts.sampled
+        and texts.sampled >= FEWEST
+    ):
         return Text.kind
     if texts.sampled >= FEWEST and texts.distinct == texts.sampled:
         return LeftOut(column.name, "all of its values differ: it names a row")
@@ -161,16 +172,25 @@ def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature
     if spread.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
     if wanted is None and _names_rows(column, spread):
-        return LeftOut(column.name, "all of its values differ, and it is called an id: it names a row")
+        return LeftOut(
+            column.name, "all of its values differ, and it is called an id: it names a row"
+        )
     scale = scale_of(spread)
     if scale is None and not missing:
         return LeftOut(column.name, "it has one value only")
-    return Number(column.name, column.family, scale or Scale(_within(spread.low or 0.0), 1.0), missing)
+    return Number(
+        column.name, column.family, scale or Scale(_within(spread.low or 0.0), 1.0), missing
+    )
 
 
 def _names_rows(column: RawColumn, spread: Spread) -> bool:
     called = column.name.lower().rsplit("_", 1)[-1] == "id"
-    return called and column.family == "integer" and spread.sampled >= FEWEST and spread.distinct == spread.sampled
+    return (
+        called
+        and column.family == "integer"
+        and spread.sampled >= FEWEST
+        and spread.distinct == spread.sampled
+    )
 
 
 def _moment(column: RawColumn, known: Statistics) -> Feature:
@@ -179,7 +199,9 @@ def _moment(column: RawColumn, known: Statistics) -> Feature:
     present = spreads["epoch"].rows
     if present == 0:
         return LeftOut(column.name, "it is NULL in all rows")
-    scales = {part: scale for part, spread in spreads.items() if (scale := scale_of(spread)) is not None}
+    scales = {
+        part: scale for part, spread in spreads.items() if (scale := scale_of(spread)) is not None
+    }
     missing = present < known.rows
     if not scales and not missing:
         return LeftOut(column.name, "it has one value only")
@@ -187,7 +209,8 @@ def _moment(column: RawColumn, known: Statistics) -> Feature:
 
 
 def scale_of(spread: Spread) -> Scale | None:
-    """The median and the distance of the quartiles, or half of the range where that is none; None for a single value.
+    """The median and the distance of the quartiles, or half of the range where that is none; None
+    for a single value.
 
     Edges are the quantiles and the ends of the range, as far as they differ.
 

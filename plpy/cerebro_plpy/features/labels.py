@@ -20,7 +20,8 @@ def label_of(column: RawColumn, task: str) -> Expression:
 
 
 def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str) -> Expression:
-    """The same for rows of another table, which has these columns; NULL where it is no finite number either.
+    """The same for rows of another table, which has these columns; NULL where it is no finite
+    number either.
 
     Raises UndefinedColumn, or DatatypeMismatch where numbers are predicted and the column has none.
     """
@@ -32,7 +33,8 @@ def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str
         )
     if task != CLASSIFICATION and column.family not in NUMBERS:
         raise DatatypeMismatch(
-            f"{module} error: column {column.name!r} has type {column.type}; the model predicts a number.",
+            f"{module} error: column {column.name!r} has type {column.type}; the model predicts a "
+            "number.",
             hint="Cast it in a view, and use that.",
         )
     label = label_of(column, task)
@@ -43,7 +45,9 @@ def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str
 
 
 def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
-    """Whether the target of a row can be used: a class that there is in training, or a finite number."""
+    """Whether the target of a row can be used: a class that there is in training, or a finite
+    number.
+    """
     if task == CLASSIFICATION:
         return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
     return is_usable(target, task)

@@ -1,8 +1,10 @@
-"""The elements of an array as SQL lays them out in one shape, whatever sizes and lower bounds it has.
+"""The elements of an array as SQL lays them out in one shape, whatever sizes and lower bounds it
+has.
 
-An array of one dimension, or with the wanted sizes but for the first, has its elements where they are wanted already:
-it is cut, or filled up at its end. One of other sizes is cut and filled in each dimension, which takes longer; what has
-fewer dimensions than wanted has sizes of 1 in the others, and what has more has no elements.
+An array of one dimension, or with the wanted sizes but for the first, has its elements where they
+are wanted already: it is cut, or filled up at its end. One of other sizes is cut and filled in each
+dimension, which takes longer; what has fewer dimensions than wanted has sizes of 1 in the others,
+and what has more has no elements.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 ARRAY, ELEMENT, PLACE = "v.a", "e.x", "e.n"
-"""What stands for an array in these expressions, for an element of it, and for its number in the array, from 1."""
+"""What stands for an array in these expressions, for an element of it, and for its number in the
+array, from 1.
+"""
 
 
 class Laid(NamedTuple):
@@ -22,8 +26,11 @@ class Laid(NamedTuple):
     elements: int
 
 
-def laid_out(array: str, shape: tuple[int, ...], element: Callable[[str], str], filling: str) -> Laid:
-    """An array of one dimension of what `element` makes of elements of this shape, filled up with `filling`.
+def laid_out(
+    array: str, shape: tuple[int, ...], element: Callable[[str], str], filling: str
+) -> Laid:
+    """An array of one dimension of what `element` makes of elements of this shape, filled up with
+    `filling`.
 
     `element` is given what stands for the number of an element's channel, from 1.
     """
@@ -32,12 +39,18 @@ def laid_out(array: str, shape: tuple[int, ...], element: Callable[[str], str], 
     if len(shape) == 1:
         return Laid(f"(SELECT {flat} FROM (SELECT {array} AS a OFFSET 0) v)", 1)
     placed = _placed(shape, element(f"(({_own(shape)[-1]}) + 1)::integer"), filling)
-    text = f"(SELECT CASE WHEN {_fits(shape)} THEN {flat} ELSE {placed} END FROM (SELECT {array} AS a OFFSET 0) v)"
+    text = (
+        f"(SELECT CASE WHEN {_fits(shape)} THEN {flat} ELSE {placed} END FROM (SELECT {array} AS a "
+        "OFFSET 0) v)"
+    )
     return Laid(text, 2)
 
 
 def _flat(wanted: int, element: str, filling: str) -> str:
-    found = f"ARRAY(SELECT {element} FROM pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) LIMIT {wanted})"
+    found = (
+        f"ARRAY(SELECT {element} FROM pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) LIMIT "
+        f"{wanted})"
+    )
     rest = f"greatest({wanted} - coalesce(pg_catalog.cardinality({ARRAY}), 0), 0)"
     return f"{found} OPERATOR(pg_catalog.||) pg_catalog.array_fill({filling}, ARRAY[{rest}])"
 
@@ -78,8 +91,8 @@ def _placed(shape: tuple[int, ...], element: str, filling: str) -> str:
     within = " AND ".join(f"({where}) < {size}" for where, size in zip(own, shape))
     few = f"pg_catalog.array_ndims({ARRAY}) <= {len(shape)}"
     return (
-        f"ARRAY(SELECT u.x FROM (SELECT {place} AS p, {element} AS x"
-        f" FROM pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) WHERE {few} AND {within}"
-        f" UNION ALL SELECT g.p, {filling} FROM pg_catalog.generate_series(0, {wanted - 1}) AS g (p)"
-        f" WHERE NOT ({few} AND {' AND '.join(inside)})) u ORDER BY u.p)"
+        f"ARRAY(SELECT u.x FROM (SELECT {place} AS p, {element} AS x FROM "
+        f"pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) WHERE {few} AND {within} UNION "
+        f"ALL SELECT g.p, {filling} FROM pg_catalog.generate_series(0, {wanted - 1}) AS g (p) "
+        f"WHERE NOT ({few} AND {' AND '.join(inside)})) u ORDER BY u.p)"
     )

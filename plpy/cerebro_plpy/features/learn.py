@@ -15,7 +15,9 @@ from cerebro_plpy.features.statistics import AT_ONCE, Source
 from cerebro_plpy.features.wording import wording
 
 
-def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> Recipe:
+def learn(
+    reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
+) -> Recipe:
     """What the training rows of a source say about these columns."""
     scalar = {column.name for column in columns if column.family == JSON}
     columns, types = _of_json(reader, source, columns, types)
@@ -44,16 +46,30 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
 def _of_json(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> tuple[Sequence[RawColumn], Mapping[str, str]]:
-    """The columns and their types, where those of JSON are settled: numbers if all values are, and else categories."""
-    asked = [column.name for column in columns if column.family == JSON and column.name not in types]
+    """The columns and their types, where those of JSON are settled: numbers if all values are, and
+    else categories.
+    """
+    asked = [
+        column.name for column in columns if column.family == JSON and column.name not in types
+    ]
     wanted = dict(types)
     for start in range(0, len(asked), AT_ONCE):
         names = asked[start : start + AT_ONCE]
         # SPI knows columns of a result by their names.
-        others = ", ".join(f"{scalars.other(f't.{quote_identifier(name)}')} AS o{n}" for n, name in enumerate(names))
+        others = ", ".join(
+            f"{scalars.other(f't.{quote_identifier(name)}')} AS o{n}"
+            for n, name in enumerate(names)
+        )
         (found,) = reader.run(
-            sql("features.scalars", others=others, source=source.table, side=source.side.text), source.side.values
+            sql("features.scalars", others=others, source=source.table, side=source.side.text),
+            source.side.values,
         )
         wanted |= {name: Category.kind for name, other in zip(names, found) if other}
-    texts = {column.name for column in columns if column.family == JSON and wanted.get(column.name) == Category.kind}
-    return [column._replace(family=TEXT) if column.name in texts else column for column in columns], wanted
+    texts = {
+        column.name
+        for column in columns
+        if column.family == JSON and wanted.get(column.name) == Category.kind
+    }
+    return [
+        column._replace(family=TEXT) if column.name in texts else column for column in columns
+    ], wanted

@@ -1,6 +1,8 @@
-"""A recipe for another table than the one that it was learned of: its columns are found there by name, and by family.
+"""A recipe for another table than the one that it was learned of: its columns are found there by
+name, and by family.
 
-Numbers of any type are numbers, and a date is a point of time like a timestamp; of a category only the text counts.
+Numbers of any type are numbers, and a date is a point of time like a timestamp; of a category only
+the text counts.
 """
 
 from __future__ import annotations
@@ -33,13 +35,16 @@ POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""
 OF_TYPES = ("family", "zoned", "single")
 """Fields that follow from the type of a column."""
-_NUMBERS_ARRAY = re.compile(r"(smallint|integer|bigint|real|double precision|numeric(\([-0-9,]+\))?)\[\]")
+_NUMBERS_ARRAY = re.compile(
+    r"(smallint|integer|bigint|real|double precision|numeric(\([-0-9,]+\))?)\[\]"
+)
 
 
 def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str) -> Recipe:
     """The recipe over a table with these columns; `spelling` names it in errors.
 
-    Raises UndefinedColumn where columns are missing, and DatatypeMismatch where one is of another kind.
+    Raises UndefinedColumn where columns are missing, and DatatypeMismatch where one is of another
+    kind.
     """
     known = {column.name: column for column in columns}
     missing = [each.column for each in recipe.inputs if each.column not in known]
@@ -47,22 +52,28 @@ def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling:
         raise UndefinedColumn(
             f"{module} error: {spelling} has no column {_listed(missing)}, which the model needs.",
             detail=f"The model expects {', '.join(map(expected, recipe.inputs))}.",
-            hint=f"Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM {spelling} t;"
-            " a column of which nothing is known may be NULL.",
+            hint="Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM "
+            f"{spelling} t; a column of which nothing is known may be NULL.",
         )
     return Recipe(tuple(_matched(module, each, known, spelling) for each in recipe.features))
 
 
 def take_alike(one: Recipe, other: Recipe) -> bool:
-    """Return whether two recipes make the same inputs of a row, whatever the types of its columns are."""
+    """Return whether two recipes make the same inputs of a row, whatever the types of its columns
+    are.
+    """
     return list(map(_untyped, one.inputs)) == list(map(_untyped, other.inputs))
 
 
 def _untyped(feature: Input) -> tuple[str, dict[str, object]]:
-    return feature.kind, {name: value for name, value in asdict(feature).items() if name not in OF_TYPES}
+    return feature.kind, {
+        name: value for name, value in asdict(feature).items() if name not in OF_TYPES
+    }
 
 
-def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spelling: str) -> Feature:
+def _matched(
+    module: str, feature: Feature, known: Mapping[str, RawColumn], spelling: str
+) -> Feature:
     if isinstance(feature, LeftOut):
         return feature
     column = known[feature.column]
@@ -73,7 +84,9 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
     if isinstance(feature, PlainArray):
         single = column.family in NUMBERS
         fits = prod(feature.shape) == 1 if single else bool(_NUMBERS_ARRAY.fullmatch(column.type))
-        return replace(feature, single=single) if fits else _refuse(module, feature, column, spelling)
+        return (
+            replace(feature, single=single) if fits else _refuse(module, feature, column, spelling)
+        )
     if isinstance(feature, ImageFile):
         return feature if column.family == BYTES else _refuse(module, feature, column, spelling)
     if isinstance(feature, Text):
@@ -85,13 +98,16 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
 
 def _alike(family: str) -> tuple[str, ...]:
     """The families that can take the place of one."""
-    return next((alike for alike in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)) if family in alike), (family,))
+    return next(
+        (alike for alike in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)) if family in alike), (family,)
+    )
 
 
 def _refuse(module: str, feature: Input, column: RawColumn, spelling: str) -> Feature:
     wanted = kind(feature)
     raise DatatypeMismatch(
-        f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the model expects {wanted}.",
+        f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the model "
+        f"expects {wanted}.",
         hint="Cast it in a view, and predict from that.",
     )
 

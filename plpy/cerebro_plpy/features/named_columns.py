@@ -1,4 +1,6 @@
-"""The columns that a call names beside those that it learns from, and how much a row counts by one of them."""
+"""The columns that a call names beside those that it learns from, and how much a row counts by one
+of them.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,26 @@ from cerebro_plpy.features.feature import NUMBERS
 from cerebro_plpy.features.statistics import Source
 
 
-def named(module: str, columns: Sequence[RawColumn], name: str, what: str, where: str = "") -> RawColumn:
-    """The column of that name, by which `what` is meant; raises UndefinedColumn where there is none."""
+def named(
+    module: str, columns: Sequence[RawColumn], name: str, what: str, where: str = ""
+) -> RawColumn:
+    """The column of that name, by which `what` is meant; raises UndefinedColumn where there is
+    none.
+    """
     for column in columns:
         if column.name == name:
             return column
     known = [column.name for column in columns]
     raise UndefinedColumn(
-        f"{module} error: there is no column {name!r}{where}, which {what} names.", hint=near_matches(name, known)
+        f"{module} error: there is no column {name!r}{where}, which {what} names.",
+        hint=near_matches(name, known),
     )
 
 
 def column_name(module: str, names: Collection[str], text: str, what: str, spelling: str) -> str:
-    """The name that is written so, as in SQL: small letters where it is not quoted; `spelling` is that of the table."""
+    """The name that is written so, as in SQL: small letters where it is not quoted; `spelling` is
+    that of the table.
+    """
     try:
         (name,) = split_columns(text)
     except (ValueError, InvalidName):
@@ -36,7 +45,8 @@ def column_name(module: str, names: Collection[str], text: str, what: str, spell
     if name not in names:
         raise UndefinedColumn(
             f"{module} error: {spelling} has no column {text!r}, which {what} names.",
-            hint=f"Its columns are: {', '.join(names)}. Put a name with capitals or other signs in double quotes.",
+            hint=f"Its columns are: {', '.join(names)}. Put a name with capitals or other signs in "
+            "double quotes.",
         )
     return name
 
@@ -48,21 +58,25 @@ def weighing(module: str, columns: Sequence[RawColumn], name: str | None) -> Raw
     column = named(module, columns, name, "weight")
     if column.family not in NUMBERS:
         raise DatatypeMismatch(
-            f"{module} error: weight names column {name!r} of type {column.type}; expected a column of numbers.",
+            f"{module} error: weight names column {name!r} of type {column.type}; expected a "
+            "column of numbers.",
             hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
         )
     return column
 
 
 def weights(reader: Reader, module: str, source: Source, column: RawColumn) -> Expression:
-    """How much a row counts in the training loss: its weight by the mean of all, so that losses are as without."""
+    """How much a row counts in the training loss: its weight by the mean of all, so that losses are
+    as without.
+    """
     weight = encoding.number(column.name, column.family or "")
     text = sql("features.weights", source=source.table, weight=weight.text, side=source.side.text)
     ((rows, usable, mean),) = reader.run(text, (*weight.values, *source.side.values))
     if usable < rows or not mean:
         raise InvalidParameter(
-            f"{module} error: weight names column {column.name!r}, which has {rows - usable} values that are NULL,"
-            f" negative or not finite in {rows} training rows, and {'some' if mean else 'none'} above 0.",
+            f"{module} error: weight names column {column.name!r}, which has {rows - usable} "
+            f"values that are NULL, negative or not finite in {rows} training rows, and "
+            f"{'some' if mean else 'none'} above 0.",
             hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
         )
     return Expression(f"({weight.text}) / %s::double precision", (*weight.values, mean))

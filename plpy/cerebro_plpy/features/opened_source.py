@@ -1,4 +1,6 @@
-"""The sources of a call that learns: opened once, for the columns that it learns from or names, and no others."""
+"""The sources of a call that learns: opened once, for the columns that it learns from or names, and
+no others.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Wishes(NamedTuple):
     group_by: str | None = None
     identity: tuple[str, ...] = ()  # the columns that named a row then
     others: tuple[str, ...] = ()  # columns that are read, too, if they are there
-    growing: tuple[str, ...] = ()  # columns whose largest values are kept, beside those of `columns.growing`
+    growing: tuple[
+        str, ...
+    ] = ()  # columns whose largest values are kept, beside those of `columns.growing`
 
 
 class OpenedSource(NamedTuple):
@@ -42,32 +46,63 @@ class OpenedSource(NamedTuple):
     growing: tuple[RawColumn, ...] = ()  # those whose largest values are kept
 
 
-def open_source(rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: Wishes) -> OpenedSource:
-    """Open a source, which has these columns, for those that a call learns from or names, that grow or name a row."""
+def open_source(
+    rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: Wishes
+) -> OpenedSource:
+    """Open a source, which has these columns, for those that a call learns from or names, that grow
+    or name a row.
+    """
     relation, columns = of
     column = None if wishes.split is None else read_split(module, wishes.split).column
     if column is not None:
         named(module, columns, column, "split")
-    learned = raw.selected(module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n})
-    needed = {wishes.target, column, wishes.weight, wishes.group_by, *raw.growing(columns), *wishes.growing}
+    learned = raw.selected(
+        module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n}
+    )
+    needed = {
+        wishes.target,
+        column,
+        wishes.weight,
+        wishes.group_by,
+        *raw.growing(columns),
+        *wishes.growing,
+    }
     needed |= {each.name for each in learned} | {each.name for each in columns if each.key}
     # Rows that were divided before the columns were recorded were divided by all of them.
     before = wishes.identity or (identity_of(columns) if wishes.settled else ())
-    needed |= {each.name for each in columns if each.name in (*before, *wishes.others) and each.readable}
+    needed |= {
+        each.name for each in columns if each.name in (*before, *wishes.others) and each.readable
+    }
     read = tuple(each for each in columns if each.name in needed)
     identity = tuple(each.name for each in read if each.name in before) or identity_of(read)
     growing = tuple(each for each in read if each.name in (*raw.growing(columns), *wishes.growing))
-    return OpenedSource(rows.open(relation, [each.name for each in read]), read, learned, identity, growing)
+    return OpenedSource(
+        rows.open(relation, [each.name for each in read]), read, learned, identity, growing
+    )
 
 
-def open_held(rows: SourceRows, module: str, wishes: Wishes, learned: Sequence[str]) -> OpenedSource | None:
-    """Open the table that the split names, if it names one; columns are found in it by name, the target among them."""
+def open_held(
+    rows: SourceRows, module: str, wishes: Wishes, learned: Sequence[str]
+) -> OpenedSource | None:
+    """Open the table that the split names, if it names one; columns are found in it by name, the
+    target among them.
+    """
     if wishes.held is None:
         return None
     columns = raw.raw_columns(rows.session, wishes.held.oid)
-    named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
+    named(
+        module,
+        columns,
+        wishes.target,
+        "target",
+        f" in {wishes.held.spelling}, whose rows are held back",
+    )
     needed = {wishes.target, wishes.group_by, *learned}
-    needed |= {each.name for each in columns if each.key or (each.name in wishes.others and each.readable)}
+    needed |= {
+        each.name for each in columns if each.key or (each.name in wishes.others and each.readable)
+    }
     read = tuple(each for each in columns if each.name in needed)
     table = rows.open(wishes.held, [each.name for each in read])
-    return OpenedSource(table, read, tuple(each for each in read if each.name in learned), identity_of(read))
+    return OpenedSource(
+        table, read, tuple(each for each in read if each.name in learned), identity_of(read)
+    )

@@ -1,4 +1,6 @@
-"""The rows of a side of a raw table, and what is made of them: how many they are, of which classes, what is packed."""
+"""The rows of a side of a raw table, and what is made of them: how many they are, of which classes,
+what is packed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from cerebro_plpy.features.recipe import Recipe
 
 
 class Part(NamedTuple):
-    """The rows of a side: the quoted table where they lie, which they are, and what is made of each, in which order.
+    """The rows of a side: the quoted table where they lie, which they are, and what is made of
+    each, in which order.
 
     `columns` are those of the table.
     """
@@ -30,12 +33,18 @@ class Part(NamedTuple):
 
 def rows_of(reader: Reader, part: Part) -> int:
     """How many there are."""
-    return int(reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[0][0])
+    return int(
+        reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[
+            0
+        ][0]
+    )
 
 
 def labels_of(reader: Reader, part: Part) -> set[str]:
     """The classes that they have."""
-    statement = sql("features.labels", label=part.label.text, source=part.table, side=part.side.text)
+    statement = sql(
+        "features.labels", label=part.label.text, source=part.table, side=part.side.text
+    )
     return {row[0] for row in reader.run(statement, (*part.label.values, *part.side.values))}
 
 
@@ -44,11 +53,14 @@ def both(one: Expression, other: Expression) -> Expression:
     return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
-def raw_rows(platform: Platform, part: Part, output: str, group: Expression | None = None) -> Expression:
-    """The statement that makes a table of the rows of a side: raw inputs, and what a network is to give for them.
+def raw_rows(
+    platform: Platform, part: Part, output: str, group: Expression | None = None
+) -> Expression:
+    """The statement that makes a table of the rows of a side: raw inputs, and what a network is to
+    give for them.
 
-    Rows decide themselves in which order they lie, so that it does not matter how they lie in the table they are of;
-    that of their `group` comes first.
+    Rows decide themselves in which order they lie, so that it does not matter how they lie in the
+    table they are of; that of their `group` comes first.
     """
     inputs = packed_inputs(part.recipe)
     named = {**{each.name: each.value for each in inputs}, "label": part.label}

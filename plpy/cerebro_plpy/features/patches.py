@@ -1,4 +1,6 @@
-"""The patches of images: covered one after another, they tell what of a picture a network goes by. Pure."""
+"""The patches of images: covered one after another, they tell what of a picture a network goes by.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ MOST, SMALLEST = 6, 2
 
 
 class Patch(NamedTuple):
-    """A part of the image of a column: its first row and column, and its last ones, from 1; its positions in inputs."""
+    """A part of the image of a column: its first row and column, and its last ones, from 1; its
+    positions in inputs.
+    """
 
     column: str
     bounds: tuple[int, int, int, int]
@@ -45,7 +49,9 @@ def _cuts(side: int) -> Iterator[tuple[int, int]]:
     return zip(edges, edges[1:])
 
 
-def _positions(shape: tuple[int, ...], rows: tuple[int, int], columns: tuple[int, int]) -> tuple[int, ...]:
+def _positions(
+    shape: tuple[int, ...], rows: tuple[int, int], columns: tuple[int, int]
+) -> tuple[int, ...]:
     """Those of a part of an image that lies row by row, the channels of a pixel side by side.
 
     >>> _positions((4, 3, 2), (1, 3), (2, 3))

@@ -1,6 +1,8 @@
-"""A profile: how the values of each raw column lay in training rows, by which rows of another time are compared.
+"""A profile: how the values of each raw column lay in training rows, by which rows of another time
+are compared.
 
-A recipe has what predictions need. This stands beside it, and like one it is checked as a whole whenever it is read.
+A recipe has what predictions need. This stands beside it, and like one it is checked as a whole
+whenever it is read.
 """
 
 from __future__ import annotations
@@ -34,12 +36,15 @@ from cerebro_plpy.records import dataclass
 
 VERSION = 1
 SAMPLED = 10_000
-"""Training rows that are looked at, by a hash: with them an index of stability of 0.01 is no chance any more."""
+"""Training rows that are looked at, by a hash: with them an index of stability of 0.01 is no chance
+any more.
+"""
 FEWEST, MOST_NUMBERS = 500, 1 << 25
 """Of them where each has many numbers, or is as long: they are copied."""
 QUANTILES = 10
 MOST_SINGLE = 50
-"""Categories with a bin of their own, the most frequent ones; the others that are known share one."""
+"""Categories with a bin of their own, the most frequent ones; the others that are known share one.
+"""
 MOST_ROWS = 1 << 53
 VALUE, CODE, EXTENT = "value", "code", "length"
 """Parts of a number, of a category, and of what is an input of its own; a moment has several."""
@@ -56,7 +61,8 @@ Key = tuple[str, str]
 class Part:
     """The rows of each bin. Numbers lie between `edges`, of which the lower one belongs to the bin.
 
-    A category has no edges: bin 0 is what the recipe does not know, then each of its values has one, as far as they go.
+    A category has no edges: bin 0 is what the recipe does not know, then each of its values has
+    one, as far as they go.
     """
 
     edges: tuple[float, ...]
@@ -70,7 +76,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Profile:
-    """Of each part of the inputs of a recipe: its bins; and in how many rows each column has no value."""
+    """Of each part of the inputs of a recipe: its bins; and in how many rows each column has no
+    value.
+    """
 
     missing: Mapping[str, int]
     parts: Mapping[Key, Part]
@@ -83,14 +91,21 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
-        columns: dict[str, Any] = {name: {"missing": count, "parts": {}} for name, count in self.missing.items()}
+        columns: dict[str, Any] = {
+            name: {"missing": count, "parts": {}} for name, count in self.missing.items()
+        }
         for (column, part), found in self.parts.items():
-            columns[column]["parts"][part] = {"edges": list(found.edges), "counts": list(found.counts)}
+            columns[column]["parts"][part] = {
+                "edges": list(found.edges),
+                "counts": list(found.counts),
+            }
         return {"version": VERSION, "columns": columns}
 
     @classmethod
     def from_json(cls, value: object, recipe: Recipe) -> Profile:
-        """The profile that this is of the inputs of a recipe; raises DataCorrupted where it is none, whatever it is."""
+        """The profile that this is of the inputs of a recipe; raises DataCorrupted where it is
+        none, whatever it is.
+        """
         found = _record(value, "profile", ("version", "columns"))
         if found["version"] != VERSION:
             raise _wrong("version", found["version"], f"{VERSION}")
@@ -106,7 +121,9 @@ class Profile:
 
 
 class Counting(NamedTuple):
-    """A statement that counts the rows of bins, and the parts that it asks for by the numbers that it gives them."""
+    """A statement that counts the rows of bins, and the parts that it asks for by the numbers that
+    it gives them.
+    """
 
     statement: Expression
     places: Mapping[int, Key]
@@ -139,7 +156,9 @@ def measure(rows: SourceRows, source: Source, count: int, recipe: Recipe) -> Pro
     return Profile(missing, parts)
 
 
-def bins(reader: Reader, table: str, recipe: Recipe, edges: Mapping[Key, Sequence[float]]) -> Profile:
+def bins(
+    reader: Reader, table: str, recipe: Recipe, edges: Mapping[Key, Sequence[float]]
+) -> Profile:
     """The profile of all rows of a table, by its quoted name, with these edges."""
     counts: dict[Key, dict[int | None, int]] = {}
     for each in countings(table, recipe, edges):
@@ -148,7 +167,9 @@ def bins(reader: Reader, table: str, recipe: Recipe, edges: Mapping[Key, Sequenc
     return _profile(recipe, edges, counts)
 
 
-def countings(table: str, recipe: Recipe, edges: Mapping[Key, Sequence[float]]) -> Iterator[Counting]:
+def countings(
+    table: str, recipe: Recipe, edges: Mapping[Key, Sequence[float]]
+) -> Iterator[Counting]:
     """The statements that count, each of as many parts as one can ask for."""
     asked = [((each.column, part), each) for each in recipe.inputs for part in parts_of(each)]
     for start in range(0, len(asked), SETS_AT_ONCE):
@@ -165,14 +186,18 @@ def countings(table: str, recipe: Recipe, edges: Mapping[Key, Sequence[float]]) 
         statement = Expression(text, tuple(value for each in values for value in each.values))
         everywhere = (1 << len(some)) - 1
         # The bit of the first column is the highest.
-        places = {everywhere - (1 << (len(some) - 1 - place)): key for place, (key, _) in enumerate(some)}
+        places = {
+            everywhere - (1 << (len(some) - 1 - place)): key for place, (key, _) in enumerate(some)
+        }
         yield Counting(statement, places)
 
 
 def stability(before: Sequence[int], now: Sequence[int]) -> float | None:
-    """The population stability index of the rows of bins: 0 where shares are the same; None where there are no rows.
+    """The population stability index of the rows of bins: 0 where shares are the same; None where
+    there are no rows.
 
-    >>> stability((90, 10), (900, 100)) < 1e-3 < 0.25 < stability((90, 10), (10, 90)), stability((1, 1), (0, 0))
+    >>> (stability((90, 10), (900, 100)) < 1e-3 < 0.25 < stability((90, 10), (10, 90)),
+    ...  stability((1, 1), (0, 0)))
     (True, None)
     """
     if not sum(before) or not sum(now):
@@ -193,7 +218,8 @@ def _bin(feature: Input, part: str, edges: Sequence[float]) -> Expression:
         return Expression(text, (*value.values, *code.values))
     value = _number(feature, part)
     return Expression(
-        f"pg_catalog.width_bucket({value.text}, %s::{encoding.DOUBLE}[])", (*value.values, list(map(float, edges)))
+        f"pg_catalog.width_bucket({value.text}, %s::{encoding.DOUBLE}[])",
+        (*value.values, list(map(float, edges))),
     )
 
 
@@ -211,7 +237,11 @@ def _of_array(feature: Vector | Array, part: str) -> Expression:
     if part == EXTENT and isinstance(feature, Array):
         return encoding.extent(feature)
     element = encoding.number_of("e.x", ARRAYS[feature.family])
-    text = sql(f"drift.{part}", number=element.text, array=encoding.elements(feature.column, feature.family))
+    text = sql(
+        f"drift.{part}",
+        number=element.text,
+        array=encoding.elements(feature.column, feature.family),
+    )
     return Expression(f"({text})", element.values)
 
 
@@ -226,7 +256,9 @@ def _sample(reader: Reader, tables: tuple[Source, str], rows: int, recipe: Recip
 
 
 def _edges(reader: Reader, sample: str, recipe: Recipe) -> dict[Key, tuple[float, ...]]:
-    """Of the numbers of the sample: the smallest one, quantiles, and what is larger than all of them."""
+    """Of the numbers of the sample: the smallest one, quantiles, and what is larger than all of
+    them.
+    """
     found: dict[Key, tuple[float, ...]] = {
         (each.column, CODE): () for each in recipe.inputs if isinstance(each, Category)
     }
@@ -252,7 +284,8 @@ def _edges(reader: Reader, sample: str, recipe: Recipe) -> dict[Key, tuple[float
 
 
 def edges_of(quantiles: Sequence[float]) -> tuple[float, ...]:
-    """The edges of bins by the smallest number, quantiles and the largest: what lies outside has bins of its own.
+    """The edges of bins by the smallest number, quantiles and the largest: what lies outside has
+    bins of its own.
 
     >>> edges_of((0.0, 0.0, 1.0, 1.0))[:2], edges_of(()), edges_of((math.inf, math.inf))
     ((0.0, 1.0), (), ())
@@ -262,7 +295,9 @@ def edges_of(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 
 def _profile(
-    recipe: Recipe, edges: Mapping[Key, Sequence[float]], counts: Mapping[Key, Mapping[int | None, int]]
+    recipe: Recipe,
+    edges: Mapping[Key, Sequence[float]],
+    counts: Mapping[Key, Mapping[int | None, int]],
 ) -> Profile:
     missing: dict[str, int] = {}
     parts: dict[Key, Part] = {}
@@ -278,7 +313,9 @@ def _profile(
 
 def _bins(feature: Input, edges: Sequence[float]) -> int:
     """How many bins a part has."""
-    return 1 + (min(len(feature.values), MOST_SINGLE) if isinstance(feature, Category) else len(edges))
+    return 1 + (
+        min(len(feature.values), MOST_SINGLE) if isinstance(feature, Category) else len(edges)
+    )
 
 
 def _part(feature: Input, value: object) -> Part:
@@ -286,9 +323,15 @@ def _part(feature: Input, value: object) -> Part:
     edges, counts = found["edges"], found["counts"]
     if not isinstance(edges, list) or not all(map(finite, edges)):
         raise _wrong("edges", edges, f"a list of numbers, none beyond {LARGEST:g}")
-    if any(low >= high for low, high in zip(edges, edges[1:])) or (edges and isinstance(feature, Category)):
+    if any(low >= high for low, high in zip(edges, edges[1:])) or (
+        edges and isinstance(feature, Category)
+    ):
         raise _wrong("edges", edges, "rising numbers, and none of a category")
-    if len(edges) > QUANTILES + 2 or not isinstance(counts, list) or len(counts) != _bins(feature, edges):
+    if (
+        len(edges) > QUANTILES + 2
+        or not isinstance(counts, list)
+        or len(counts) != _bins(feature, edges)
+    ):
         raise _wrong("counts", counts, "a number for each bin")
     return Part(tuple(map(float, edges)), tuple(map(_count, counts)))
 

@@ -1,7 +1,7 @@
 """A recipe: what was learned of raw columns from training rows, as data of a closed grammar.
 
-It is kept as JSON, which whoever owns a model could have changed. So it is checked as a whole each time that it is
-read; what is made of it afterwards relies on nothing else.
+It is kept as JSON, which whoever owns a model could have changed. So it is checked as a whole each
+time that it is read; what is made of it afterwards relies on nothing else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ NUMBERS_INPUT, CODES_INPUT = "numbers", "codes"
 
 
 class Places(NamedTuple):
-    """A column of the table, and its positions in those of a network's inputs that have something of it, by name."""
+    """A column of the table, and its positions in those of a network's inputs that have something
+    of it, by name.
+    """
 
     column: str
     inputs: Mapping[str, tuple[int, ...]]
@@ -77,7 +79,9 @@ class Recipe:
 
     @property
     def room(self) -> int:
-        """About how many numbers of four bytes go into a row on its way to a trainer, or out of it there."""
+        """About how many numbers of four bytes go into a row on its way to a trainer, or out of it
+        there.
+        """
         files = sum(each.bytes // FLOAT_BYTES for each in self.wide if isinstance(each, ImageFile))
         return max(self.table.elements, files)
 
@@ -87,13 +91,18 @@ class Recipe:
         columns = {
             NUMBERS_INPUT: [column for column, _ in self.numbers],
             CODES_INPUT: [each.column for each in self.inputs if isinstance(each, Category)],
-            **{wide_name(place): [each.column] * each.wide.elements for place, each in enumerate(self.wide, 1)},
+            **{
+                wide_name(place): [each.column] * each.wide.elements
+                for place, each in enumerate(self.wide, 1)
+            },
         }
         found: dict[str, dict[str, list[int]]] = {each.column: {} for each in self.inputs}
         for name, of in columns.items():
             for place, column in enumerate(of):
                 found[column].setdefault(name, []).append(place)
-        return tuple(Places(column, {name: tuple(of[name]) for name in of}) for column, of in found.items())
+        return tuple(
+            Places(column, {name: tuple(of[name]) for name in of}) for column, of in found.items()
+        )
 
     @property
     def table(self) -> Table:
@@ -105,7 +114,10 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
-        return {"version": VERSION, "features": [{"kind": each.kind, **asdict(each)} for each in self.features]}
+        return {
+            "version": VERSION,
+            "features": [{"kind": each.kind, **asdict(each)} for each in self.features],
+        }
 
     @classmethod
     def from_json(cls, value: object) -> Recipe:

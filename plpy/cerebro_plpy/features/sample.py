@@ -19,11 +19,17 @@ MOST_COLUMNS = 1600
 
 
 def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) -> Source:
-    """Return the source with a sample of these columns, if its rows are many and a table has room for the columns.
+    """Return the source with a sample of these columns, if its rows are many and a table has room
+    for the columns.
 
-    The sample is what `Source.few` finds without it, but not all rows are read and hashed for each question.
+    The sample is what `Source.few` finds without it, but not all rows are read and hashed for each
+    question.
     """
-    if source.rows is None or source.rows <= statistics.QUANTILES_SAMPLE or len(columns) >= MOST_COLUMNS:
+    if (
+        source.rows is None
+        or source.rows <= statistics.QUANTILES_SAMPLE
+        or len(columns) >= MOST_COLUMNS
+    ):
         return source
     sample = rows.new_table("sample")
     names, few = [column.name for column in columns], source.few(source.rows, statistics.SAMPLE)

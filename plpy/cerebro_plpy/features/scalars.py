@@ -1,15 +1,20 @@
 """Values of JSON in SQL: which of them are numbers, and what numbers. Pure.
 
-Each may be anything: a number that is written with more digits than numeric takes, or beyond its range, is none here.
+Each may be anything: a number that is written with more digits than numeric takes, or beyond its
+range, is none here.
 """
 
 from __future__ import annotations
 
 WRITTEN, LONGEST = "^-?[0-9.]+(?:[eE][-+]?[0-9]{1,4})?$", 4000
-"""Numbers that numeric holds, and how long they may be; `substring` gives what is in brackets that capture."""
+"""Numbers that numeric holds, and how long they may be; `substring` gives what is in brackets that
+capture.
+"""
 
 NULL = "null"
-"""The text of the null of JSON, which is as missing as that of SQL: `to_jsonb(t)` makes one of both."""
+"""The text of the null of JSON, which is as missing as that of SQL: `to_jsonb(t)` makes one of
+both.
+"""
 
 
 def number(value: str) -> str:

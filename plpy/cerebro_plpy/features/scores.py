@@ -1,6 +1,8 @@
-"""How good predictions are, by what is known of the same rows: the metrics that models are compared by. Pure.
+"""How good predictions are, by what is known of the same rows: the metrics that models are compared
+by. Pure.
 
-They are computed here and not in a trainer where two versions are compared whose classes or recipes differ.
+They are computed here and not in a trainer where two versions are compared whose classes or recipes
+differ.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ LEAST = 1e-7
 
 
 class Told(NamedTuple):
-    """What is known of a row, and what a model says of it: the probability of each class by its text, or a number."""
+    """What is known of a row, and what a model says of it: the probability of each class by its
+    text, or a number.
+    """
 
     label: str
     classes: Mapping[str, float]
@@ -33,14 +37,18 @@ def accuracy(rows: Sequence[Told]) -> float:
 
 
 def log_loss(rows: Sequence[Told]) -> float:
-    """The mean of -log of the probability of the right class; one that the model does not know has none."""
+    """The mean of -log of the probability of the right class; one that the model does not know has
+    none.
+    """
     return fmean(-math.log(max(row.classes.get(row.label, 0.0), LEAST)) for row in rows)
 
 
 def auc(rows: Sequence[Told]) -> float:
-    """The area under the ROC curve of each class against the others, by ranks; the mean over those that have both.
+    """The area under the ROC curve of each class against the others, by ranks; the mean over those
+    that have both.
 
-    >>> auc([Told("a", {"a": 0.9, "b": 0.1}), Told("b", {"a": 0.9, "b": 0.1}), Told("b", {"a": 0.2, "b": 0.8})])
+    >>> auc([Told("a", {"a": 0.9, "b": 0.1}), Told("b", {"a": 0.9, "b": 0.1}),
+    ...     Told("b", {"a": 0.2, "b": 0.8})])
     0.75
     """
     names = {name for row in rows for name in (row.label, *row.classes)}

@@ -1,7 +1,9 @@
-"""Which rows are trained on, and which are held back: a row itself says it, alike in every version of a model.
+"""Which rows are trained on, and which are held back: a row itself says it, alike in every version
+of a model.
 
-A model that is trained again, on more rows or after a restore, is compared with the one before on rows that neither has
-seen. So a side is never drawn: it is a hash of what names the row and of the model's seed, or follows from columns.
+A model that is trained again, on more rows or after a restore, is compared with the one before on
+rows that neither has seen. So a side is never drawn: it is a hash of what names the row and of the
+model's seed, or follows from columns.
 """
 
 from __future__ import annotations
@@ -27,21 +29,27 @@ HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'tabl
 TRAINING = ("training", "train", "false", "f")
 VALIDATION = ("validation", "valid", "val", "true", "t")
 COPY, COUNTED, DIFFERENT = "copy", 100_000, 0.9
-"""What tells copies apart; and about how many rows say whether there are any: where a smaller share of them differs."""
+"""What tells copies apart; and about how many rows say whether there are any: where a smaller share
+of them differs.
+"""
 HELD_BACK = (5000, 500, 0.1), (math.inf, 2500, 0.01)
-"""Of fewer rows than the first number so many are enough to tell models apart, and at least such a share. What is held
-back is not learned from. AutoGluon's presets (autogluon.core.utils) have these."""
-_RANDOM = re.compile(r"random(?:\s+(?P<share>[^\so]\S*))?(?P<copies>\s+of\s+copies)?", re.IGNORECASE)
+"""Of fewer rows than the first number so many are enough to tell models apart, and at least such a
+share. What is held back is not learned from. AutoGluon's presets (autogluon.core.utils) have these.
+"""
+_RANDOM = re.compile(
+    r"random(?:\s+(?P<share>[^\so]\S*))?(?P<copies>\s+of\s+copies)?", re.IGNORECASE
+)
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>.+)", re.IGNORECASE | re.DOTALL)
 _COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 
 
 class Split(NamedTuple):
-    """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as a `column` says.
+    """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as
+    a `column` says.
 
-    Or the rows that are held back are those of another `table`, which has the name of it as it was written. Of equal
-    rows that no key tells apart each of the `copies` may be divided for itself.
+    Or the rows that are held back are those of another `table`, which has the name of it as it was
+    written. Of equal rows that no key tells apart each of the `copies` may be divided for itself.
     """
 
     kind: str
@@ -61,7 +69,9 @@ class Split(NamedTuple):
 
 
 ALIKE = Split("random", 0.0, None)
-"""Of rows that are not divided, but put into an order: what names a row is then what it is of a hash."""
+"""Of rows that are not divided, but put into an order: what names a row is then what it is of a
+hash.
+"""
 
 
 class Sides(NamedTuple):
@@ -99,7 +109,9 @@ def read_split(module: str, text: str | None) -> Split:
         share = _share(module, wanted, found["share"] or str(SHARE))
         return Split("random", share, None, copies=found["copies"] is not None)
     if found := _LAST.fullmatch(wanted):
-        return Split("last", _share(module, wanted, found["share"]), _name(module, wanted, found["column"]))
+        return Split(
+            "last", _share(module, wanted, found["share"]), _name(module, wanted, found["column"])
+        )
     if found := _TABLE.fullmatch(wanted):
         return Split("table", 0.0, None, found["table"])
     if found := _COLUMN.fullmatch(wanted):
@@ -114,7 +126,8 @@ def _share(module: str, wanted: str, text: str) -> float:
         raise _unknown(module, wanted) from error
     if not 0 < share < 1:
         raise InvalidParameter(
-            f"{module} error: split is {wanted!r}, which holds back a share of {text}; expected one between 0 and 1.",
+            f"{module} error: split is {wanted!r}, which holds back a share of {text}; expected "
+            "one between 0 and 1.",
             hint=f"For example {SHARE}: a fifth of the rows.",
         )
     return share
@@ -128,23 +141,35 @@ def _name(module: str, wanted: str, text: str) -> str:
 
 
 def _unknown(module: str, wanted: str) -> InvalidParameter:
-    return InvalidParameter(f"{module} error: split is {wanted!r}; expected one of {HELP}.", hint="Or leave it out.")
+    return InvalidParameter(
+        f"{module} error: split is {wanted!r}; expected one of {HELP}.", hint="Or leave it out."
+    )
 
 
 def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
-    """A bigint that depends on the texts of these columns, and on the seed; NULL counts as a text, too.
+    """A bigint that depends on the texts of these columns, and on the seed; NULL counts as a text,
+    too.
 
-    A single column, as most keys are, needs no row made of it, which takes longer than all the rest. Texts are those of
-    the session: it is only asked under `reading.TEXTS`, so that no row changes its side.
+    A single column, as most keys are, needs no row made of it, which takes longer than all the
+    rest. Texts are those of the session: it is only asked under `reading.TEXTS`, so that no row
+    changes its side.
     """
     values = [f"{row}.{quote_identifier(name)}" for name in names]
-    text = f"coalesce({values[0]}::text, '')" if len(values) == 1 else f"ROW({', '.join(values)})::text"
-    return Expression(f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)', (seed,))
+    text = (
+        f"coalesce({values[0]}::text, '')"
+        if len(values) == 1
+        else f"ROW({', '.join(values)})::text"
+    )
+    return Expression(
+        f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)', (seed,)
+    )
 
 
-def naming(columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the columns that name a row: those of a group, else what tells copies apart, else an identity, which by
-    default is `identity_of` these columns."""
+def naming(
+    columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the columns that name a row: those of a group, else what tells copies apart, else an
+    identity, which by default is `identity_of` these columns."""
     if split.kind == "group" and split.column is not None:
         return (split.column,)
     if split.copies:
@@ -153,15 +178,20 @@ def naming(columns: Sequence[RawColumn], split: Split, identity: Sequence[str] =
 
 
 def identity_of(columns: Sequence[RawColumn]) -> tuple[str, ...]:
-    """Return the columns by which a table tells its rows apart: those of the primary key, else all."""
+    """Return the columns by which a table tells its rows apart: those of the primary key, else
+    all.
+    """
     return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
 
 
-def numbered(table: str, columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()) -> str:
-    """Return a table, by its quoted name, as its rows are divided: with a column that tells copies apart, if they are.
+def numbered(
+    table: str, columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()
+) -> str:
+    """Return a table, by its quoted name, as its rows are divided: with a column that tells copies
+    apart, if they are.
 
-    Copies are rows that are equal in the columns of an identity, by default in all. Which of them has which number does
-    not matter, since nothing else tells them apart.
+    Copies are rows that are equal in the columns of an identity, by default in all. Which of them
+    has which number does not matter, since nothing else tells them apart.
     """
     if not split.copies:
         return table
@@ -173,9 +203,13 @@ def numbered(table: str, columns: Sequence[RawColumn], split: Split, identity: S
 
 
 def has_copies(reader: Reader, table: str, names: Sequence[str], rows: int) -> bool:
-    """Check whether many of so many rows of a table are equal in these columns; of large tables by a part of them."""
+    """Check whether many of so many rows of a table are equal in these columns; of large tables by
+    a part of them.
+    """
     parts = max(1, -(-rows // COUNTED))
-    statement = sql("features.copies", values=row_hash(names, 0).inlined(), parts=str(parts), source=table)
+    statement = sql(
+        "features.copies", values=row_hash(names, 0).inlined(), parts=str(parts), source=table
+    )
     ((found, different),) = reader.run(statement)
     return bool(different < DIFFERENT * found or found < rows / parts / 2)
 
@@ -194,7 +228,8 @@ def sides(
     identity: Sequence[str] = (),
     row: str = "t",
 ) -> Sides:
-    """The sides of a row of a table with these columns; of `last`, `bound` is the text of where the rest begins.
+    """The sides of a row of a table with these columns; of `last`, `bound` is the text of where the
+    rest begins.
 
     The columns of an identity name a row, by default those of `identity_of`.
 
@@ -204,7 +239,10 @@ def sides(
         return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
         name = f"pg_catalog.lower({category(split.column or '', row=row).text})"
-        words = (Expression(f"{name} = ANY (%s::text[])", (list(each),)) for each in (TRAINING, VALIDATION))
+        words = (
+            Expression(f"{name} = ANY (%s::text[])", (list(each),))
+            for each in (TRAINING, VALIDATION)
+        )
         return Sides(*words)
     if split.kind == "last":
         before = compare(_divided_by(split, columns), "<", bound, row)
@@ -212,12 +250,18 @@ def sides(
     else:
         drawn = row_hash(naming(columns, split, identity), seed, row)
         held = round(split.share * PARTS)
-        trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS}::bigint >= {held})", drawn.values)
+        trained = Expression(
+            f"(({drawn.text} & 4294967295) % {PARTS}::bigint >= {held})", drawn.values
+        )
     return Sides(trained, Expression(f"NOT {trained.text}", trained.values))
 
 
-def find_bound(reader: Reader, table: str, split: Split, columns: Sequence[RawColumn], usable: str) -> str | None:
-    """Return the text of the value where the last rows of a table begin, of those that are `usable`."""
+def find_bound(
+    reader: Reader, table: str, split: Split, columns: Sequence[RawColumn], usable: str
+) -> str | None:
+    """Return the text of the value where the last rows of a table begin, of those that are
+    `usable`.
+    """
     column = _divided_by(split, columns)
     texts = {"column": ordered(column), "written": written("b.bound", column.family)}
     statement = sql("features.bound", **texts, source=table, usable=usable)
@@ -231,5 +275,6 @@ def _divided_by(split: Split, columns: Sequence[RawColumn]) -> RawColumn:
         if column.name == split.column:
             return column
     raise UndefinedColumn(
-        f"there is no column {split.column!r}, by which rows are divided", hint="Name a table or view that has it."
+        f"there is no column {split.column!r}, by which rows are divided",
+        hint="Name a table or view that has it.",
     )

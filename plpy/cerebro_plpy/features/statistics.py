@@ -1,8 +1,9 @@
-"""What training rows say about raw columns, by set-wise SQL: of all rows, and of samples of them, a pass each.
+"""What training rows say about raw columns, by set-wise SQL: of all rows, and of samples of them, a
+pass each.
 
-Quantiles, how many values differ, and which values a category has come of samples, whose rows are chosen by a hash.
-All rows are asked of the columns as they are, so that it costs little; where that does not tell the range, those
-columns are looked at again.
+Quantiles, how many values differ, and which values a category has come of samples, whose rows are
+chosen by a hash. All rows are asked of the columns as they are, so that it costs little; where that
+does not tell the range, those columns are looked at again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from cerebro_plpy.features.feature import JSON, MOMENTS, MOST_CATEGORIES
 from cerebro_plpy.features.steps import step
 
 SAMPLE, QUANTILES_SAMPLE = 200_000, 20_000
-"""Rows that tell which values categories have, of which each is to be there more than once; and what numbers are."""
+"""Rows that tell which values categories have, of which each is to be there more than once; and
+what numbers are.
+"""
 PIECES = 32
 """Quantiles divide the sample into so many pieces."""
 AT_ONCE = 100
@@ -38,10 +41,11 @@ SETS_AT_ONCE = 30
 
 
 class Source(NamedTuple):
-    """Rows to learn from: a table by its quoted name, and SQL over its rows `t` that says which of them count.
+    """Rows to learn from: a table by its quoted name, and SQL over its rows `t` that says which of
+    them count.
 
-    `hash` is a bigint that no other column decides but those that name the row. Of so many `rows` a `sample` may have
-    been kept.
+    `hash` is a bigint that no other column decides but those that name the row. Of so many `rows` a
+    `sample` may have been kept.
     """
 
     table: str
@@ -51,7 +55,8 @@ class Source(NamedTuple):
     sample: Sample | None = None
 
     def few(self, rows: int, size: int) -> Source:
-        """About so many of the rows, of which there are `rows`, by the hash; fewer are a part of more.
+        """About so many of the rows, of which there are `rows`, by the hash; fewer are a part of
+        more.
 
         Other bits of the hash say on which side a row is.
         """
@@ -60,7 +65,9 @@ class Source(NamedTuple):
         there = self.sample is not None and rows == self.rows and size <= SAMPLE
         table, side, hashed = self.sample if self.sample and there else self[:3]
         some = f"(({hashed.text}) >> 32 & 2147483647::bigint) % {max(1, rows)}::bigint < {size}"
-        return Source(table, Expression(f"{some} AND {side.text}", (*hashed.values, *side.values)), hashed)
+        return Source(
+            table, Expression(f"{some} AND {side.text}", (*hashed.values, *side.values)), hashed
+        )
 
 
 class Sample(NamedTuple):
@@ -72,10 +79,11 @@ class Sample(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Of a column of numbers: how many there are, the range and quantiles of the finite ones, PIECES - 1 or three.
+    """Of a column of numbers: how many there are, the range and quantiles of the finite ones,
+    PIECES - 1 or three.
 
-    Of the sample: how many there are, and how many of them differ; but of numbers that are not all whole, and of parts
-    of time, only whether none do (0 or 1), or some (2).
+    Of the sample: how many there are, and how many of them differ; but of numbers that are not all
+    whole, and of parts of time, only whether none do (0 or 1), or some (2).
     """
 
     rows: int
@@ -97,11 +105,15 @@ class Spread(NamedTuple):
     def coarser(self, pieces: int) -> Spread:
         """The same with the quantiles of fewer pieces, where they have more."""
         step = 1 if self.quantiles is None else max(1, (len(self.quantiles) + 1) // pieces)
-        return self if step == 1 else self._replace(quantiles=(self.quantiles or ())[step - 1 :: step])
+        return (
+            self if step == 1 else self._replace(quantiles=(self.quantiles or ())[step - 1 :: step])
+        )
 
 
 class Texts(NamedTuple):
-    """Of a column of texts: how many there are; of the sample how many, how many of them differ, and their words."""
+    """Of a column of texts: how many there are; of the sample how many, how many of them differ,
+    and their words.
+    """
 
     rows: int
     sampled: int
@@ -118,7 +130,9 @@ class Statistics(NamedTuple):
 
     def coarser(self, pieces: int) -> Statistics:
         """The same with quantiles that divide each sample into fewer pieces."""
-        return self._replace(spreads={name: spread.coarser(pieces) for name, spread in self.spreads.items()})
+        return self._replace(
+            spreads={name: spread.coarser(pieces) for name, spread in self.spreads.items()}
+        )
 
     def present(self, column: str) -> int:
         """In how many rows a column has a value."""
@@ -128,7 +142,9 @@ class Statistics(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What is asked of a column: of a part of it, or of all of a number; the part is None of a text."""
+    """What is asked of a column: of a part of it, or of all of a number; the part is None of a
+    text.
+    """
 
     column: RawColumn
     part: str | None
@@ -194,41 +210,64 @@ def _questions(column: RawColumn) -> Iterator[_Question]:
 
 
 def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> tuple[int, _Ranges]:
-    """How many rows there are, and what follows of the least and the greatest value of each column."""
+    """How many rows there are, and what follows of the least and the greatest value of each
+    column.
+    """
     aggregates, found, names = list[str](), list[Expression](), list[tuple[str, str]]()
     for place, column in enumerate(columns):
         name = f"t.{quote_identifier(column.name)}"
         aggregates.append(f", pg_catalog.count({name}) AS n{place}")
-        rising = [each.part for each in _questions(column) if each.part in RISING and column.family not in UNORDERED]
+        rising = [
+            each.part
+            for each in _questions(column)
+            if each.part in RISING and column.family not in UNORDERED
+        ]
         if rising:
-            aggregates.append(f", pg_catalog.min({name}) AS l{place}, pg_catalog.max({name}) AS h{place}")
+            aggregates.append(
+                f", pg_catalog.min({name}) AS l{place}, pg_catalog.max({name}) AS h{place}"
+            )
         for part in rising or ["epoch" if column.family in MOMENTS else ""]:
             names.append((column.name, part or ""))
-            ends = [_made(f"{end}{place}", column.family, part) for end in "lh"] if rising else [NULL, NULL]
+            ends = (
+                [_made(f"{end}{place}", column.family, part) for end in "lh"]
+                if rising
+                else [NULL, NULL]
+            )
             found += [Expression(f"t.n{place}"), *ends]
     statement = sql(
         "features.extremes",
         aggregates="".join(aggregates),
-        found=", ".join(["t.rows", *(f"{each.text} AS x{place}" for place, each in enumerate(found))]),
+        found=", ".join(
+            ["t.rows", *(f"{each.text} AS x{place}" for place, each in enumerate(found))]
+        ),
         source=source.table,
         side=source.side.text,
     )
     values = [value for each in found for value in each.values]
     ((rows, *told),) = reader.run(statement, (*values, *source.side.values))
-    return rows, {name: _Range(*told[3 * place : 3 * place + 3]) for place, name in enumerate(names)}
+    return rows, {
+        name: _Range(*told[3 * place : 3 * place + 3]) for place, name in enumerate(names)
+    }
 
 
 NULL = Expression("NULL::double precision")
 
 
 def _made(name: str, family: str | None, part: str | None) -> Expression:
-    return encoding.moment(name, family or "", part) if part else encoding.number(name, family or "")
+    return (
+        encoding.moment(name, family or "", part) if part else encoding.number(name, family or "")
+    )
 
 
 def _looked_at_again(
-    reader: Reader, source: Source, questions: Sequence[_Question], ranges: _Ranges, sampled: Mapping[Any, Any]
+    reader: Reader,
+    source: Source,
+    questions: Sequence[_Question],
+    ranges: _Ranges,
+    sampled: Mapping[Any, Any],
 ) -> _Ranges:
-    """The ranges of numbers that neither their extremes nor the sample tell: those with infinite ones, and the like.
+    """The ranges of numbers that neither their extremes nor the sample tell: those with infinite
+    ones, and the like.
 
     A part of time that has several values in the sample has about its range there.
     """
@@ -254,13 +293,17 @@ def _ranges(reader: Reader, source: Source, questions: Sequence[_Question]) -> _
     """Expressions stand in several aggregates, so that nothing keeps the rows from being shared."""
     statement = sql(
         "features.spread",
-        aggregates=", ".join(sql("features.range", c=each.value.text, n=f"c{n}") for n, each in enumerate(questions)),
+        aggregates=", ".join(
+            sql("features.range", c=each.value.text, n=f"c{n}") for n, each in enumerate(questions)
+        ),
         source=source.table,
         side=source.side.text,
     )
     values = [value for each in questions for value in each.value.values * PLACES]
     (found,) = reader.run(statement, (*values, *source.side.values))
-    return {each.name: _Range(*found[3 * place : 3 * place + 3]) for place, each in enumerate(questions)}
+    return {
+        each.name: _Range(*found[3 * place : 3 * place + 3]) for place, each in enumerate(questions)
+    }
 
 
 def _sampled(
@@ -269,7 +312,10 @@ def _sampled(
     """What the sample says."""
     if not questions:
         return {}
-    names, few = [f"c{number}" for number in range(len(questions))], source.few(rows, QUANTILES_SAMPLE)
+    names, few = (
+        [f"c{number}" for number in range(len(questions))],
+        source.few(rows, QUANTILES_SAMPLE),
+    )
     statement = sql(
         "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
@@ -300,11 +346,17 @@ def _answer(question: _Question, answers: Iterator[Any]) -> tuple[Any, ...]:
 
 def _spread(everywhere: _Range, few: _Sampled) -> Spread:
     quantiles = None if few.quantiles is None else tuple(few.quantiles)
-    return Spread(everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.different)
+    return Spread(
+        everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.different
+    )
 
 
-def categories(reader: Reader, source: Source, columns: Sequence[RawColumn], rows: int) -> dict[str, tuple[str, ...]]:
-    """The values of each of these columns that a sample of so many rows has more than once, the most frequent first."""
+def categories(
+    reader: Reader, source: Source, columns: Sequence[RawColumn], rows: int
+) -> dict[str, tuple[str, ...]]:
+    """The values of each of these columns that a sample of so many rows has more than once, the
+    most frequent first.
+    """
     found: dict[str, list[str]] = {column.name: [] for column in columns}
     few = source.few(rows, SAMPLE)
     for start in range(0, len(columns), SETS_AT_ONCE):
@@ -321,7 +373,10 @@ def categories(reader: Reader, source: Source, columns: Sequence[RawColumn], row
         )
         everywhere = (1 << len(part)) - 1
         # The bit of the first column is the highest.
-        place_of = {everywhere - (1 << (len(part) - 1 - place)): column.name for place, column in enumerate(part)}
+        place_of = {
+            everywhere - (1 << (len(part) - 1 - place)): column.name
+            for place, column in enumerate(part)
+        }
         for place, value, _ in reader.run(statement, (*few.side.values, MOST_CATEGORIES)):
             found[place_of[place]].append(value)
     return {name: tuple(values) for name, values in found.items()}

@@ -1,6 +1,8 @@
-"""What is to be learned from which rows of a raw table: its target, the sides of its rows, and their recipe.
+"""What is to be learned from which rows of a raw table: its target, the sides of its rows, and
+their recipe.
 
-All of it is read in one transaction of one session, so that it is of one snapshot; `plan` and `train` both ask it.
+All of it is read in one transaction of one session, so that it is of one snapshot; `plan` and
+`train` both ask it.
 """
 
 from __future__ import annotations
@@ -51,11 +53,14 @@ from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, r
 from cerebro_plpy.records import dataclass, replace
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
-"""Settings under which a table is looked at: columns are sorted one after another, and statements are not compiled."""
+"""Settings under which a table is looked at: columns are sorted one after another, and statements
+are not compiled.
+"""
 NO_HEAD = Floats((Measure(0.0, 1.0, 0.0, 0.0),))
 """Of a table that no network is made for."""
 SEEDS = 20
-"""Hashes that are tried for one that leaves every class on the training side, and its share of it."""
+"""Hashes that are tried for one that leaves every class on the training side, and its share of it.
+"""
 PLACES = 1 << 20
 """Of hashes, by which rows are drawn."""
 FEW = 10_000
@@ -71,11 +76,13 @@ class Newer(NamedTuple):
 
 @dataclass(frozen=True)
 class RawTable:
-    """A raw table as it is trained on: `parts` are the rows to train on and those that are held back.
+    """A raw table as it is trained on: `parts` are the rows to train on and those that are held
+    back.
 
-    Of both the target can be used; in `missing` rows it is NULL, and `unused` are others that are in neither part.
-    `share` is how much of the former was drawn; `source` are all of them. `newest` has the largest values of columns
-    that grow, as texts. Its `groups` have models of their own, too. The values of `identity` name a row.
+    Of both the target can be used; in `missing` rows it is NULL, and `unused` are others that are
+    in neither part. `share` is how much of the former was drawn; `source` are all of them. `newest`
+    has the largest values of columns that grow, as texts. Its `groups` have models of their own,
+    too. The values of `identity` name a row.
     """
 
     relation: Table
@@ -120,10 +127,13 @@ class _Divided(NamedTuple):
         return sides(self.split, self.opened.columns, seed, self.bound, self.opened.identity)
 
 
-def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
+def read_table(
+    rows: SourceRows, module: str, relation: Table, wishes: Wishes, kept: bool = False
+) -> RawTable:
     """Look at all rows of a table; raises where nothing can be learned from it.
 
-    Where a sample may be `kept` until the transaction ends, those after the first look at it are quicker.
+    Where a sample may be `kept` until the transaction ends, those after the first look at it are
+    quicker.
     """
     reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
     target = named(module, columns, wishes.target, "target")
@@ -146,28 +156,50 @@ def read_table(rows: SourceRows, module: str, relation: Table, wishes: Wishes, k
     aim = read_target(reader, module, source, target, known, wishes.task)
     source = source._replace(side=both(halves.training, is_usable(target, aim.task)), rows=aim.rows)
     if kept:
-        source = with_sample(rows, source, [target, *(c for c in opened.learned if c.family not in (None, BYTES))])
+        source = with_sample(
+            rows, source, [target, *(c for c in opened.learned if c.family not in (None, BYTES))]
+        )
     recipe = learn(reader, source, opened.learned, wishes.types)
     source = _with_files(source, recipe)
     check_inputs(module, recipe)
-    given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
+    given_away = giveaways(
+        reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION
+    )
     weighed = weight and weights(reader, module, source, weight)
-    training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, opened.columns, weighed)
+    training = Part(
+        source.table,
+        source.side,
+        recipe,
+        label_of(target, aim.task),
+        source.hash,
+        opened.columns,
+        weighed,
+    )
     validation = _held_part(module, training, halves.validation, (wishes, held, aim, seed))
     held_rows = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
     check_rows(module, aim.rows, held_rows, split)
     parts = training, validation
     unused = count.present - aim.rows - (held_rows if wishes.held is None else 0)
     rest = count.rows - count.present, given_away, count.newest, opened.identity, 1.0, unused
-    return RawTable(relation, columns, aim, split, seed, divided.bound, source, parts, recipe, held_rows, *rest)
+    return RawTable(
+        relation, columns, aim, split, seed, divided.bound, source, parts, recipe, held_rows, *rest
+    )
 
 
 def _with_files(source: Source, recipe: Recipe) -> Source:
-    """The source as it tells of all inputs: a sample has no files, which would be many times as large as all else."""
-    return source._replace(sample=None) if any(isinstance(each, ImageFile) for each in recipe.inputs) else source
+    """The source as it tells of all inputs: a sample has no files, which would be many times as
+    large as all else.
+    """
+    return (
+        source._replace(sample=None)
+        if any(isinstance(each, ImageFile) for each in recipe.inputs)
+        else source
+    )
 
 
-def _order(columns: Sequence[RawColumn], split: Split, seed: int, identity: Sequence[str] = ()) -> Expression:
+def _order(
+    columns: Sequence[RawColumn], split: Split, seed: int, identity: Sequence[str] = ()
+) -> Expression:
     """A bigint by which rows are put into an order of their own."""
     return row_hash(naming(columns, ALIKE._replace(copies=split.copies), identity), seed + 1)
 
@@ -178,10 +210,14 @@ def _held_part(
     side: Expression,
     of: tuple[Wishes, OpenedSource | None, Target, int],
 ) -> Part:
-    """The rows that are held back, of this table or of another one, in which columns are found by name."""
+    """The rows that are held back, of this table or of another one, in which columns are found by
+    name.
+    """
     wishes, held, aim, seed = of
     if wishes.held is None or held is None:
-        return training._replace(side=both(side, is_known(aim.column, aim.task, aim.values)), weight=None)
+        return training._replace(
+            side=both(side, is_known(aim.column, aim.task, aim.values)), weight=None
+        )
     target = _held_target(module, held.columns, aim, wishes.held)
     return Part(
         held.table,
@@ -197,26 +233,40 @@ def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: 
     column = named(module, columns, aim.column.name, "target")
     if aim.task != CLASSIFICATION and column.family not in NUMBERS:
         raise DatatypeMismatch(
-            f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held back, has type"
-            f" {column.type}; expected a number, as {aim.column.type} is.",
+            f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held "
+            f"back, has type {column.type}; expected a number, as {aim.column.type} is.",
             hint="Cast it in a view, and name that.",
         )
     return column
 
 
 def known_table(
-    rows: SourceRows, module: str, relation: Table, spec: TrainSpec, held: Table | None, newer: Newer | None = None
+    rows: SourceRows,
+    module: str,
+    relation: Table,
+    spec: TrainSpec,
+    held: Table | None,
+    newer: Newer | None = None,
 ) -> RawTable:
-    """A table as a run learned of it before, with the rows that it has now; `held` is the table that its split names.
+    """A table as a run learned of it before, with the rows that it has now; `held` is the table
+    that its split names.
 
-    Neither its recipe nor the sides of its rows are looked for again. Where rows are to be `newer` than a value, nobody
-    counts them.
+    Neither its recipe nor the sides of its rows are looked for again. Where rows are to be `newer`
+    than a value, nobody counts them.
     """
     reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
     target, split = named(module, columns, spec.target, "target"), read_split(module, spec.split)
     check_target(module, target)
     learned = Recipe.from_json(spec.recipe)
-    asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
+    asked = (
+        spec.target,
+        spec.task,
+        spec.columns,
+        spec.types,
+        spec.split,
+        spec.weight,
+        spec.split_seed,
+    )
     before = spec.bound, held, spec.group_by, spec.identity
     wishes = Wishes(*asked, True, *before, growing=(newer.column,) if newer else ())
     opened = open_source(rows, module, (relation, columns), wishes)
@@ -231,22 +281,30 @@ def known_table(
     weight = weighing(module, columns, spec.weight)
     weighed = weight and weights(reader, module, source, weight)
     recipe = matched(module, learned, columns, relation.spelling)
-    training = Part(source.table, side, recipe, label_of(target, spec.task), order, opened.columns, weighed)
+    training = Part(
+        source.table, side, recipe, label_of(target, spec.task), order, opened.columns, weighed
+    )
     trained = 0 if few else rows_of(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
-    validation = _held_part(module, training, halves.validation, (wishes, there, aim, spec.split_seed))
+    validation = _held_part(
+        module, training, halves.validation, (wishes, there, aim, spec.split_seed)
+    )
     kept = 0 if few else rows_of(reader, validation)
     if not few:
         check_rows(module, trained, kept, split)
     divided, source = (split, spec.split_seed, spec.bound), source._replace(rows=trained)
     missing, parts = count.rows - count.present, (training, validation)
     grown, identity = count.newest, opened.identity
-    table = RawTable(relation, columns, aim, *divided, source, parts, recipe, kept, missing, (), grown, identity)
+    table = RawTable(
+        relation, columns, aim, *divided, source, parts, recipe, kept, missing, (), grown, identity
+    )
     return table if spec.share == 1 else drawn(reader, table, spec.share)
 
 
 def _known_sides(module: str, opened: OpenedSource, spec: TrainSpec, newer: Newer | None) -> Sides:
-    """The sides of the rows of a table as a run divided them before, of all or of those that are newer than a value."""
+    """The sides of the rows of a table as a run divided them before, of all or of those that are
+    newer than a value.
+    """
     split = read_split(module, spec.split)
     halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     if newer is None:
@@ -256,9 +314,11 @@ def _known_sides(module: str, opened: OpenedSource, spec: TrainSpec, newer: Newe
 
 
 def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
-    """The table with such a share of its training rows; a class that would have none keeps all that it has.
+    """The table with such a share of its training rows; a class that would have none keeps all that
+    it has.
 
-    They are drawn by the hash that puts them in order: the same rows whenever it is asked, as far as they are there.
+    They are drawn by the hash that puts them in order: the same rows whenever it is asked, as far
+    as they are there.
     """
     training, validation = table.parts
     some = Expression(
@@ -268,34 +328,47 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
     side = both(training.side, some)
     if table.target.task == CLASSIFICATION:
         lost = sorted({*table.target.values} - labels_of(reader, training._replace(side=side)))
-        rare = Expression(f"{training.label.text} = ANY (%s::text[])", (*training.label.values, lost))
-        side = both(training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values)))
+        rare = Expression(
+            f"{training.label.text} = ANY (%s::text[])", (*training.label.values, lost)
+        )
+        side = both(
+            training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values))
+        )
     part = training._replace(side=side)
     target = table.target._replace(rows=rows_of(reader, part))
     return replace(table, parts=(part, validation), target=target, share=share)
 
 
 def _split(reader: Reader, module: str, opened: OpenedSource, wishes: Wishes, rows: Total) -> Split:
-    """As it is wanted, or usual; where many rows are equal and no key tells them apart, their copies are divided.
+    """As it is wanted, or usual; where many rows are equal and no key tells them apart, their
+    copies are divided.
 
-    Else all that have some values may be held back, where few combinations of values are there at all.
+    Else all that have some values may be held back, where few combinations of values are there at
+    all.
     """
     split = usual_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
     if split.kind != "random" or wishes.settled or any(each.key for each in opened.columns):
         return split
-    return split._replace(copies=split.copies or has_copies(reader, opened.table, opened.identity, rows.rows))
+    return split._replace(
+        copies=split.copies or has_copies(reader, opened.table, opened.identity, rows.rows)
+    )
 
 
 def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: Wishes) -> str | None:
-    """Where rows are held back from: where it was in earlier versions, so that no row changes its side."""
+    """Where rows are held back from: where it was in earlier versions, so that no row changes its
+    side.
+    """
     if split.kind != "last" or wishes.bound is not None:
         return wishes.bound
     usable = f"t.{quote_identifier(wishes.target)} IS NOT NULL"
     return find_bound(reader, opened.table, split, opened.columns, usable)
 
 
-def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn) -> tuple[int, Tally]:
-    """The seed of a hash by which each class is on the training side, where one of several does it; and its counts.
+def _divide(
+    reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
+) -> tuple[int, Tally]:
+    """The seed of a hash by which each class is on the training side, where one of several does it;
+    and its counts.
 
     Of few rows it is that of the evenest.
     """
@@ -305,7 +378,11 @@ def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
         return wishes.split_seed, first
     best: tuple[float, int, Tally] | None = None
     for seed in range(wishes.split_seed, wishes.split_seed + SEEDS):
-        known = first if best is None else tally(reader, divided.places, divided.sides(seed), target, many)
+        known = (
+            first
+            if best is None
+            else tally(reader, divided.places, divided.sides(seed), target, many)
+        )
         classes = known if target.family in (TEXT, "integer") else known.together()
         uneven = classes.unevenness(divided.split.share)
         best = min(best or (uneven, seed, known), (uneven, seed, known), key=lambda each: each[:2])

@@ -1,7 +1,8 @@
-"""How many rows of a raw table have what to predict, and on which side of a split those of each class are.
+"""How many rows of a raw table have what to predict, and on which side of a split those of each
+class are.
 
-Each question is one pass over the table. What is known of classes and of numbers of rows follows from these counts, so
-that nothing is counted twice.
+Each question is one pass over the table. What is known of classes and of numbers of rows follows
+from these counts, so that nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ NOTHING = Expression("false")
 
 
 class Total(NamedTuple):
-    """Rows of a table, and those of them that have a target; the largest values of columns that grow, as texts."""
+    """Rows of a table, and those of them that have a target; the largest values of columns that
+    grow, as texts.
+    """
 
     rows: int
     present: int
@@ -35,7 +38,9 @@ class Total(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Of a value of the target, as text: rows on either side. It is None where there are more than MOST_CLASSES."""
+    """Of a value of the target, as text: rows on either side. It is None where there are more than
+    MOST_CLASSES.
+    """
 
     value: str | None
     training: int
@@ -43,7 +48,9 @@ class Count(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The rows of either side that have a target, by its values; none where these are too `many` to tell."""
+    """The rows of either side that have a target, by its values; none where these are too `many` to
+    tell.
+    """
 
     counts: tuple[Count, ...]
 
@@ -72,7 +79,8 @@ class Tally(NamedTuple):
         return Tally((Count(None, self.training, self.rows - self.training),))
 
     def unevenness(self, share: float) -> float:
-        """How far sides are from what they should be: below 1 where no class is missing in training, and no side empty.
+        """How far sides are from what they should be: below 1 where no class is missing in
+        training, and no side empty.
 
         >>> Tally((Count("a", 8, 2), Count("b", 4, 1))).unevenness(0.2)
         0.0
@@ -82,7 +90,13 @@ class Tally(NamedTuple):
         rows = self.rows or 1
         classes = self.counts if len(self.counts) <= FEW_CLASSES else ()
         lost = sum(1 for each in classes if not each.training and each.validation > 1)
-        far = sum(abs(each.validation - share * (each.training + each.validation)) for each in self.counts) / rows
+        far = (
+            sum(
+                abs(each.validation - share * (each.training + each.validation))
+                for each in self.counts
+            )
+            / rows
+        )
         nothing = not self.training or self.training == self.rows
         return lost + nothing + far / (1 + far)
 
@@ -93,7 +107,9 @@ class Tally(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The quoted names of the tables where training rows lie, and those that are held back: one table as a rule."""
+    """The quoted names of the tables where training rows lie, and those that are held back: one
+    table as a rule.
+    """
 
     training: str
     validation: str
@@ -107,16 +123,22 @@ class Places(NamedTuple):
             yield self.validation, Sides(NOTHING, both.validation)
 
 
-def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()) -> Total:
+def total(
+    reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()
+) -> Total:
     """Count the rows of a table, of which these columns may grow."""
-    newest = ", ".join(written(f"pg_catalog.max({ordered(column)})", column.family) for column in growing)
+    newest = ", ".join(
+        written(f"pg_catalog.max({ordered(column)})", column.family) for column in growing
+    )
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
     return Total(rows, present, {column.name: value for column, value in zip(growing, values)})
 
 
 def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
-    """Whether a few rows show already that there are more than MOST_CLASSES values; which rows these are is all one."""
+    """Whether a few rows show already that there are more than MOST_CLASSES values; which rows
+    these are is all one.
+    """
     value = category(target.name).text if target.family == TEXT else _name(target)
     statement = sql("features.different", source=table, value=value)
     return bool(reader.run(statement, (MOST_CLASSES, FIRST_ROWS))[0][0])
@@ -133,13 +155,20 @@ def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: 
     return Tally(tuple(counts[name] for name in sorted(counts, key=_code_points)))
 
 
-def _counted(reader: Reader, table: str, both: Sides, target: str, value: str) -> Sequence[tuple[str, int, int]]:
+def _counted(
+    reader: Reader, table: str, both: Sides, target: str, value: str
+) -> Sequence[tuple[str, int, int]]:
     training = f"pg_catalog.count(*) FILTER (WHERE {both.training.text})"
     validation = f"pg_catalog.count(*) FILTER (WHERE {both.validation.text})"
     if both.all:
         validation = f"pg_catalog.count(*) - {training}"  # what is asked twice is computed once
     statement = sql(
-        "features.sides", value=value, target=target, training=training, validation=validation, source=table
+        "features.sides",
+        value=value,
+        target=target,
+        training=training,
+        validation=validation,
+        source=table,
     )
     return reader.run(statement, (*both.training.values, *both.validation.values, MOST_CLASSES + 1))
 

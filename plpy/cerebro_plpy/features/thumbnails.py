@@ -1,6 +1,8 @@
-"""Files of images as they are sent: behind a head that says what thumbnail a trainer is to make of each.
+"""Files of images as they are sent: behind a head that says what thumbnail a trainer is to make of
+each.
 
-So it is said wherever rows are packed or predicted, and a file is decoded by one piece of code (docs/wire.md).
+So it is said wherever rows are packed or predicted, and a file is decoded by one piece of code
+(docs/wire.md).
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ KIND = "image"
 """How they are sent."""
 MARK = b"cerebro thumbnail\0"
 SIZES = struct.Struct(">HHHH")
-"""Height, width and channels of the thumbnail, and the bytes of the column's quoted name, which follows."""
+"""Height, width and channels of the thumbnail, and the bytes of the column's quoted name, which
+follows.
+"""
 
 
 def head(column: str, shape: tuple[int, ...]) -> str:

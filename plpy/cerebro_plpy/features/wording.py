@@ -1,4 +1,6 @@
-"""What free texts are made of, by a sample of training rows: as much as it takes to make numbers of their words."""
+"""What free texts are made of, by a sample of training rows: as much as it takes to make numbers of
+their words.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,18 @@ from cerebro_plpy.features.statistics import Source
 SAMPLED_TEXTS, NEARLY_ALL = 10_000, 0.95
 """How many texts are divided into words, and which share of them is not to be cut off."""
 FEWEST_BUCKETS, BUCKETS_A_WORD = 256, 8
-"""Numbers that words may have; with eight for each word that is there more than once few of all words share one."""
+"""Numbers that words may have; with eight for each word that is there more than once few of all
+words share one.
+"""
 RAREST = 255
 
 
 class Wording(NamedTuple):
-    """Of a column of free text: as many words as nearly all have, and how many words there are more than once.
+    """Of a column of free text: as many words as nearly all have, and how many words there are more
+    than once.
 
-    Of so many `texts`, each number of a word, from 1 to MOST_BUCKETS, is in so many, as (number, texts).
+    Of so many `texts`, each number of a word, from 1 to MOST_BUCKETS, is in so many, as (number,
+    texts).
     """
 
     words: int
@@ -41,7 +47,8 @@ class Wording(NamedTuple):
 
     @property
     def rarities(self) -> bytes:
-        """How rare the words of each number are: RARITIES times the binary logarithm of (1 + texts) / (1 + having it).
+        """How rare the words of each number are: RARITIES times the binary logarithm of (1 + texts)
+        / (1 + having it).
 
         >>> Wording(8, 2, 7, ((1, 7), (2, 3), (258, 2))).rarities[:3]
         b'\\x00\\x03\\x18'
@@ -68,5 +75,7 @@ def wording(reader: Reader, source: Source, column: RawColumn, rows: int) -> Wor
         text=text,
         most=str(words.MOST_WORDS),
     )
-    ((length, texts, repeated, numbers, frequencies),) = reader.run(statement, (*few.side.values, NEARLY_ALL))
+    ((length, texts, repeated, numbers, frequencies),) = reader.run(
+        statement, (*few.side.values, NEARLY_ALL)
+    )
     return Wording(length or 0, repeated, texts, tuple(zip(numbers or (), frequencies or ())))

@@ -10,7 +10,9 @@ HOUR, GB_MONTH = 3600.0, 1e9 * 30 * 86400
 
 
 class Spent(NamedTuple):
-    """Processor seconds of trainers and backends, seconds of visits on GPUs, bytes of states times seconds."""
+    """Processor seconds of trainers and backends, seconds of visits on GPUs, bytes of states times
+    seconds.
+    """
 
     cpu_seconds: float = 0.0
     gpu_seconds: float = 0.0
@@ -18,7 +20,8 @@ class Spent(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """What an hour of a core and of a GPU costs, and a month of 10^9 bytes; 0 for what costs nothing.
+    """What an hour of a core and of a GPU costs, and a month of 10^9 bytes; 0 for what costs
+    nothing.
 
     >>> Prices(0.5, 2.0, 0.1).of(Spent(7200.0, 1800.0, 1e9 * 30 * 86400))
     2.1
@@ -42,7 +45,9 @@ class Excess(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """How many processor seconds a run may use, and what it may cost; None for as much as it does."""
+    """How many processor seconds a run may use, and what it may cost; None for as much as it
+    does.
+    """
 
     max_cpu: float | None
     max_cost: float | None
@@ -52,7 +57,8 @@ class Allowance(NamedTuple):
     def cpu_seconds(self) -> float:
         """How many processor seconds it can use at most.
 
-        >>> Allowance(60.0, 0.5, Prices(core_hour=90.0)).cpu_seconds, Allowance(None, 0.5, Prices(0.0, 2.0)).cpu_seconds
+        >>> (Allowance(60.0, 0.5, Prices(core_hour=90.0)).cpu_seconds,
+        ...  Allowance(None, 0.5, Prices(0.0, 2.0)).cpu_seconds)
         (20.0, inf)
         """
         paid = math.inf

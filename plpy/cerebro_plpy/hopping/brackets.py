@@ -12,10 +12,12 @@ from cerebro_plpy.records import dataclass
 
 @dataclass(frozen=True)
 class Brackets:
-    """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, algorithm 1).
+    """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, algorithm
+    1).
 
-    A bracket is its configs and the epochs at which its rungs end: once all of its configs have come there, `1/eta` of
-    those that began with it go on, at least one. One bracket is successive halving.
+    A bracket is its configs and the epochs at which its rungs end: once all of its configs have
+    come there, `1/eta` of those that began with it go on, at least one. One bracket is successive
+    halving.
     """
 
     takes_more: ClassVar[bool] = False
@@ -29,7 +31,9 @@ class Brackets:
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        return [each for keys, ends in self.brackets for each in self._of_bracket(trials, keys, ends)]
+        return [
+            each for keys, ends in self.brackets for each in self._of_bracket(trials, keys, ends)
+        ]
 
     def ended(self, trials: Trials) -> bool:
         """See `Rule`."""
@@ -39,10 +43,14 @@ class Brackets:
         """See `Rule`: those that were left behind in a rung that is decided."""
         return left_behind(trials, self.brackets)
 
-    def _of_bracket(self, trials: Trials, keys: Collection[int], ends: Sequence[int]) -> list[Decision]:
+    def _of_bracket(
+        self, trials: Trials, keys: Collection[int], ends: Sequence[int]
+    ) -> list[Decision]:
         own = {key: trials[key] for key in keys if key in trials}
         new = [key for key, trial in own.items() if not (trial.limit or trial.over)]
-        found = [Decision(key, "start", ends[0], f"one of {len(own)} of its bracket") for key in new]
+        found = [
+            Decision(key, "start", ends[0], f"one of {len(own)} of its bracket") for key in new
+        ]
         if new or any(trial.under_way for trial in own.values()):
             return found
         for number, (rung, limit) in enumerate(zip(ends, ends[1:]), 1):
@@ -55,8 +63,8 @@ class Brackets:
 
 
 def hyperband(mst_keys: Sequence[int], epochs: int, eta: int) -> Brackets:
-    """The brackets of Hyperband over configs: theirs are the proportions of the algorithm, whose largest bracket has
-    the shortest first rung.
+    """The brackets of Hyperband over configs: theirs are the proportions of the algorithm, whose
+    largest bracket has the shortest first rung.
 
     >>> [(len(keys), ends) for keys, ends in hyperband(range(143), 81, 3).brackets]
     [(81, (1, 3, 9, 27, 81)), (34, (3, 9, 27, 81)), (15, (9, 27, 81)), (8, (27, 81)), (5, (81,))]
@@ -65,7 +73,9 @@ def hyperband(mst_keys: Sequence[int], epochs: int, eta: int) -> Brackets:
     """
     depth = len(rungs(epochs, eta, 1))
     sizes = [-(-depth * eta**s // (s + 1)) for s in range(depth - 1, -1, -1)]
-    bounds = [round(len(mst_keys) * reached / sum(sizes)) for reached in accumulate(sizes, initial=0)]
+    bounds = [
+        round(len(mst_keys) * reached / sum(sizes)) for reached in accumulate(sizes, initial=0)
+    ]
     ends = [rungs(epochs, eta, 1)[depth - 1 - s :] for s in range(depth - 1, -1, -1)]
     dealt = [mst_keys[start:stop] for start, stop in zip(bounds, bounds[1:])]
     return Brackets(tuple((tuple(keys), end) for keys, end in zip(dealt, ends) if keys), eta)
@@ -76,8 +86,12 @@ def halving(mst_keys: Sequence[int], epochs: int, eta: int, first: int) -> Brack
     return Brackets(((tuple(mst_keys), rungs(epochs, eta, first)),), eta)
 
 
-def left_behind(trials: Trials, brackets: Iterable[tuple[Collection[int], Sequence[int]]]) -> list[int]:
-    """The configs that rest after a rung from which others of their bracket have gone on; of shorter rungs first."""
+def left_behind(
+    trials: Trials, brackets: Iterable[tuple[Collection[int], Sequence[int]]]
+) -> list[int]:
+    """The configs that rest after a rung from which others of their bracket have gone on; of
+    shorter rungs first.
+    """
     found: list[tuple[int, int, int]] = []
     for keys, ends in brackets:
         own = {key: trials[key] for key in keys if key in trials}

@@ -1,8 +1,9 @@
-"""The course of a search: which results a rule has heard of, in what order, and what it has decided.
+"""The course of a search: which results a rule has heard of, in what order, and what it has
+decided.
 
-Where visits have a fixed order, results reach the rule in an order that no clock decides: by epochs that would have
-passed if each took the same time and all that are under way went side by side, and then by mst_key. A result waits
-for those before it. Otherwise they reach it as they come.
+Where visits have a fixed order, results reach the rule in an order that no clock decides: by epochs
+that would have passed if each took the same time and all that are under way went side by side, and
+then by mst_key. A result waits for those before it. Otherwise they reach it as they come.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from cerebro_plpy.hopping.selections import of_group
 
 
 class Heard(NamedTuple):
-    """What was decided at once: after the config `cause` had come to its limit or to its end; None at the beginning.
+    """What was decided at once: after the config `cause` had come to its limit or to its end; None
+    at the beginning.
 
-    The first decision is about that config. So many others are `wanted` to join, which are to be drawn now, of a group
-    where the run is over groups. An `act` is what somebody asked for, where no rule has decided.
+    The first decision is about that config. So many others are `wanted` to join, which are to be
+    drawn now, of a group where the run is over groups. An `act` is what somebody asked for, where
+    no rule has decided.
     """
 
     cause: int | None
@@ -41,8 +44,8 @@ def by_result(decisions: Iterable[tuple[int | None, str | None, Decision]]) -> t
 
 
 class Outcome(NamedTuple):
-    """What became of a config that was under way: its value at its limit, and why it goes no further, if so: it may
-    have `failed`."""
+    """What became of a config that was under way: its value at its limit, and why it goes no
+    further, if so: it may have `failed`."""
 
     value: float | None
     ended: str | None = None
@@ -50,7 +53,9 @@ class Outcome(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Of which groups configs are, where a run is over groups, and how many may be drawn of each."""
+    """Of which groups configs are, where a run is over groups, and how many may be drawn of
+    each.
+    """
 
     of: Mapping[int, str] = {}
     draws: Mapping[str, int] = {}
@@ -60,7 +65,8 @@ NO_GROUPS = Groups()
 
 
 class Course:
-    """The trials of a search, of which so many (`width`) are to be under way where the rule leaves that open.
+    """The trials of a search, of which so many (`width`) are to be under way where the rule leaves
+    that open.
 
     So many more (`draws`) may be drawn, each when there is room for it; so they may be of `groups`.
     """
@@ -76,16 +82,24 @@ class Course:
         groups: Groups = NO_GROUPS,
     ) -> None:
         self.rule = rule
-        self.trials: dict[int, Trial] = {key: Trial(group=groups.of.get(key)) for key in sorted(mst_keys)}
+        self.trials: dict[int, Trial] = {
+            key: Trial(group=groups.of.get(key)) for key in sorted(mst_keys)
+        }
         self._draws: dict[str | None, int] = {None: draws, **dict(sorted(groups.draws.items()))}
         self._width, self._fixed = width, fixed
-        self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
+        self._begun: dict[
+            int, int
+        ] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
-        self._curves: dict[int, dict[int, float]] = defaultdict(dict)  # of which it hears when limits are come to
+        self._curves: dict[int, dict[int, float]] = defaultdict(
+            dict
+        )  # of which it hears when limits are come to
         self._last: dict[int, int] = {}  # the last epoch of configs whose epochs somebody has set
         self._moment, self._opened = 0, False
         self._wide = 0  # so many are to be under way now, beyond the usual width
-        self._asked_again = False  # whether others may take the place of one that somebody else has stopped
+        self._asked_again = (
+            False  # whether others may take the place of one that somebody else has stopped
+        )
 
     @property
     def under_way(self) -> bool:
@@ -107,7 +121,8 @@ class Course:
         return {key: trial.limit for key, trial in self.trials.items()}
 
     def recall(self, past: Iterable[Heard], values: Mapping[int, Mapping[int, float]]) -> None:
-        """Take up what was decided before, in its order; `values` are those of every epoch, by mst_key.
+        """Take up what was decided before, in its order; `values` are those of every epoch, by
+        mst_key.
 
         What the rule had not heard of when it was interrupted it hears next.
         """
@@ -156,7 +171,9 @@ class Course:
         self._asked_again = True
 
     def make_room(self, idle: int) -> None:
-        """So many workers have nothing to do with those that are under way: others begin, unless the order is fixed."""
+        """So many workers have nothing to do with those that are under way: others begin, unless
+        the order is fixed.
+        """
         if not self._fixed:
             self._wide = idle + sum(trial.under_way for trial in self.trials.values())
             self._asked_again = True
@@ -186,8 +203,8 @@ class Course:
         return max(self._width, self._wide) - sum(trial.under_way for trial in self.trials.values())
 
     def _wanted(self) -> Heard | None:
-        """How many configs there is room for, beside those that could begin as well; of several selections the one with
-        the fewest has one more."""
+        """How many configs there is room for, beside those that could begin as well; of several
+        selections the one with the fewest has one more."""
         new = sum(not (trial.limit or trial.over) for trial in self.trials.values())
         most = min(1, self._free - new) if len(self._draws) > 1 else self._free - new
         if most < 1:
@@ -200,10 +217,15 @@ class Course:
 
     def _decided(self, cause: int | None, ended: str | None) -> Heard:
         groups = frozenset(group for group, left in self._draws.items() if left)
-        room, over = Room(self._free, bool(groups), groups), cause is not None and self.trials[cause].over
+        room, over = (
+            Room(self._free, bool(groups), groups),
+            cause is not None and self.trials[cause].over,
+        )
         found = list(self.rule.decide(self.trials, room, None if over else cause))
         if cause is not None:
-            own = next((each for each in found if each.mst_key == cause), None) or self._end(cause, ended)
+            own = next((each for each in found if each.mst_key == cause), None) or self._end(
+                cause, ended
+            )
             found = [own, *(each for each in found if each is not own)]
         for decision in found:
             self._take(decision)
@@ -213,8 +235,15 @@ class Course:
         limit = self.trials[mst_key].limit
         if ended:
             return Decision(mst_key, "stop", limit, ended)
-        last = self.trials[mst_key].over or self.trials[mst_key].before + limit == self.rule.asked[-1]
-        return Decision(mst_key, "rest", limit, "it was trained to the end" if last else "others go on before it")
+        last = (
+            self.trials[mst_key].over or self.trials[mst_key].before + limit == self.rule.asked[-1]
+        )
+        return Decision(
+            mst_key,
+            "rest",
+            limit,
+            "it was trained to the end" if last else "others go on before it",
+        )
 
     def _take(self, decision: Decision, act: str | None = None) -> None:
         key = decision.mst_key
@@ -239,8 +268,12 @@ class Course:
     def _hear(self, mst_key: int, value: float | None) -> None:
         trial, self._moment = self.trials[mst_key], self._when(mst_key)
         if value is not None:
-            curve = {epoch: each for epoch, each in self._curves[mst_key].items() if epoch <= trial.limit}
-            self.trials[mst_key] = trial._replace(values={**trial.values, trial.limit: value}, curve=curve)
+            curve = {
+                epoch: each for epoch, each in self._curves[mst_key].items() if epoch <= trial.limit
+            }
+            self.trials[mst_key] = trial._replace(
+                values={**trial.values, trial.limit: value}, curve=curve
+            )
             self._conclude(mst_key)
 
     def _next(self) -> int | None:

@@ -1,8 +1,9 @@
-"""Which outputs of frozen layers a run stores, so that they are computed once and not in every epoch of every config.
+"""Which outputs of frozen layers a run stores, so that they are computed once and not in every
+epoch of every config.
 
-A pure choice. Configurations can be cut at layers in front of which nothing changes; those whose cuts give the same
-share what is stored. Chosen are the cuts by which the run takes least in all, within a budget of bytes: exactly, by
-branch and bound, since the cuts that matter are few.
+A pure choice. Configurations can be cut at layers in front of which nothing changes; those whose
+cuts give the same share what is stored. Chosen are the cuts by which the run takes least in all,
+within a budget of bytes: exactly, by branch and bound, since the cuts that matter are few.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from math import prod
 from typing import NamedTuple
 
 ELEMENT_BYTES = 4
-LOADED = 20  # operations in the time in which a trainer gets a byte of a row that it keeps in memory, or reads at times
+# operations in the time in which a trainer gets a byte of a row that it keeps in memory, or reads
+# at times
+LOADED = 20
 WRITTEN = 200  # operations in the time in which a byte is stored
 SPEED = 2 * 10**10  # operations a second of a core
-OVERHEAD = 2 * SPEED  # operations in the time in which a table is made, and a front compiled: two seconds of a core
+OVERHEAD = (
+    2 * SPEED
+)  # operations in the time in which a table is made, and a front compiled: two seconds of a core
 MOST_STEPS = 20_000
 
 
 class Cut(NamedTuple):
-    """A layer at which a network can be cut: what it gives for a row, and what it takes to come there.
+    """A layer at which a network can be cut: what it gives for a row, and what it takes to come
+    there.
 
     Those of equal digests give the same for the same rows, whatever their layers are called.
     """
@@ -37,7 +43,9 @@ class Cut(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """A configuration that could train on what is stored: its cuts, and how often it goes through a row in all."""
+    """A configuration that could train on what is stored: its cuts, and how often it goes through a
+    row in all.
+    """
 
     mst_key: int
     cuts: tuple[Cut, ...]
@@ -52,8 +60,8 @@ class Wish(NamedTuple):
 
 
 class Means(NamedTuple):
-    """The rows that there are and the bytes of one, the bytes that may be stored, and what each cut takes beside. Those
-    that are `kept`, by their digests, are there already."""
+    """The rows that there are and the bytes of one, the bytes that may be stored, and what each cut
+    takes beside. Those that are `kept`, by their digests, are there already."""
 
     rows: int
     row_bytes: int
@@ -84,7 +92,9 @@ def cost(wishes: Iterable[Wish], chosen: Collection[Cut], means: Means) -> int:
 
 
 def best_cut(wish: Wish, stored: Collection[str], means: Means) -> Cut | None:
-    """At which of the cuts that are stored a configuration is cut; None where it trains on the rows themselves."""
+    """At which of the cuts that are stored a configuration is cut; None where it trains on the rows
+    themselves.
+    """
     usable: list[Cut | None] = [None, *(cut for cut in wish.cuts if cut.digest in stored)]
     return min(usable, key=lambda cut: wish.cost(cut, means.row_bytes))
 
@@ -97,7 +107,9 @@ def choose(wishes: Sequence[Wish], means: Means) -> dict[int, Cut]:
 
 
 def worthwhile(wishes: Sequence[Wish], means: Means) -> list[Cut]:
-    """Each cut that could be worth its place, the most useful first, but where another one does in all respects."""
+    """Each cut that could be worth its place, the most useful first, but where another one does in
+    all respects.
+    """
     users: dict[str, frozenset[int]] = {}
     cuts: dict[str, Cut] = {}
     for number, wish in enumerate(wishes):
@@ -106,18 +118,28 @@ def worthwhile(wishes: Sequence[Wish], means: Means) -> list[Cut]:
             users[cut.digest] = users.get(cut.digest, frozenset()) | {number}
     nothing = cost(wishes, (), means)
     gains = {digest: nothing - cost(wishes, (cut,), means) for digest, cut in cuts.items()}
-    useful = [cut for digest, cut in cuts.items() if gains[digest] > 0 and means.bytes_of(cut) <= means.budget]
+    useful = [
+        cut
+        for digest, cut in cuts.items()
+        if gains[digest] > 0 and means.bytes_of(cut) <= means.budget
+    ]
     useful.sort(key=lambda cut: (-gains[cut.digest], cut.digest))
     return [cut for place, cut in enumerate(useful) if not _outdone(cut, useful[:place], users)]
 
 
 def _outdone(cut: Cut, others: Iterable[Cut], users: Mapping[str, frozenset[int]]) -> bool:
-    """Whether one of others, which gain as much at least, has the same users and takes no more bytes."""
-    return any(other.nbytes <= cut.nbytes and users[other.digest] == users[cut.digest] for other in others)
+    """Whether one of others, which gain as much at least, has the same users and takes no more
+    bytes.
+    """
+    return any(
+        other.nbytes <= cut.nbytes and users[other.digest] == users[cut.digest] for other in others
+    )
 
 
 class _Search:
-    """Branch and bound over cuts that are stored or not; `best` are those of the cheapest way that was found."""
+    """Branch and bound over cuts that are stored or not; `best` are those of the cheapest way that
+    was found.
+    """
 
     def __init__(self, wishes: Sequence[Wish], means: Means) -> None:
         self._wishes = wishes

@@ -1,4 +1,6 @@
-"""Which configurations make a tour together: those that stand where it begins and may go as far; pure."""
+"""Which configurations make a tour together: those that stand where it begins and may go as far;
+pure.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from cerebro_plpy.hopping.schedule import ConfigProgress, Tour, Visit
 
 
 def fellows(leader: ConfigProgress, others: Iterable[ConfigProgress]) -> list[ConfigProgress]:
-    """Those of the others that can make whatever visits the leader can make now, none of which is under way."""
+    """Those of the others that can make whatever visits the leader can make now, none of which is
+    under way.
+    """
     stand = _stand(leader)
     return [each for each in others if each.startable and _stand(each) == stand]
 
@@ -25,4 +29,11 @@ def of(tour: Tour, mst_key: int) -> Tour:
 
 
 def _stand(progress: ConfigProgress) -> tuple[object, ...]:
-    return (progress.epoch, progress.kind, progress.waiting, progress.running, progress.limit, progress.stopping)
+    return (
+        progress.epoch,
+        progress.kind,
+        progress.waiting,
+        progress.running,
+        progress.limit,
+        progress.stopping,
+    )

@@ -1,7 +1,9 @@
-"""Which rounds Hyperband makes: brackets of successive halving, and the diagonals in which they are trained together.
+"""Which rounds Hyperband makes: brackets of successive halving, and the diagonals in which they are
+trained together.
 
-As in MADlib, the size of a bracket is rounded down before it is multiplied by a power of eta. Brackets are halved
-side by side: all their rounds of the same length are one round of training, a diagonal.
+As in MADlib, the size of a bracket is rounded down before it is multiplied by a power of eta.
+Brackets are halved side by side: all their rounds of the same length are one round of training, a
+diagonal.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Hyperband:
-    """Its three numbers: the most iterations of a round, one in how many goes on, and last rounds to leave out.
+    """Its three numbers: the most iterations of a round, one in how many goes on, and last rounds
+    to leave out.
 
     >>> Hyperband(6, 3, 0).schedule()[0]
     Round(s=1, i=0, configs=3, iterations=2)
@@ -42,16 +45,19 @@ class Hyperband:
     def check(self, module: str) -> None:
         """Raises InvalidParameter, with MADlib's texts, for numbers that make no schedule."""
         if self.eta <= 1:
-            raise InvalidParameter(f"{module}: eta must be greater than 1", detail=f"Received {self.eta}.")
+            raise InvalidParameter(
+                f"{module}: eta must be greater than 1", detail=f"Received {self.eta}."
+            )
         if self.eta > self.R:
             raise InvalidParameter(
-                f"{module}: R should not be less than eta", detail=f"Received R={self.R} and eta={self.eta}."
+                f"{module}: R should not be less than eta",
+                detail=f"Received R={self.R} and eta={self.eta}.",
             )
         if not 0 <= self.skip_last <= self.s_max:
             raise InvalidParameter(
                 f"{module}: skip_last must be non-negative and less than {self.s_max + 1}",
-                detail=f"Received {self.skip_last}; R={self.R} and eta={self.eta} make brackets of at most"
-                f" {self.s_max + 1} rounds.",
+                detail=f"Received {self.skip_last}; R={self.R} and eta={self.eta} make brackets of "
+                f"at most {self.s_max + 1} rounds.",
             )
 
     @property
@@ -71,7 +77,9 @@ class Hyperband:
         )
 
     def diagonals(self) -> tuple[tuple[Round, ...], ...]:
-        """The same rounds, those of the same length together, in the order in which they are trained."""
+        """The same rounds, those of the same length together, in the order in which they are
+        trained.
+        """
         depth = self.s_max + 1 - self.skip_last
         return tuple(
             tuple(found for found in self.schedule() if self.s_max - found.s + found.i == number)
@@ -79,7 +87,9 @@ class Hyperband:
         )
 
     def brackets(self) -> tuple[tuple[int, range], ...]:
-        """Each bracket that has a round, from the largest one, with the keys of its configurations, from 1 on."""
+        """Each bracket that has a round, from the largest one, with the keys of its configurations,
+        from 1 on.
+        """
         first, found = 1, []
         for begun in self.schedule():
             if begun.i == 0:
@@ -105,10 +115,14 @@ class Hyperband:
         """
         rounds = self.schedule()
         numbers = dict.fromkeys(each.s for each in rounds)
-        return {s: tuple(accumulate(each.iterations for each in rounds if each.s == s)) for s in numbers}
+        return {
+            s: tuple(accumulate(each.iterations for each in rounds if each.s == s)) for s in numbers
+        }
 
     def place(self, mst_key: int, iterations: int) -> tuple[int, int]:
-        """Bracket and round of the configuration of that number, which has come so far or begins to."""
+        """Bracket and round of the configuration of that number, which has come so far or begins
+        to.
+        """
         ends = self.ends()
         s = next(s for s, keys in self.brackets() if mst_key in keys)
         return s, next(i for i, end in enumerate(ends[s]) if iterations <= end)
@@ -120,9 +134,11 @@ class Hyperband:
 
 @dataclass(frozen=True)
 class Diagonals:
-    """The rule of MADlib's Hyperband: a diagonal begins when all of the one before it have come to its end.
+    """The rule of MADlib's Hyperband: a diagonal begins when all of the one before it have come to
+    its end.
 
-    Of a round those with the lowest values go on, NaN never; the brackets are of configs in the order of their keys.
+    Of a round those with the lowest values go on, NaN never; the brackets are of configs in the
+    order of their keys.
     """
 
     takes_more: ClassVar[bool] = False
@@ -162,11 +178,24 @@ class Diagonals:
         return {s: [self.mst_keys[key - 1] for key in keys] for s, keys in self.method.brackets()}
 
 
-def _round(trials: Trials, keys: Sequence[int], found: Round, ends: Sequence[int]) -> list[Decision]:
+def _round(
+    trials: Trials, keys: Sequence[int], found: Round, ends: Sequence[int]
+) -> list[Decision]:
     limit, why = ends[found.i], f"bracket {found.s}, round {found.i}"
     if found.i == 0:
-        return [Decision(key, "start", limit, why) for key in keys if not (trials[key].limit or trials[key].over)]
+        return [
+            Decision(key, "start", limit, why)
+            for key in keys
+            if not (trials[key].limit or trials[key].over)
+        ]
     before, own = ends[found.i - 1], {key: trials[key] for key in keys}
-    able = [key for key in ranking(own, before) if own[key].goes_on_from(before) and isfinite(own[key].values[before])]
+    able = [
+        key
+        for key in ranking(own, before)
+        if own[key].goes_on_from(before) and isfinite(own[key].values[before])
+    ]
     best = able[: found.configs]
-    return [Decision(key, "promote", limit, f"{why}: among the best {len(best)} of {len(able)}") for key in best]
+    return [
+        Decision(key, "promote", limit, f"{why}: among the best {len(best)} of {len(able)}")
+        for key in best
+    ]

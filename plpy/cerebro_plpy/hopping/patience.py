@@ -1,7 +1,8 @@
-"""When a configuration that gets no better is stopped; pure, so that a resumed run and a replay decide alike.
+"""When a configuration that gets no better is stopped; pure, so that a resumed run and a replay
+decide alike.
 
-The rule is that of Keras' EarlyStopping (keras.io/api/callbacks/early_stopping), asked each time that metrics were
-computed.
+The rule is that of Keras' EarlyStopping (keras.io/api/callbacks/early_stopping), asked each time
+that metrics were computed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from cerebro_plpy.records import dataclass
 
 
 class Verdict(NamedTuple):
-    """The epoch with the best value, None while there is none; the one after which no other follows, if any; and how
-    many further values cannot be the end, whatever they are."""
+    """The epoch with the best value, None while there is none; the one after which no other
+    follows, if any; and how many further values cannot be the end, whatever they are."""
 
     best: int | None
     stopped: int | None
@@ -25,8 +26,9 @@ class Verdict(NamedTuple):
 class Patience:
     """How long a configuration may go on without a better value.
 
-    A value counts as better where it is so by more than `min_delta`; `patience` values that are not better than the
-    best, nor one of them than the `baseline`, are the end. The first `start_from_epoch` epochs do not count.
+    A value counts as better where it is so by more than `min_delta`; `patience` values that are not
+    better than the best, nor one of them than the `baseline`, are the end. The first
+    `start_from_epoch` epochs do not count.
     """
 
     patience: int = 0
@@ -37,7 +39,8 @@ class Patience:
     """Whether larger values are better."""
 
     def judge(self, values: Iterable[tuple[int, float]]) -> Verdict:
-        """What comes of these values, each with its epoch, which count from 1, in their order; NaN is never the best.
+        """What comes of these values, each with its epoch, which count from 1, in their order; NaN
+        is never the best.
 
         >>> Patience(patience=2).judge([(1, 0.5), (2, 0.3), (3, 0.4), (4, 0.3), (5, 0.1)])
         Verdict(best=2, stopped=4, certain=0)

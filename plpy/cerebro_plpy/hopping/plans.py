@@ -1,8 +1,9 @@
-"""The plan of a run: how its work may be divided among workers, what each way is expected to take, and which it has.
+"""The plan of a run: how its work may be divided among workers, what each way is expected to take,
+and which it has.
 
-All ways that are compared are sequential SGD for each config, so that none of them changes what is learned. One that
-averages is another way to learn: it is followed where somebody asks for it, and no other way
-is compared with it.
+All ways that are compared are sequential SGD for each config, so that none of them changes what is
+learned. One that averages is another way to learn: it is followed where somebody asks for it, and
+no other way is compared with it.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled for configs, and what it costs: seconds for a row to train and for one to evaluate, for
-    compilation, to read a state and to store one. Where nobody knows how long a row takes, `row` is None.
+    """What is compiled for configs, and what it costs: seconds for a row to train and for one to
+    evaluate, for compilation, to read a state and to store one. Where nobody knows how long a row
+    takes, `row` is None.
 
-    `spread` is the standard deviation of its visits, as a part of their mean. Of its configs `lanes` may be trained
-    side by side, which saves `gained` of each second; None where that is not known. `shards` take turns in the memory
-    of a trainer that has no room for all of it: the layers of each, and bytes.
+    `spread` is the standard deviation of its visits, as a part of their mean. Of its configs
+    `lanes` may be trained side by side, which saves `gained` of each second; None where that is not
+    known. `shards` take turns in the memory of a trainer that has no room for all of it: the layers
+    of each, and bytes.
     """
 
     name: str
@@ -73,9 +76,9 @@ class Program:
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to do, whoever does it: `rows` are those of a visit, by mst_key; `evaluated_rows` those of a visit
-    that evaluates. Configs that do not visit all segments have `own` ones; those that average have so many `copies`. A
-    search may end `sooner`."""
+    """What there is to do, whoever does it: `rows` are those of a visit, by mst_key;
+    `evaluated_rows` those of a visit that evaluates. Configs that do not visit all segments have
+    `own` ones; those that average have so many `copies`. A search may end `sooner`."""
 
     epochs: int
     evaluate_epochs: tuple[int, ...]
@@ -91,7 +94,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to do it: so many workers of so many threads. `seconds` is None where that cannot be told."""
+    """A way to do it: so many workers of so many threads. `seconds` is None where that cannot be
+    told.
+    """
 
     name: str
     workers: int
@@ -106,7 +111,9 @@ class Strategy:
 
 @dataclass(frozen=True)
 class Data:
-    """Sizes: rows to train on; all rows, and their bytes in a trainer; the `room` for rows that each trainer has."""
+    """Sizes: rows to train on; all rows, and their bytes in a trainer; the `room` for rows that
+    each trainer has.
+    """
 
     training_rows: int
     rows: int
@@ -117,8 +124,9 @@ class Data:
 
 @dataclass(frozen=True)
 class StoredLayer:
-    """What a frozen layer gives, as it is stored for configs: the bytes that it takes for all rows, and the seconds
-    that all workers together are expected to take to compute it; none where an earlier run has left it."""
+    """What a frozen layer gives, as it is stored for configs: the bytes that it takes for all rows,
+    and the seconds that all workers together are expected to take to compute it; none where an
+    earlier run has left it."""
 
     layer: str
     configs: tuple[int, ...]
@@ -130,9 +138,9 @@ class StoredLayer:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run as it is expected to go. `begun` are the seconds from its first line in the log to this estimate, and
-    `beside` those that are neither begun by then nor known of any visit. `error` is a part of all seconds. Workers have
-    `compiled` programs before."""
+    """A run as it is expected to go. `begun` are the seconds from its first line in the log to this
+    estimate, and `beside` those that are neither begun by then nor known of any visit. `error` is a
+    part of all seconds. Workers have `compiled` programs before."""
 
     work: Work
     programs: tuple[Program, ...]
@@ -165,7 +173,12 @@ class RunPlan:
     def visit_seconds(self) -> dict[int, float]:
         """How long visits of each config are expected to take, as far as that is known."""
         known = ((program.row, program.configs) for program in self.programs)
-        return {key: row * self.work.rows[key] for row, configs in known if row is not None for key in configs}
+        return {
+            key: row * self.work.rows[key]
+            for row, configs in known
+            if row is not None
+            for key in configs
+        }
 
     def to_json(self) -> dict[str, Any]:
         """What the log keeps."""
@@ -173,12 +186,16 @@ class RunPlan:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunPlan:
-        """What `to_json` gave; raises TypeError, KeyError, ValueError or AttributeError for anything else."""
+        """What `to_json` gave; raises TypeError, KeyError, ValueError or AttributeError for
+        anything else.
+        """
         work = _record(Work, values["work"])
         rows = {int(key): int(count) for key, count in work.rows.items()}
         own = {int(key): tuple(segments) for key, segments in work.own.items()}
         if work.copies > len(work.segments):
-            raise ValueError(f"{work.copies} copies of a configuration train on {len(work.segments)} segments")
+            raise ValueError(
+                f"{work.copies} copies of a configuration train on {len(work.segments)} segments"
+            )
         return cls(
             work=replace(work, rows=rows, own=own),
             programs=tuple(_record(Program, each) for each in values["programs"]),
@@ -195,12 +212,14 @@ class RunPlan:
 
 def _record(kind: Any, values: Mapping[str, Any]) -> Any:
     known = {each.name: values[each.name] for each in fields(kind) if each.name in values}
-    return kind(**{name: tuple(each) if isinstance(each, list) else each for name, each in known.items()})
+    return kind(
+        **{name: tuple(each) if isinstance(each, list) else each for name, each in known.items()}
+    )
 
 
 class Settled(NamedTuple):
-    """What is the same for all strategies of a run: its work, the `orders` that it repeats, and what workers have
-    compiled."""
+    """What is the same for all strategies of a run: its work, the `orders` that it repeats, and
+    what workers have compiled."""
 
     work: Work
     orders: Mapping[tuple[int, int], Sequence[int]] = {}
@@ -208,8 +227,8 @@ class Settled(NamedTuple):
 
 
 def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Case | None:
-    """The run by a strategy, to be simulated; None where it is not known how long something takes, or which orders are
-    repeated."""
+    """The run by a strategy, to be simulated; None where it is not known how long something takes,
+    or which orders are repeated."""
     work = settled.work
     if work.schedule == REPLAY and not settled.orders:
         return None
@@ -232,9 +251,20 @@ def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> C
     own = {key: frozenset(segments) for key, segments in work.own.items()}
     copies = copies_of(work.segments, work.copies) if work.copies else ()
     plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), copies, own)
-    compiled = {worker: names for worker, names in settled.compiled.items() if worker < strategy.workers}
+    compiled = {
+        worker: names for worker, names in settled.compiled.items() if worker < strategy.workers
+    }
     certain = 1 if work.sooner else sys.maxsize
-    return Case(plan, costs, work.schedule, strategy.stays, settled.orders, compiled, work.commit_seconds, certain)
+    return Case(
+        plan,
+        costs,
+        work.schedule,
+        strategy.stays,
+        settled.orders,
+        compiled,
+        work.commit_seconds,
+        certain,
+    )
 
 
 def outcome(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Outcome | None:
@@ -250,18 +280,29 @@ def priced(settled: Settled, programs: Sequence[Program], strategy: Strategy) ->
 
 
 def spent(plan: RunPlan, found: Outcome, tables: int) -> Spent:
-    """What a run is expected to use that has so many state tables for each config, all as large as they become."""
-    # The work of a long run is told by its first epochs, and may come to more than its workers have.
-    seconds = (1 - found.idle) * found.seconds * len(found.work) + plan.chosen.workers * plan.storing
+    """What a run is expected to use that has so many state tables for each config, all as large as
+    they become.
+    """
+    # The work of a long run is told by its first epochs, and may come to more than its workers
+    # have.
+    seconds = (1 - found.idle) * found.seconds * len(
+        found.work
+    ) + plan.chosen.workers * plan.storing
     sizes = sum((program.state_bytes or 0) * len(program.configs) for program in plan.programs)
-    return Spent(seconds * plan.chosen.threads, seconds * bool(plan.data.gpus), tables * sizes * found.seconds)
+    return Spent(
+        seconds * plan.chosen.threads,
+        seconds * bool(plan.data.gpus),
+        tables * sizes * found.seconds,
+    )
 
 
 def cheapest(usual: Strategy, others: Sequence[Strategy]) -> Strategy:
-    """The strategy that is expected to be done first: the usual one, unless another one promises much more.
+    """The strategy that is expected to be done first: the usual one, unless another one promises
+    much more.
 
     >>> mop, task = Strategy(MOP, 3, 1, 7.0), Strategy(TASK, 3, 1, 9.0)
-    >>> cheapest(task, [mop]).name, cheapest(mop, [task]).name, cheapest(replace(task, seconds=None), [mop]).name
+    >>> (cheapest(task, [mop]).name, cheapest(mop, [task]).name,
+    ...  cheapest(replace(task, seconds=None), [mop]).name)
     ('mop', 'mop', 'task')
     """
     known = [(each.seconds, each) for each in others if each.seconds is not None]
@@ -274,13 +315,19 @@ def cheapest(usual: Strategy, others: Sequence[Strategy]) -> Strategy:
 def improvable(settled: Settled, programs: Sequence[Program], usual: Strategy) -> bool:
     """Whether another strategy for as many workers might promise much more."""
     found = case(settled, programs, usual)
-    return found is not None and usual.seconds is not None and simulation.least(found) <= WORTH * usual.seconds
+    return (
+        found is not None
+        and usual.seconds is not None
+        and simulation.least(found) <= WORTH * usual.seconds
+    )
 
 
 def bound(found: Case) -> str:
     """What keeps a run from being over sooner."""
     longest, shared = simulation.longest(found), simulation.shared(found)
     if longest > shared:
-        visits = {key: cost.train * len(found.plan.visited(key)) for key, cost in found.costs.items()}
+        visits = {
+            key: cost.train * len(found.plan.visited(key)) for key, cost in found.costs.items()
+        }
         return f"the longest configuration, mst_key={max(visits, key=lambda key: visits[key])}"
     return "the work of all configurations together"

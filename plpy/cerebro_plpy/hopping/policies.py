@@ -48,12 +48,13 @@ def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
 class Longest:
     """The config with the most remaining work first (longest remaining time first).
 
-    `seconds` holds the measured mean seconds of a visit by (mst_key, kind). A config without one counts as
-    the mean of its kind; where nothing is measured, all count alike. Of those with as much to do, one of each of
-    the `programs` goes first, by mst_key: else workers would compile the same one side by side. Of several free
-    segments a config takes the next on the ring from its own place, so that configs spread; preferring the segment
-    with the most work left made no difference in simulations, because mostly one worker at a time becomes idle.
-    A worker that has trained a state which is to be evaluated goes on with that.
+    `seconds` holds the measured mean seconds of a visit by (mst_key, kind). A config without one
+    counts as the mean of its kind; where nothing is measured, all count alike. Of those with as
+    much to do, one of each of the `programs` goes first, by mst_key: else workers would compile the
+    same one side by side. Of several free segments a config takes the next on the ring from its own
+    place, so that configs spread; preferring the segment with the most work left made no difference
+    in simulations, because mostly one worker at a time becomes idle. A worker that has trained a
+    state which is to be evaluated goes on with that.
     """
 
     seconds: Mapping[tuple[int, Kind], float] = field(default_factory=dict)
@@ -81,7 +82,9 @@ class Longest:
 
     def _remaining(self, plan: Plan, progress: ConfigProgress) -> float:
         train, evaluate = remaining_visits(plan, progress)
-        return train * self.cost(progress.mst_key, "train") + evaluate * self.cost(progress.mst_key, "evaluate")
+        return train * self.cost(progress.mst_key, "train") + evaluate * self.cost(
+            progress.mst_key, "evaluate"
+        )
 
     @cached_property
     def _turns(self) -> dict[int, int]:
@@ -116,11 +119,12 @@ def _key(progress: ConfigProgress) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class FixedOrder:
-    """Every config visits the segments of an epoch in its own given order; by default the least advanced goes first.
+    """Every config visits the segments of an epoch in its own given order; by default the least
+    advanced goes first.
 
-    `order(mst_key, epoch)` gives all segments of the plan. A config waits for its next segment even while
-    another is idle. Evaluations change no state, so they take any free segment. `rank` says who goes first where
-    several want one worker; no config's order depends on it.
+    `order(mst_key, epoch)` gives all segments of the plan. A config waits for its next segment even
+    while another is idle. Evaluations change no state, so they take any free segment. `rank` says
+    who goes first where several want one worker; no config's order depends on it.
     """
 
     order: Callable[[int, int], Sequence[int]]
@@ -134,7 +138,9 @@ class FixedOrder:
             return free[0]
         order = self.order(progress.mst_key, progress.epoch)
         if not progress.waiting <= set(order):
-            raise ValueError(f"order {order} of config {progress.mst_key} leaves out {progress.waiting}")
+            raise ValueError(
+                f"order {order} of config {progress.mst_key} leaves out {progress.waiting}"
+            )
         following = next(segment for segment in order if segment in progress.waiting)
         return following if following in free else None
 
@@ -149,33 +155,39 @@ class Prioritised:
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
         order = {key: place for place, key in enumerate(self.first)}
         preference = self.policy.prefer(plan, configs)
-        ranked = sorted(preference.ranked, key=lambda progress: order.get(progress.mst_key, len(order)))
+        ranked = sorted(
+            preference.ranked, key=lambda progress: order.get(progress.mst_key, len(order))
+        )
         return preference._replace(ranked=ranked)
 
 
 def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
-    """Ring order: config i of all configs of the run starts at segment i modulo the number of segments.
+    """Ring order: config i of all configs of the run starts at segment i modulo the number of
+    segments.
 
-    Every epoch goes round the same ring on from where the last one ended. Optimal where all visits take
-    the same time; otherwise a slow config may hold up those behind it.
+    Every epoch goes round the same ring on from where the last one ended. Optimal where all visits
+    take the same time; otherwise a slow config may hold up those behind it.
     """
     rings = {key: _ring(segments, index) for index, key in enumerate(sorted(mst_keys))}
     return FixedOrder(lambda mst_key, epoch: rings[mst_key])
 
 
 def foremost(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
-    """The orders of `rotation`, where the config with the lowest key goes first: depth before breadth.
+    """The orders of `rotation`, where the config with the lowest key goes first: depth before
+    breadth.
 
-    A worker that the first configs cannot use now serves those behind them, as far as `front` has them. Whenever such
-    a run ends, few configs are half trained.
+    A worker that the first configs cannot use now serves those behind them, as far as `front` has
+    them. Whenever such a run ends, few configs are half trained.
     """
     return replace(rotation(mst_keys, segments), rank=_key)
 
 
 def front(configs: Mapping[int, ConfigProgress], workers: int) -> frozenset[int]:
-    """Of unfinished configs the first ones, as many as keep so many workers busy, and one for their gaps.
+    """Of unfinished configs the first ones, as many as keep so many workers busy, and one for their
+    gaps.
 
-    A program takes seconds to compile. Who begins another one for a gap of a moment lets the first ones wait for it.
+    A program takes seconds to compile. Who begins another one for a gap of a moment lets the first
+    ones wait for it.
     """
     unfinished = sorted(key for key, progress in configs.items() if not progress.finished)
     return frozenset(unfinished[: workers + 1])
@@ -207,8 +219,8 @@ def policy_of(
     seconds: Mapping[int, float],
     programs: Mapping[int, object],
 ) -> Policy:
-    """The policy of a schedule by its name, where a visit of each config takes so many seconds, as far as that is
-    known, and these programs are compiled for them."""
+    """The policy of a schedule by its name, where a visit of each config takes so many seconds, as
+    far as that is known, and these programs are compiled for them."""
     fixed = fixed_order(schedule, list(mst_keys), segments, recorded)
     return fixed or Longest.of_training(seconds, programs)
 

@@ -1,9 +1,9 @@
 """A plan made again while its run goes on, by what visits have taken by then.
 
-What Saturn calls introspection (Nagrecha and Kumar, VLDB 2024): at intervals the rest of the work is planned again, and
-that plan is adopted where it is better by a threshold. Here that is done at the borders of epochs, and what may change
-is whether configs hop or stay: the number of workers and their width are given by trainers that have started, and bits
-depend on the width.
+What Saturn calls introspection (Nagrecha and Kumar, VLDB 2024): at intervals the rest of the work
+is planned again, and that plan is adopted where it is better by a threshold. Here that is done at
+the borders of epochs, and what may change is whether configs hop or stay: the number of workers and
+their width are given by trainers that have started, and bits depend on the width.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from cerebro_plpy.records import replace
 
 
 class Change(NamedTuple):
-    """From one strategy to another, each with the seconds that the rest of the run is expected to take by it."""
+    """From one strategy to another, each with the seconds that the rest of the run is expected to
+    take by it.
+    """
 
     before: Strategy
     after: Strategy
 
 
 class Replan(NamedTuple):
-    """A change as it is logged: which decision of the run it is, to which strategy, after which epoch of all configs
-    and how many visits, of how many epochs, and why."""
+    """A change as it is logged: which decision of the run it is, to which strategy, after which
+    epoch of all configs and how many visits, of how many epochs, and why."""
 
     decision_no: int
     strategy: str
@@ -37,17 +39,20 @@ class Replan(NamedTuple):
 
 
 def surprising(plan: RunPlan, programs: Sequence[Program]) -> bool:
-    """Whether visits of any program have taken other times than a plan has expected, beyond the error of its estimate.
+    """Whether visits of any program have taken other times than a plan has expected, beyond the
+    error of its estimate.
 
     >>> program = Program("a", (1,), "jax", 8, plans.MEASURED, row=1.0)
-    >>> work, way, data = Work(1, (), (0,), {1: 1}, 0.0, "longest"), Strategy(TASK, 1, 1), plans.Data(1, 1, 1, 1)
+    >>> work, way, data = Work(1, (), (0,), {1: 1}, 0.0, "longest"), Strategy(TASK, 1,
+    ...     1), plans.Data(1, 1, 1, 1)
     >>> plan = RunPlan(work, (program,), way, (), data, error=0.1)
     >>> [surprising(plan, [replace(program, row=row)]) for row in (1.05, 1.2, 0.8, None)]
     [False, True, True, False]
     """
     expected = {program.name: program.row for program in plan.programs}
     return any(
-        program.row is not None and _apart(expected.get(program.name), program.row) > (plan.error or 0.0)
+        program.row is not None
+        and _apart(expected.get(program.name), program.row) > (plan.error or 0.0)
         for program in programs
     )
 
@@ -57,7 +62,8 @@ def _apart(expected: float | None, found: float) -> float:
 
 
 def left(work: Work, epochs: int, visits: Mapping[int, int]) -> Work:
-    """What is still to be done when all configs have completed so many epochs, and each has so many `visits` to train.
+    """What is still to be done when all configs have completed so many epochs, and each has so many
+    `visits` to train.
 
     Some are ahead: theirs are as many as the others', and so much shorter.
     """
@@ -79,12 +85,16 @@ def change(
     strategy: Strategy,
     pace: float = math.inf,
 ) -> Change | None:
-    """To which strategy a run is to change that has this still to do; None where it goes on as it does.
+    """To which strategy a run is to change that has this still to do; None where it goes on as it
+    does.
 
-    `compiled` is what each worker has compiled by then. At its `pace`, in seconds for an epoch, it may be done nearly
-    as soon as by any strategy: then nothing is simulated.
+    `compiled` is what each worker has compiled by then. At its `pace`, in seconds for an epoch, it
+    may be done nearly as soon as by any strategy: then nothing is simulated.
     """
-    own = [replace(each, configs=tuple(key for key in each.configs if key in work.rows)) for each in programs]
+    own = [
+        replace(each, configs=tuple(key for key in each.configs if key in work.rows))
+        for each in programs
+    ]
     settled = Settled(work, {}, compiled)
     case = plans.case(settled, own, strategy)
     if case is None or simulation.least(case) > WORTH * pace * work.epochs:
@@ -92,6 +102,8 @@ def change(
     now = plans.priced(settled, own, strategy)
     if not plans.improvable(settled, own, now):
         return None
-    other = plans.priced(settled, own, replace(strategy, name=MOP if strategy.name == TASK else TASK))
+    other = plans.priced(
+        settled, own, replace(strategy, name=MOP if strategy.name == TASK else TASK)
+    )
     best = plans.cheapest(now, [other])
     return None if best is now else Change(now, best)

@@ -1,8 +1,10 @@
-"""Task parallelism: where every worker has room for all rows, and may read them, configs stay where they are.
+"""Task parallelism: where every worker has room for all rows, and may read them, configs stay where
+they are.
 
-The program of a config that stays is compiled once, instead of on each worker, and its state is read only where its
-worker has trained another one meanwhile. The order in which a config visits its segments is that of its policy, so its
-bits are those of hopping; but two configs may train on the rows of one segment at once, each in its own worker.
+The program of a config that stays is compiled once, instead of on each worker, and its state is
+read only where its worker has trained another one meanwhile. The order in which a config visits its
+segments is that of its policy, so its bits are those of hopping; but two configs may train on the
+rows of one segment at once, each in its own worker.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ NOTHING: Mapping[int, Collection[object]] = {}
 class Residence:
     """Which worker each config is at home with: the one that it was given to last.
 
-    Without `programs` a worker trains one config to its end before it begins another, and configs never move. Where it
-    is known what is compiled for each config, all advance side by side as their policy says: a worker goes on with an
-    epoch that it has begun, then takes what is its own or has a program that is nobody else's, and where there is
-    nothing of that, what is at home with others.
+    Without `programs` a worker trains one config to its end before it begins another, and configs
+    never move. Where it is known what is compiled for each config, all advance side by side as
+    their policy says: a worker goes on with an epoch that it has begun, then takes what is its own
+    or has a program that is nobody else's, and where there is nothing of that, what is at home with
+    others.
     """
 
     def __init__(
-        self, programs: Mapping[int, object] | None = None, compiled: Mapping[int, Collection[object]] = NOTHING
+        self,
+        programs: Mapping[int, object] | None = None,
+        compiled: Mapping[int, Collection[object]] = NOTHING,
     ) -> None:
         """`compiled` are programs that workers have from earlier runs."""
         self._programs = programs
@@ -50,20 +55,32 @@ class Residence:
         reaches: Reaches,
         held: Mapping[int, int] = NOBODY,
     ) -> tuple[tuple[int, Tour], ...]:
-        """The visits to start now, each tour with its worker, at most one for each; see `tours.choose`."""
-        taken = {self._homes[key] for key, each in configs.items() if key in self._homes and not each.finished}
+        """The visits to start now, each tour with its worker, at most one for each; see
+        `tours.choose`.
+        """
+        taken = {
+            self._homes[key]
+            for key, each in configs.items()
+            if key in self._homes and not each.finished
+        }
         ranked, pick, _ = policy.prefer(plan, configs)
         free = [progress for progress in ranked if progress.startable]
         chosen: list[tuple[int, Tour]] = []
         for worker in sorted(set(idle_workers)):
-            reachable = [progress for progress in free if held.get(progress.mst_key, worker) == worker]
+            reachable = [
+                progress for progress in free if held.get(progress.mst_key, worker) == worker
+            ]
             nearest = self._nearest(plan, worker, reachable, vacant=worker not in taken)
             if nearest is None:
                 continue
-            segment = pick(nearest, [segment for segment in plan.segments if segment in nearest.startable])
+            segment = pick(
+                nearest, [segment for segment in plan.segments if segment in nearest.startable]
+            )
             free.remove(nearest)
             self.settle(nearest.mst_key, worker)
-            chosen.append((worker, tour_from(plan, nearest, segment, plan.segments, pick, reaches(nearest))))
+            chosen.append(
+                (worker, tour_from(plan, nearest, segment, plan.segments, pick, reaches(nearest)))
+            )
         return tuple(chosen)
 
     def admit(self, mst_key: int, program: object) -> None:
@@ -94,9 +111,13 @@ class Residence:
     def _nearest(
         self, plan: Plan, worker: int, free: Iterable[ConfigProgress], *, vacant: bool
     ) -> ConfigProgress | None:
-        """The first of the free configs that are nearest to a worker; it is `vacant` where it has none to finish."""
+        """The first of the free configs that are nearest to a worker; it is `vacant` where it has
+        none to finish.
+        """
         if self._programs is None:
-            own = (p for p in free if self._homes.get(p.mst_key, worker if vacant else None) == worker)
+            own = (
+                p for p in free if self._homes.get(p.mst_key, worker if vacant else None) == worker
+            )
             return min(own, key=lambda progress: progress.mst_key not in self._homes, default=None)
         return min(free, key=lambda progress: self._distance(plan, worker, progress), default=None)
 
@@ -110,6 +131,10 @@ class Residence:
         return 1 if home is None and (not having or worker in having) else 2
 
 
-def of_schedule(schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]]) -> Residence:
-    """How configs stay by a schedule of that name, where these programs are for them and workers have compiled some."""
+def of_schedule(
+    schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]]
+) -> Residence:
+    """How configs stay by a schedule of that name, where these programs are for them and workers
+    have compiled some.
+    """
     return Residence() if schedule == FOREMOST else Residence(programs, compiled)

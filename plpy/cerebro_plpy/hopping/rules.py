@@ -1,8 +1,10 @@
-"""Which configurations of a search go on, and which rest: pure rules, asked whenever a result comes.
+"""Which configurations of a search go on, and which rest: pure rules, asked whenever a result
+comes.
 
-A config may train until the end of an epoch, its limit. When its value there is known, a rule says what follows: for
-this config, for those that rest, and for those that have not begun. Who rests keeps its state and may go on later. A
-rule knows nothing but these values, and draws nothing: the same results in the same order come to the same decisions.
+A config may train until the end of an epoch, its limit. When its value there is known, a rule says
+what follows: for this config, for those that rest, and for those that have not begun. Who rests
+keeps its state and may go on later. A rule knows nothing but these values, and draws nothing: the
+same results in the same order come to the same decisions.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ Action = Literal["start", "continue", "promote", "rest", "hold", "stop", "clone"
 
 
 class Trial(NamedTuple):
-    """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
+    """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its
+    values by epoch.
 
-    Smaller values are better; one that is not finite is the worst. A config that is `over` was ended by something
-    else, or has `failed`. A clone goes on from those it descends from, which had made so many epochs `before`. Its
-    `values` are those at limits that it came to; its `curve` has the epochs on the way, too. It may be of a `group`.
+    Smaller values are better; one that is not finite is the worst. A config that is `over` was
+    ended by something else, or has `failed`. A clone goes on from those it descends from, which had
+    made so many epochs `before`. Its `values` are those at limits that it came to; its `curve` has
+    the epochs on the way, too. It may be of a `group`.
     """
 
     limit: int = 0
@@ -47,8 +51,8 @@ Trials = Mapping[int, Trial]
 
 
 class Decision(NamedTuple):
-    """What becomes of a config, until which epoch it may train from now on, and why; a clone begins from the state `of`
-    another one, and has the next key."""
+    """What becomes of a config, until which epoch it may train from now on, and why; a clone begins
+    from the state `of` another one, and has the next key."""
 
     mst_key: int
     action: Action
@@ -58,7 +62,9 @@ class Decision(NamedTuple):
 
 
 class Room(NamedTuple):
-    """So many configs are `free` to begin or to go on; whether `more` could be drawn to begin, of which `groups`."""
+    """So many configs are `free` to begin or to go on; whether `more` could be drawn to begin, of
+    which `groups`.
+    """
 
     free: int
     more: bool = False
@@ -66,7 +72,8 @@ class Room(NamedTuple):
 
 
 class Rule(Protocol):
-    """What decides. `asked` are the epochs after which it wants values, the last one of the run among them.
+    """What decides. `asked` are the epochs after which it wants values, the last one of the run
+    among them.
 
     It `takes_more` configs than it was made for, or not.
     """
@@ -78,7 +85,8 @@ class Rule(Protocol):
     def asked(self) -> Sequence[int]: ...
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
-        """What follows after the value of the config `latest` at its limit; None at the beginning, or after a failure.
+        """What follows after the value of the config `latest` at its limit; None at the beginning,
+        or after a failure.
 
         What is not said of a config leaves it as it is: where `latest` is not spoken of, it rests.
         """
@@ -89,7 +97,9 @@ class Rule(Protocol):
         ...
 
     def losers(self, trials: Trials) -> Sequence[int]:
-        """The configs that rest and will not go on, or hardly; the one that would be missed least comes first."""
+        """The configs that rest and will not go on, or hardly; the one that would be missed least
+        comes first.
+        """
         ...
 
 
@@ -97,10 +107,10 @@ class Rule(Protocol):
 class Asha:
     """Asynchronous successive halving by promotion (Li et al., MLSys 2020, algorithm 2).
 
-    Whoever is free takes, from the highest rung down, a config that is among the best `1/eta` of those that have come
-    so far and was not promoted yet; where there is none, a config that has not begun. With fewer configs than it takes
-    to fill the rungs nobody would reach the last epoch: when nothing else is left, the best of the highest rung goes
-    on alone.
+    Whoever is free takes, from the highest rung down, a config that is among the best `1/eta` of
+    those that have come so far and was not promoted yet; where there is none, a config that has not
+    begun. With fewer configs than it takes to fill the rungs nobody would reach the last epoch:
+    when nothing else is left, the best of the highest rung goes on alone.
     """
 
     takes_more: ClassVar[bool] = True
@@ -132,7 +142,9 @@ class Asha:
     def losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`: those two rungs below the highest one that anybody trains for."""
         ends = self.asked
-        highest = max((ends.index(trial.limit) for trial in trials.values() if trial.limit in ends), default=0)
+        highest = max(
+            (ends.index(trial.limit) for trial in trials.values() if trial.limit in ends), default=0
+        )
         return [key for rung in ends[: max(0, highest - 1)] for key in resting(trials, rung)]
 
     def _job(self, trials: Trials, more: bool) -> Decision | None:
@@ -141,12 +153,21 @@ class Asha:
             ranked = ranking(trials, rung)
             for place, key in enumerate(ranked[: len(ranked) // self.eta], 1):
                 if trials[key].goes_on_from(rung):
-                    why = f"place {place} of {len(ranked)} after epoch {rung}, of which 1 in {self.eta} goes on"
+                    why = (
+                        f"place {place} of {len(ranked)} after epoch {rung}, of which 1 in "
+                        f"{self.eta} goes on"
+                    )
                     return Decision(key, "promote", limit, why)
-        new = min((key for key, trial in trials.items() if not (trial.limit or trial.over)), default=None)
+        new = min(
+            (key for key, trial in trials.items() if not (trial.limit or trial.over)), default=None
+        )
         if new is not None:
             return Decision(new, "start", self.asked[0], "no configuration can be promoted")
-        return None if more or any(trial.under_way for trial in trials.values()) else self._last(trials, steps)
+        return (
+            None
+            if more or any(trial.under_way for trial in trials.values())
+            else self._last(trials, steps)
+        )
 
     def _last(self, trials: Trials, steps: Iterable[tuple[int, int]]) -> Decision | None:
         if any(trial.limit == self.epochs and not trial.failed for trial in trials.values()):
@@ -154,7 +175,12 @@ class Asha:
         for rung, limit in reversed(list(steps)):
             for place, key in enumerate(ranking(trials, rung), 1):
                 if trials[key].goes_on_from(rung):
-                    return Decision(key, "promote", limit, f"place {place} after epoch {rung}, and no other is left")
+                    return Decision(
+                        key,
+                        "promote",
+                        limit,
+                        f"place {place} after epoch {rung}, and no other is left",
+                    )
         return None
 
 
@@ -168,7 +194,10 @@ class Stepwise:
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
         new = [key for key, trial in trials.items() if not (trial.limit or trial.over)]
-        return [*(Decision(key, "start", self.asked[0], "all begin") for key in new), *self._further(trials, latest)]
+        return [
+            *(Decision(key, "start", self.asked[0], "all begin") for key in new),
+            *self._further(trials, latest),
+        ]
 
     def ended(self, trials: Trials) -> bool:
         """See `Rule`."""
@@ -193,8 +222,9 @@ class Stepwise:
 class Median(Stepwise):
     """The median rule (Golovin et al., KDD 2017, section 3.2.1).
 
-    A config stops where its best value so far is worse than the median of the means of the values that each other
-    config had up to this epoch. It needs so many others (`least`) that have come as far, and `grace` epochs.
+    A config stops where its best value so far is worse than the median of the means of the values
+    that each other config had up to this epoch. It needs so many others (`least`) that have come as
+    far, and `grace` epochs.
     """
 
     grace: int = 1
@@ -209,12 +239,20 @@ class Median(Stepwise):
             if key != mst_key and epoch in trial.values
         ]
         if epoch < self.grace or len(means) < self.least:
-            return Decision(mst_key, "continue", following, f"{len(means)} others have come to epoch {epoch}")
+            return Decision(
+                mst_key, "continue", following, f"{len(means)} others have come to epoch {epoch}"
+            )
         middle, best = median(means), min(map(worst, own.values.values()))
         if best > middle:
-            why = f"its best value so far is worse than the median of {len(means)} others up to epoch {epoch}"
+            why = (
+                f"its best value so far is worse than the median of {len(means)} others up to "
+                f"epoch {epoch}"
+            )
             return Decision(mst_key, "stop", epoch, why)
-        why = f"its best value so far is not worse than the median of {len(means)} others up to epoch {epoch}"
+        why = (
+            f"its best value so far is not worse than the median of {len(means)} others up to "
+            f"epoch {epoch}"
+        )
         return Decision(mst_key, "continue", following, why)
 
 
@@ -249,7 +287,9 @@ class Bounded:
 
 @dataclass(frozen=True)
 class UntilReached(Bounded):
-    """Another rule, until a config has a value that is as good as the target: then nothing goes on."""
+    """Another rule, until a config has a value that is as good as the target: then nothing goes
+    on.
+    """
 
     target: float
 
@@ -267,12 +307,17 @@ class UntilReached(Bounded):
         return bool(self._reached(trials)) or self.rule.ended(trials)
 
     def _reached(self, trials: Trials) -> list[int]:
-        return [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
+        return [
+            key
+            for key, trial in trials.items()
+            if min(trial.values.values(), default=math.inf) <= self.target
+        ]
 
 
 @dataclass(frozen=True)
 class Within(Bounded):
-    """Another rule, as long as no more than so many epochs are to be trained in all; what would be more does not begin.
+    """Another rule, as long as no more than so many epochs are to be trained in all; what would be
+    more does not begin.
 
     Those of a config that ends early, or fails, count as far as they were decided.
     """
@@ -299,7 +344,9 @@ class Within(Bounded):
 
 @dataclass(frozen=True)
 class Settled:
-    """Each config goes as far as it went before: the rule of a replay, where no result decides anything."""
+    """Each config goes as far as it went before: the rule of a replay, where no result decides
+    anything.
+    """
 
     takes_more: ClassVar[bool] = False
     limits: Mapping[int, int]
@@ -311,8 +358,15 @@ class Settled:
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        new = [key for key, trial in trials.items() if self.limits[key] and not (trial.limit or trial.over)]
-        return [Decision(key, "start", self.limits[key], "as in the run that is repeated") for key in new]
+        new = [
+            key
+            for key, trial in trials.items()
+            if self.limits[key] and not (trial.limit or trial.over)
+        ]
+        return [
+            Decision(key, "start", self.limits[key], "as in the run that is repeated")
+            for key in new
+        ]
 
     def ended(self, trials: Trials) -> bool:
         """See `Rule`."""
@@ -324,7 +378,9 @@ class Settled:
 
 
 def rungs(epochs: int, eta: int, first: int) -> tuple[int, ...]:
-    """Ends of rungs, each `eta` times as long as the one before it; the last one is the last epoch."""
+    """Ends of rungs, each `eta` times as long as the one before it; the last one is the last
+    epoch.
+    """
     ends = [first]
     while ends[-1] * eta <= epochs:
         ends.append(ends[-1] * eta)

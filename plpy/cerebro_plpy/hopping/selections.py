@@ -1,4 +1,6 @@
-"""Several model selections in one run, one for each group of rows, each by a rule that knows no others."""
+"""Several model selections in one run, one for each group of rows, each by a rule that knows no
+others.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ from cerebro_plpy.records import dataclass
 
 @dataclass(frozen=True)
 class Selections:
-    """The rule of each selection by its group, None for that of all rows. Where there is room for few configs, those
-    that have begun with the fewest go first, so that none has nothing when the time is over."""
+    """The rule of each selection by its group, None for that of all rows. Where there is room for
+    few configs, those that have begun with the fewest go first, so that none has nothing when the
+    time is over."""
 
     rules: Mapping[str | None, Rule]
 
@@ -26,11 +29,16 @@ class Selections:
         return tuple(sorted({epoch for rule in self.rules.values() for epoch in rule.asked}))
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
-        """See `Rule`: who has news is asked first, and then the others, as long as there is room."""
+        """See `Rule`: who has news is asked first, and then the others, as long as there is
+        room.
+        """
         now, found = self._apart(trials), list[Decision]()
         if latest is not None:
             group = trials[latest].group
-            found += _taken(now[group], self.rules[group].decide(now[group], _room(room, group, room.free), latest))
+            found += _taken(
+                now[group],
+                self.rules[group].decide(now[group], _room(room, group, room.free), latest),
+            )
         more = True
         while more:
             more = False
@@ -43,11 +51,17 @@ class Selections:
 
     def ended(self, trials: Trials) -> bool:
         """See `Rule`: whether all selections of which there are trials have ended."""
-        return all(self.rules[group].ended(own) for group, own in self._apart(trials).items() if own)
+        return all(
+            self.rules[group].ended(own) for group, own in self._apart(trials).items() if own
+        )
 
     def losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`: those of one selection after those of another."""
-        return [key for group, own in self._apart(trials).items() for key in self.rules[group].losers(own)]
+        return [
+            key
+            for group, own in self._apart(trials).items()
+            for key in self.rules[group].losers(own)
+        ]
 
     def _apart(self, trials: Trials) -> dict[str | None, dict[int, Trial]]:
         """The trials of each selection, by their keys."""
@@ -74,5 +88,7 @@ def _taken(own: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Dec
     """The decisions, which hold from now on."""
     for each in decisions:
         trial = own[each.mst_key]
-        own[each.mst_key] = trial._replace(limit=each.limit, over=trial.over or each.action in ("hold", "stop"))
+        own[each.mst_key] = trial._replace(
+            limit=each.limit, over=trial.over or each.action in ("hold", "stop")
+        )
     return decisions

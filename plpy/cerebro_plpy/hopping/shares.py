@@ -1,13 +1,15 @@
-"""Fair shares: how many places, each for one trainer, a run has when all runs together want more than there are.
+"""Fair shares: how many places, each for one trainer, a run has when all runs together want more
+than there are.
 
 Each run computes the shares by itself from data that all runs can read, and gets the same result.
 
-Places go one at a time to the role that has the fewest. Among roles with equally many, the one that has used the least
-lately comes first, so roles take turns when there are fewer places than roles. Within a role, the run that arrived
-first is served first. A run that needs more than the limits allow anybody delays nobody.
+Places go one at a time to the role that has the fewest. Among roles with equally many, the one that
+has used the least lately comes first, so roles take turns when there are fewer places than roles.
+Within a role, the run that arrived first is served first. A run that needs more than the limits
+allow anybody delays nobody.
 
-Runs write the numbers of this computation, so its cost depends on the number of runs alone: places that go round
-several roles in whole layers are computed, not counted out.
+Runs write the numbers of this computation, so its cost depends on the number of runs alone: places
+that go round several roles in whole layers are computed, not counted out.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PATIENCE_SECONDS = 6.0
-"""A role with a place keeps it until it has used this much more than others: each change compiles a program again."""
+"""A role with a place keeps it until it has used this much more than others: each change compiles a
+program again.
+"""
 
 
 class Entry(NamedTuple):
@@ -58,14 +62,17 @@ class Step(NamedTuple):
 def shares(entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> list[int]:
     """Return the places of each entry, in the order of their arrival.
 
-    >>> shares([Entry(0, 1, 4, 9), Entry(1, 1, 4, 9)], {0: Role(used=5.0), 1: Role()}, Limit(trainers=3))
+    >>> shares([Entry(0, 1, 4, 9), Entry(1, 1, 4, 9)], {0: Role(used=5.0), 1: Role()},
+    ...     Limit(trainers=3))
     [1, 2]
     >>> shares([Entry(0, 1, 2, 9), Entry(0, 1, 2, 9)], {0: Role(Limit(trainers=3))}, Limit())
     [2, 1]
     """
     places = _Division(entries, roles, server).divide()
     held = [entry._replace(held=count) for entry, count in zip(entries, places)]
-    return _Division(held, roles, server).divide()  # nobody is preferred for places that are not kept
+    return _Division(
+        held, roles, server
+    ).divide()  # nobody is preferred for places that are not kept
 
 
 class _Part:
@@ -128,7 +135,9 @@ class _Division:
     def _is_possible(self, entry: Entry) -> bool:
         """Return whether the entry could work if it were alone."""
         step = Step(0, entry.least, entry.configs)
-        return all(_Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit))
+        return all(
+            _Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit)
+        )
 
     def _take(self, step: Step) -> None:
         self._taken[step.entry] += step.places
@@ -136,14 +145,16 @@ class _Division:
         self._parts[self._entries[step.entry].role].take(step)
 
     def _take_layers(self, first: Step, steps: Sequence[Step]) -> None:
-        """Take the first step; if others at its level also add single places, as many whole rounds of them at once as
-        nothing else comes between."""
+        """Take the first step; if others at its level also add single places, as many whole rounds
+        of them at once as nothing else comes between."""
         level = self._level(first)
         lowest = [step for step in steps if self._level(step) == level]
         if any(step.configs for step in lowest):
             return self._take(first)
         height = min(self._growth(step) for step in lowest)
-        height = min([height, *(self._level(step) - level for step in steps if self._level(step) > level)])
+        height = min(
+            [height, *(self._level(step) - level for step in steps if self._level(step) > level)]
+        )
         layers = min(height, self._all.free // len(lowest))
         if not layers:
             return self._take(first)
@@ -155,12 +166,16 @@ class _Division:
         return self._parts[self._entries[step.entry].role].places
 
     def _growth(self, step: Step) -> int:
-        """Return how many single places the entry can take until it, or its role, has all that it may have."""
+        """Return how many single places the entry can take until it, or its role, has all that it
+        may have.
+        """
         entry = self._entries[step.entry]
         return min(entry.most - self._taken[step.entry], self._parts[entry.role].free)
 
     def _next(self, role: int, begins: bool) -> Step | None:
-        """Return what a role takes next: the begin of an entry, or one more place for the entry that began last."""
+        """Return what a role takes next: the begin of an entry, or one more place for the entry
+        that began last.
+        """
         queue = self._queues[role]
         while queue and self._is_full(queue[0]):
             queue.popleft()

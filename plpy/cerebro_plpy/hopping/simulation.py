@@ -1,8 +1,9 @@
-"""What a run would take, by a clock that nobody waits for: the schedule as it is, over visits that take what is known
-of them.
+"""What a run would take, by a clock that nobody waits for: the schedule as it is, over visits that
+take what is known of them.
 
-A config may go on at the worker that has trained it while its state is being stored; others can have it when that is
-done. What a worker does for the first time, such as to compile a program, it does once.
+A config may go on at the worker that has trained it while its state is being stored; others can
+have it when that is done. What a worker does for the first time, such as to compile a program, it
+does once.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from cerebro_plpy.hopping.tours import Reach
 from cerebro_plpy.records import dataclass, field, replace
 
 MOST_VISITS = 64
-"""Of a longer run so many visits are simulated: epochs resemble each other, but for the first and the last."""
+"""Of a longer run so many visits are simulated: epochs resemble each other, but for the first and
+the last.
+"""
 MOST_IN_EPOCH = 128
 """Of more visits in an epoch none is simulated: so many leave nobody without anything to do."""
 
 
 class Cost(NamedTuple):
-    """Seconds of a config: those of a visit to train and of one to evaluate; what comes before where its worker has to
-    read its state, or to compile its program; and what it takes to store what a tour has left."""
+    """Seconds of a config: those of a visit to train and of one to evaluate; what comes before
+    where its worker has to read its state, or to compile its program; and what it takes to store
+    what a tour has left."""
 
     program: object
     train: float
@@ -39,9 +43,9 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """A run to be simulated: what there is to do, at what cost, and in which order. Where configs stay, see
-    `Residence`; workers may have `compiled` programs before. No tour goes on over more evaluations than are
-    `certain`."""
+    """A run to be simulated: what there is to do, at what cost, and in which order. Where configs
+    stay, see `Residence`; workers may have `compiled` programs before. No tour goes on over more
+    evaluations than are `certain`."""
 
     plan: Plan
     costs: Mapping[int, Cost]
@@ -64,8 +68,9 @@ class Case:
 
 
 class Outcome(NamedTuple):
-    """What a simulated run came to: its seconds, those in which each worker was at work, how many visits trained, how
-    many states were read and stored, and how often a worker compiled a program."""
+    """What a simulated run came to: its seconds, those in which each worker was at work, how many
+    visits trained, how many states were read and stored, and how often a worker compiled a program.
+    """
 
     seconds: float
     work: Mapping[int, float]
@@ -94,7 +99,9 @@ def foreseen(case: Case, most: int = MOST_VISITS) -> Outcome:
         for number, end in zip((epochs - 1, epochs), ends)
     )
     evaluations = max(0, len(plan.evaluations) - 1)
-    evaluating = evaluations * sum(cost.evaluate * len(plan.visited(key)) for key, cost in case.costs.items())
+    evaluating = evaluations * sum(
+        cost.evaluate * len(plan.visited(key)) for key, cost in case.costs.items()
+    )
     times, each = plan.epochs - epochs, evaluating / case.workers
 
     def later(earlier: float, last: float) -> float:
@@ -109,7 +116,9 @@ def _crowded(case: Case) -> Outcome:
     """The outcome where all workers always have something to do."""
     plan, workers = case.plan, {*case.plan.workers.values()}
     visits = {key: plan.epochs * len(plan.visited(key)) for key in case.costs}
-    compilations = len({cost.program for cost in case.costs.values()}) * (1 if case.stays else len(workers))
+    compilations = len({cost.program for cost in case.costs.values()}) * (
+        1 if case.stays else len(workers)
+    )
     compiling = sum({cost.program: cost.compile for cost in case.costs.values()}.values())
     compiling *= 1 / len(workers) if case.stays else 1
     around = sum(visits[key] * (cost.hop + cost.store) for key, cost in case.costs.items())
@@ -120,7 +129,14 @@ def _crowded(case: Case) -> Outcome:
     made = sum(visits.values())
     means = plan.epochs * len(visits) if plan.averaging else 0
     hops, stores = made + means * len(plan.copies), made + means
-    return Outcome(seconds, dict.fromkeys(workers, shared(case) + around + compiling), made, hops, stores, compilations)
+    return Outcome(
+        seconds,
+        dict.fromkeys(workers, shared(case) + around + compiling),
+        made,
+        hops,
+        stores,
+        compilations,
+    )
 
 
 def simulate(case: Case) -> Outcome:
@@ -139,14 +155,20 @@ def least(case: Case) -> float:
 
 
 def longest(case: Case) -> float:
-    """What the config with the most work trains for; its copies do so at once, as far as there are workers."""
+    """What the config with the most work trains for; its copies do so at once, as far as there are
+    workers.
+    """
     plan, places = case.plan, min(case.workers, max(1, len(case.plan.copies)))
     turns = {key: math.ceil(len(plan.visited(key)) / places) for key in case.costs}
-    return max((cost.train * turns[key] * plan.epochs for key, cost in case.costs.items()), default=0.0)
+    return max(
+        (cost.train * turns[key] * plan.epochs for key, cost in case.costs.items()), default=0.0
+    )
 
 
 def averaging(case: Case, key: int) -> float:
-    """What a visit takes that makes the mean of what others have left: it reads them, and stores one."""
+    """What a visit takes that makes the mean of what others have left: it reads them, and stores
+    one.
+    """
     cost = case.costs[key]
     return len(case.plan.copies) * cost.hop + cost.store
 
@@ -155,7 +177,10 @@ def shared(case: Case) -> float:
     """What each worker would do if all work could be divided evenly."""
     plan, epochs = case.plan, (case.plan.epochs, len(case.plan.evaluations))
     visits = ((cost, len(plan.visited(key))) for key, cost in case.costs.items())
-    return sum(count * (cost.train * epochs[0] + cost.evaluate * epochs[1]) for cost, count in visits) / case.workers
+    return (
+        sum(count * (cost.train * epochs[0] + cost.evaluate * epochs[1]) for cost, count in visits)
+        / case.workers
+    )
 
 
 class _Run:
@@ -165,14 +190,20 @@ class _Run:
         self._case, self._now = case, 0.0
         programs = {key: cost.program for key, cost in case.costs.items()}
         self._programs = programs
-        self._residence = residence.of_schedule(case.schedule, programs, case.compiled) if case.stays else None
+        self._residence = (
+            residence.of_schedule(case.schedule, programs, case.compiled) if case.stays else None
+        )
         self._progress = {key: schedule.start(case.plan, key) for key in case.costs}
         self._idle = {*case.plan.workers.values()}
         self._work = dict.fromkeys(self._idle, 0.0)
-        self._compiled = {(worker, each) for worker in self._idle for each in case.compiled.get(worker, ())}
+        self._compiled = {
+            (worker, each) for worker in self._idle for each in case.compiled.get(worker, ())
+        }
         self._has: dict[int, int] = {}  # whose state a worker has
         self._stored = dict.fromkeys(self._idle, 0.0)  # until when a worker is storing
-        self._held: dict[int, tuple[int, float]] = {}  # the worker that alone can go on, and until when
+        self._held: dict[
+            int, tuple[int, float]
+        ] = {}  # the worker that alone can go on, and until when
         self._expected = {key: cost.train for key, cost in case.costs.items()}
         self._trained: set[int] = set()  # of which is known how many visits may go together
         self._hop = min((cost.hop + cost.store for cost in case.costs.values()), default=0.0)
@@ -188,7 +219,9 @@ class _Run:
                 self._end(worker, tour)
             self._begin()
         seconds = max([self._now, *self._stored.values()])
-        return Outcome(seconds, self._work, self._visits, self._hops, self._stores, self._compilations)
+        return Outcome(
+            seconds, self._work, self._visits, self._hops, self._stores, self._compilations
+        )
 
     def _begin(self) -> None:
         case = self._case
@@ -199,7 +232,14 @@ class _Run:
         if case.schedule == FOREMOST and self._residence is None:
             first = front(awake, case.workers)
             awake = {key: each for key, each in awake.items() if key in first}
-        policy = policy_of(case.schedule, case.costs, case.plan.segments, case.orders, self._expected, self._programs)
+        policy = policy_of(
+            case.schedule,
+            case.costs,
+            case.plan.segments,
+            case.orders,
+            self._expected,
+            self._programs,
+        )
         choose = self._residence.choose if self._residence else tours.choose
         for worker, tour in choose(case.plan, awake, self._idle, policy, self._reach, held):
             self._start(worker, tour)
@@ -217,7 +257,11 @@ class _Run:
     def _start(self, worker: int, tour: Tour) -> None:
         if self._case.plan.averaging and tour[0].kind != "evaluate":
             return self._start_copy(worker, tour)
-        key, cost, storing = tour[0].mst_key, self._case.costs[tour[0].mst_key], self._stored[worker]
+        key, cost, storing = (
+            tour[0].mst_key,
+            self._case.costs[tour[0].mst_key],
+            self._stored[worker],
+        )
         progress = schedule.begin(self._progress[key], tour)
         self._idle.remove(worker)
         training = tour[0].kind == "train"
@@ -239,7 +283,9 @@ class _Run:
         self._note(end, worker, tour)
 
     def _start_copy(self, worker: int, tour: Tour) -> None:
-        """A config that averages: what goes on is not what a copy has left, but the mean, wherever that is made."""
+        """A config that averages: what goes on is not what a copy has left, but the mean, wherever
+        that is made.
+        """
         key, case = tour[0].mst_key, self._case
         self._idle.remove(worker)
         self._progress[key] = schedule.begin(self._progress[key], tour)

@@ -20,23 +20,25 @@ SHORTEST = 1e-6
 
 
 class Reach(NamedTuple):
-    """How far a tour may go: over so many visits that train, or that evaluate where it begins with one; and with those
-    that train over so many evaluations, after the last of which it ends."""
+    """How far a tour may go: over so many visits that train, or that evaluate where it begins with
+    one; and with those that train over so many evaluations, after the last of which it ends."""
 
     visits: int
     evaluations: int = 0
 
 
 Pick = Callable[[ConfigProgress, Sequence[int]], Optional[int]]
-"""Names the segment that a config takes of the free ones, a non-empty sequence, or None if it rather waits."""
+"""Names the segment that a config takes of the free ones, a non-empty sequence, or None if it
+rather waits.
+"""
 
 
 class Preference(NamedTuple):
     """A policy's opinion of one moment.
 
-    `ranked` lists configs in the order in which they take workers. Where it `stays`, an evaluation that a worker can
-    begin from the state that it has just trained goes before all of them: it has to be made there, and later that state
-    would have to be read again.
+    `ranked` lists configs in the order in which they take workers. Where it `stays`, an evaluation
+    that a worker can begin from the state that it has just trained goes before all of them: it has
+    to be made there, and later that state would have to be read again.
     """
 
     ranked: Sequence[ConfigProgress]
@@ -45,7 +47,9 @@ class Preference(NamedTuple):
 
 
 class Policy(Protocol):
-    """What decides between visits that could all start; it must give the same answer to the same question."""
+    """What decides between visits that could all start; it must give the same answer to the same
+    question.
+    """
 
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference: ...
 
@@ -67,8 +71,9 @@ def choose(
 ) -> tuple[tuple[int, Tour], ...]:
     """The visits to start now, each tour with its worker; none of them conflicts with another.
 
-    No worker stays idle that could serve a config, unless the policy lets that config wait. Configs that are `held`
-    have a state that only one worker's trainer has yet: none but that one can go on with them.
+    No worker stays idle that could serve a config, unless the policy lets that config wait. Configs
+    that are `held` have a state that only one worker's trainer has yet: none but that one can go on
+    with them.
     """
     idle = set(idle_workers)
     segments = [segment for segment in plan.segments if plan.workers[segment] in idle]
@@ -88,7 +93,9 @@ def choose(
             served = [other for other in segments if plan.workers[other] == worker]
             tour = tour_from(plan, progress, segment, served, pick, reaches(progress))
             chosen.append((worker, tour))
-            segments, own = ([other for other in each if other not in served] for each in (segments, own))
+            segments, own = (
+                [other for other in each if other not in served] for each in (segments, own)
+            )
             progress = begin(progress, tour)
         if not segments:
             break
@@ -96,11 +103,14 @@ def choose(
 
 
 def together(visit: float, evaluation: float | None, hop: float, wait: float) -> Reach:
-    """How far tours are to go, where a visit and an evaluation take so long, what is around a tour takes a `hop`,
-    and what is trained may `wait` so long until it is stored. An evaluation belongs to them where they are several.
+    """How far tours are to go, where a visit and an evaluation take so long, what is around a tour
+    takes a `hop`, and what is trained may `wait` so long until it is stored. An evaluation belongs
+    to them where they are several.
 
-    >>> together(1.0, None, 0.1, 0.0), together(0.01, None, 0.1, 0.0), together(1.0, 1.5, 0.1, 5.0)
-    (Reach(visits=1, evaluations=0), Reach(visits=80, evaluations=1), Reach(visits=2, evaluations=2))
+    >>> together(1.0, None, 0.1, 0.0), together(0.01, None, 0.1, 0.0)
+    (Reach(visits=1, evaluations=0), Reach(visits=80, evaluations=1))
+    >>> together(1.0, 1.5, 0.1, 5.0)
+    Reach(visits=2, evaluations=2)
     """
     seconds = max(wait, min(HOPS * hop, max(hop, LONGEST)))
     visits = math.floor(seconds / max(visit + (evaluation or 0.0), SHORTEST))
@@ -108,24 +118,39 @@ def together(visit: float, evaluation: float | None, hop: float, wait: float) ->
 
 
 def _near(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list[int]:
-    """Those of the segments on which a config can be evaluated by the worker that its state was left at."""
+    """Those of the segments on which a config can be evaluated by the worker that its state was
+    left at.
+    """
     if progress.kind != "evaluate" or progress.left is None:
         return []
     worker = plan.workers[progress.left]
-    return [segment for segment in segments if segment in progress.startable and plan.workers[segment] == worker]
+    return [
+        segment
+        for segment in segments
+        if segment in progress.startable and plan.workers[segment] == worker
+    ]
 
 
 def tour_from(
-    plan: Plan, progress: ConfigProgress, segment: int | None, within: Sequence[int], pick: Pick, reach: Reach
+    plan: Plan,
+    progress: ConfigProgress,
+    segment: int | None,
+    within: Sequence[int],
+    pick: Pick,
+    reach: Reach,
 ) -> Tour:
-    """The visits that a config makes from a segment on, one after another, as long as all are within these segments:
-    as far as the tour may reach, but one in any case."""
+    """The visits that a config makes from a segment on, one after another, as long as all are
+    within these segments: as far as the tour may reach, but one in any case."""
     tour: list[Visit] = []
     made, left = 0, reach.evaluations
     while segment is not None and made < max(1, reach.visits):
         tour.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
         made, progress = made + 1, replace(progress, waiting=progress.waiting - {segment})
-        if progress.kind == "train" and progress.finished and not (progress.copies or progress.stopping):
+        if (
+            progress.kind == "train"
+            and progress.finished
+            and not (progress.copies or progress.stopping)
+        ):
             progress, evaluation = _onward(plan, progress, within if left else ())
             tour += evaluation
             left -= bool(evaluation)
@@ -136,14 +161,18 @@ def tour_from(
     return tuple(tour)
 
 
-def _onward(plan: Plan, progress: ConfigProgress, within: Sequence[int]) -> tuple[ConfigProgress, Tour]:
-    """A config that has trained on all segments as it begins to train again, and the evaluation before that; as it is,
-    where not all of that is within these segments."""
+def _onward(
+    plan: Plan, progress: ConfigProgress, within: Sequence[int]
+) -> tuple[ConfigProgress, Tour]:
+    """A config that has trained on all segments as it begins to train again, and the evaluation
+    before that; as it is, where not all of that is within these segments."""
     following = next_stage(plan, progress)
     if following.kind == "train":
         return following, ()
     if not following.waiting <= set(within):
         return progress, ()
     where = [segment for segment in within if segment in following.waiting]
-    evaluation = tuple(Visit(following.epoch, following.mst_key, segment, "evaluate") for segment in where)
+    evaluation = tuple(
+        Visit(following.epoch, following.mst_key, segment, "evaluate") for segment in where
+    )
     return next_stage(plan, replace(following, waiting=frozenset())), evaluation

@@ -23,18 +23,28 @@ MANY = 20
 
 def find_forms(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
     """The texts that the values of a target have."""
-    text = sql("pack.forms", source=source.quoted, column=quote_identifier(column.name), most=str(MAX_CLASSES + 1))
+    text = sql(
+        "pack.forms",
+        source=source.quoted,
+        column=quote_identifier(column.name),
+        most=str(MAX_CLASSES + 1),
+    )
     return tuple(db.value(text) or ())
 
 
-def find_classes(db: Database, column: Column, forms: Sequence[str | None], category: str) -> tuple[str | None, ...]:
+def find_classes(
+    db: Database, column: Column, forms: Sequence[str | None], category: str
+) -> tuple[str | None, ...]:
     """The classes of a target, of which these are texts, in the order of their one-hot columns."""
     order = 'd.v COLLATE "C"' if category == "S" else "d.v"
-    return strip_padding(db.value(sql("pack.classes", type=column.type, order=order), list(forms)) or [])
+    return strip_padding(
+        db.value(sql("pack.classes", type=column.type, order=order), list(forms)) or []
+    )
 
 
 def class_numbers(db: Database, column: Column) -> str:
-    """Where the texts of a target's values are found with the numbers of their classes: an expression for FROM.
+    """Where the texts of a target's values are found with the numbers of their classes: an
+    expression for FROM.
 
     Looking up a text in a hash table takes as long for many classes as for few.
     """
@@ -47,7 +57,8 @@ def class_numbers(db: Database, column: Column) -> str:
         numbers.update(zip(others, found))
     placed = ", ".join(str(numbers[form]) for form in known)
     return (
-        f"ROWS FROM (pg_catalog.unnest({array_literal(known)}::text[]), pg_catalog.unnest('{{{placed}}}'::integer[]))"
+        f"ROWS FROM (pg_catalog.unnest({array_literal(known)}::text[]), "
+        f"pg_catalog.unnest('{{{placed}}}'::integer[]))"
     )
 
 
@@ -58,84 +69,104 @@ def with_found_classes(
     num_classes: list[int | None] | None,
     known: tuple[str, ...] | None = None,
 ) -> tuple[Column, ...]:
-    """The targets with the classes found in the source, padded to num_classes; these are `known` of a single one."""
+    """The targets with the classes found in the source, padded to num_classes; these are `known` of
+    a single one.
+    """
     encoded = [c for c in targets if c.kind == "onehot"]
     check_flat(catalog.module, "num_classes", num_classes)
     if num_classes is not None and len(num_classes) != len(encoded):
         raise InvalidParameter(
-            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for"
-            " each dependent column that is encoded."
+            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected "
+            f"{len(encoded)}, one for each dependent column that is encoded."
         )
     padded = iter(num_classes or [None] * len(encoded))
-    return tuple(_classes(catalog, source, c, next(padded), known) if c.kind == "onehot" else c for c in targets)
+    return tuple(
+        _classes(catalog, source, c, next(padded), known) if c.kind == "onehot" else c
+        for c in targets
+    )
 
 
 def _classes(
-    catalog: Catalog, source: Relation, column: Column, wanted: int | None, known: tuple[str, ...] | None
+    catalog: Catalog,
+    source: Relation,
+    column: Column,
+    wanted: int | None,
+    known: tuple[str, ...] | None,
 ) -> Column:
     found, forms = classes_of(catalog, source, column, known)
     if wanted is not None and wanted < len(found):
         raise InvalidParameter(
-            "Invalid num_classes value specified. It must be equal to or greater than distinct class values found in"
-            f" table ({len(found)}).",
+            "Invalid num_classes value specified. It must be equal to or greater than distinct "
+            f"class values found in table ({len(found)}).",
             detail=f"Received {wanted} for column {column.name!r}.",
         )
     return columns.with_classes(column, found, wanted or len(found), forms)
 
 
 def surprises(targets: Sequence[Column], chosen: bool) -> Iterator[str]:
-    """What the caller should know of targets that became classes, and whether that was the caller's choice."""
+    """What the caller should know of targets that became classes, and whether that was the caller's
+    choice.
+    """
     for column in targets:
         found = len([form for form in column.forms if form is not None])
         if not chosen and column.classes is not None and column.type in FRACTIONS and found > MANY:
             yield (
-                f"column {column.name!r} is of type {column.type} and has {found} different values, each of which"
-                " becomes a class. For regression pass dependent_type => 'float'."
+                f"column {column.name!r} is of type {column.type} and has {found} different "
+                "values, each of which becomes a class. For regression pass dependent_type => "
+                "'float'."
             )
         if None in column.forms:
             yield (
-                f"column {column.name!r} has NULLs, which become a class of their own. Where the label is unknown, pack"
-                f" a view with WHERE {quote_identifier(column.name)} IS NOT NULL."
+                f"column {column.name!r} has NULLs, which become a class of their own. Where the "
+                f"label is unknown, pack a view with WHERE {quote_identifier(column.name)} IS NOT "
+                "NULL."
             )
 
 
 def classes_of(
     catalog: Catalog, source: Relation, column: Column, known: tuple[str, ...] | None = None
 ) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
-    """The classes that a target has in a table, and the texts that stand for them, where these are not known."""
+    """The classes that a target has in a table, and the texts that stand for them, where these are
+    not known.
+    """
     category = catalog.column(source, column.name)["category"]
     forms = known if known is not None else find_forms(catalog.db, source, column)
     return find_classes(catalog.db, column, forms, category), forms
 
 
-def as_in_training(catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int) -> Column:
+def as_in_training(
+    catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int
+) -> Column:
     """A target encoded as the target at that place of the training table was."""
     classes = model.class_values[index]
     if classes is None:
         return _as_numbers(catalog, source, column, model.float_targets[index])
     if not column.scalar:
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.spelling}' is of type"
-            f" {column.type}; expected single values, of which '{model.relation.spelling}' has the classes."
+            f"{catalog.module} error: dependent column '{column.name}' of table "
+            f"'{source.spelling}' is of type {column.type}; expected single values, of which "
+            f"'{model.relation.spelling}' has the classes."
         )
     named, forms = classes_of(catalog, source, column)
     unknown = [name for name in named if name not in classes]
     if unknown:
         raise InvalidParameter(
-            f"the class values in {source.spelling} ({show(named)}) should be a subset of class values in"
-            f" {model.relation.spelling} ({show(classes)})",
+            f"the class values in {source.spelling} ({show(named)}) should be a subset of class "
+            f"values in {model.relation.spelling} ({show(classes)})",
             detail=f"Not known there: {show(unknown)}.",
             hint="Leave those rows out, or pack the training table again with them.",
         )
-    return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms)
+    return columns.with_classes(
+        replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms
+    )
 
 
 def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
     if not floats and column.scalar:
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.spelling}' is of type"
-            f" {column.type};"
-            " expected an array of whole numbers, as encoded targets are in the training table."
+            f"{catalog.module} error: dependent column '{column.name}' of table "
+            f"'{source.spelling}' is of type {column.type}; expected an array of whole numbers, as "
+            "encoded targets are in the training table."
         )
     return columns.dependent_column(catalog, source, column.name, "float" if floats else "class")
 

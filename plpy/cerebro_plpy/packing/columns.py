@@ -1,4 +1,6 @@
-"""The columns that a preprocessor packs: which types it takes, what becomes of them, what they are called then."""
+"""The columns that a preprocessor packs: which types it takes, what becomes of them, what they are
+called then.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from cerebro_plpy.records import dataclass, replace
 
 NUMBERS = "N"
 SEND_TYPE = {
-    "float32": "real[]", "float64": "double precision[]", "int16": "smallint[]", "int32": "integer[]",
+    "float32": "real[]", "float64": "double precision[]", "int16": "smallint[]",
+    "int32": "integer[]",
     "int64": "bigint[]", "image": "bytea[]",
 }  # fmt: skip
-# Sent as they are: integers that float32 may not hold, for the packer to look at, and arrays that it rounds faster.
+# Sent as they are: integers that float32 may not hold, for the packer to look at, and arrays that
+# it rounds faster.
 AS_IT_IS = {
     "integer": "int32", "bigint": "int64", "integer[]": "int32", "bigint[]": "int64",
     "double precision": "float64", "double precision[]": "float64",
@@ -31,9 +35,10 @@ MAX_CLASSES = 1 << 16
 class Column:
     """How one column is packed.
 
-    `kind` says how it is sent: float32, float64, int32, int64 and image for an input, all stored as float32;
-    float32, int16 (encoded by the user) or onehot for a target. `forms` are the texts that a target's values have in
-    the source: as a rule one for each class, but numeric 1 may also be written 1.0.
+    `kind` says how it is sent: float32, float64, int32, int64 and image for an input, all stored as
+    float32; float32, int16 (encoded by the user) or onehot for a target. `forms` are the texts that
+    a target's values have in the source: as a rule one for each class, but numeric 1 may also be
+    written 1.0.
     """
 
     name: str
@@ -61,14 +66,16 @@ def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
     column = as_input(catalog.column(source, name))
     if column is None:
         raise DatatypeMismatch(
-            f"{catalog.module} error: independent column '{name}' of table '{source.spelling}' is of type"
-            f" {catalog.column(source, name)['type']}; expected an array of numbers, a number, or an image (bytea).",
+            f"{catalog.module} error: independent column '{name}' of table '{source.spelling}' is "
+            f"of type {catalog.column(source, name)['type']}; expected an array of numbers, a "
+            "number, or an image (bytea).",
             hint=number_hint(source, catalog.column(source, name)),
         )
     return column
 
 
-# How numbers are made of what is none, by PostgreSQL's categories of types: Boolean, dates and times, timespans.
+# How numbers are made of what is none, by PostgreSQL's categories of types: Boolean, dates and
+# times, timespans.
 DAYS = "extract(epoch FROM {0}) / 86400"
 AS_NUMBER = {"B": "{0}::integer", "D": DAYS, "T": DAYS}
 AS_NUMBERS = {"B": "{0}::integer[]", "S": "{0}::real[]"}
@@ -87,7 +94,10 @@ def number_hint(source: Relation, found: Row) -> str:
     else:
         text = AS_NUMBER.get(found["category"], ONE_COLUMN_EACH)
     made = text.format(column, source.quoted)
-    return f"Pack a view that has it as numbers: SELECT t.*, {made} AS as_numbers FROM {source.quoted} t;"
+    return (
+        f"Pack a view that has it as numbers: SELECT t.*, {made} AS as_numbers FROM "
+        f"{source.quoted} t;"
+    )
 
 
 def as_input(found: Row) -> Column | None:
@@ -100,13 +110,16 @@ def as_input(found: Row) -> Column | None:
     return Column(found["name"], found["type"], AS_IT_IS.get(found["type"], "float32"), scalar)
 
 
-def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_type: str | None) -> Column:
+def dependent_column(
+    catalog: Catalog, source: Relation, name: str, dependent_type: str | None
+) -> Column:
     """A target; its classes are filled in later, for they take a scan."""
     found = catalog.column(source, name)
     if found["category"] == "A" and not numeric_array(found):
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' is of type"
-            f" {found['type']}; expected an array of numbers (encoded classes, or floats), or a single value.",
+            f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' is of "
+            f"type {found['type']}; expected an array of numbers (encoded classes, or floats), or "
+            "a single value.",
         )
     if found["category"] == "A":
         whole = found["element"] in ("smallint", "integer", "bigint")
@@ -115,9 +128,9 @@ def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_ty
     if dependent_type == "float":
         if found["category"] != NUMBERS:
             raise DatatypeMismatch(
-                f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' is of type"
-                f" {found['type']};"
-                " dependent_type 'float' expects a number or an array of numbers.",
+                f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' "
+                f"is of type {found['type']}; dependent_type 'float' expects a number or an array "
+                "of numbers.",
                 hint="Leave dependent_type out to encode classes.",
             )
         return Column(name, found["type"], "float32", True)
@@ -129,8 +142,8 @@ def weight_column(catalog: Catalog, source: Relation, name: str) -> Column:
     found = catalog.column(source, name)
     if found["category"] != NUMBERS:
         raise DatatypeMismatch(
-            f"{catalog.module} error: column '{name}' of table '{source.spelling}' is of type {found['type']};"
-            " sample_weight_varname expects a number for each row.",
+            f"{catalog.module} error: column '{name}' of table '{source.spelling}' is of type "
+            f"{found['type']}; sample_weight_varname expects a number for each row.",
             hint=number_hint(source, found),
         )
     return Column(name, found["type"], "float32", True)
@@ -141,12 +154,17 @@ def numeric_array(found: Row) -> bool:
     return bool(found["category"] == "A" and found["element_category"] == NUMBERS)
 
 
-def with_classes(column: Column, classes: tuple[str | None, ...], padded: int, forms: tuple[str | None, ...]) -> Column:
-    """The column with its classes, padded with NULL to a number of them, and the texts that stand for them."""
+def with_classes(
+    column: Column, classes: tuple[str | None, ...], padded: int, forms: tuple[str | None, ...]
+) -> Column:
+    """The column with its classes, padded with NULL to a number of them, and the texts that stand
+    for them.
+    """
     if padded > MAX_CLASSES:
         raise InvalidParameter(
             f"column '{column.name}' would be encoded as more than {MAX_CLASSES} classes.",
-            hint="Leave num_classes out, name another dependent column, or pass dependent_type => 'float' for numbers.",
+            hint="Leave num_classes out, name another dependent column, or pass dependent_type => "
+            "'float' for numbers.",
         )
     return replace(column, classes=(*classes, *(None,) * (padded - len(classes))), forms=forms)
 
@@ -158,15 +176,15 @@ def check_names(module: str, dependent: Sequence[str], independent: Sequence[str
     twice = sorted({name for name in made if made.count(name) > 1})
     if twice:
         raise DuplicateColumn(
-            f"{module} error: received columns {', '.join(named)}; the packed table would have {', '.join(twice)}"
-            " twice.",
-            hint=f"A packed table has columns {', '.join(OWN_COLUMNS)} and, for each column x, x{SHAPE}. Pack a view"
-            " with other names.",
+            f"{module} error: received columns {', '.join(named)}; the packed table would have "
+            f"{', '.join(twice)} twice.",
+            hint=f"A packed table has columns {', '.join(OWN_COLUMNS)} and, for each column x, "
+            f"x{SHAPE}. Pack a view with other names.",
         )
     for name in [n + SHAPE for n in independent] + [n + CLASSES for n in dependent]:
         if len(name.encode()) > MAX_BYTES:
             raise InvalidName(
-                f"{module} error: the packed data would have a column '{name}' of {len(name.encode())} bytes;"
-                f" expected at most {MAX_BYTES}.",
+                f"{module} error: the packed data would have a column '{name}' of "
+                f"{len(name.encode())} bytes; expected at most {MAX_BYTES}.",
                 hint="Pack a view with shorter column names.",
             )

@@ -1,8 +1,9 @@
 """Packs rows into buffers: the work is one INSERT … SELECT, in C and, over whole buffers, in numpy.
 
-Rows are spread at random, by seed: which buffer row number i of the source goes to is the place that a hash of
-(i, seed) has in the order of all hashes. That order is cut into buffers, and the buffers into segments, evenly.
-What is sorted is the number of the buffer alone; the order within a buffer is the packer's.
+Rows are spread at random, by seed: which buffer row number i of the source goes to is the place
+that a hash of (i, seed) has in the order of all hashes. That order is cut into buffers, and the
+buffers into segments, evenly. What is sorted is the number of the buffer alone; the order within a
+buffer is the packer's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
 from cerebro_plpy.packing.grouped import Layout
 from cerebro_plpy.records import dataclass, field
 
-# 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
+# 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit
+# may take 64 MB.
 ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
 # What a backend sends at a time, and the packer decodes: a MB of float32, or a single row.
 ELEMENTS_PER_BLOCK, MOST_BLOCKS = 1 << 18, 1 << 16
@@ -54,7 +56,9 @@ class Packing:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the packed table, in their order: inputs, targets, and weights where there are any."""
+        """Those of the packed table, in their order: inputs, targets, and weights where there are
+        any.
+        """
         return (*self.independent, *self.dependent, *self.weight)
 
     @property
@@ -64,44 +68,67 @@ class Packing:
 
 
 def count_rows(
-    db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column], weight: Sequence[Column] = ()
+    db: Database,
+    catalog: Catalog,
+    source: Relation,
+    columns: Sequence[Column],
+    weight: Sequence[Column] = (),
 ) -> int:
-    """Rows of the source; refuses an empty one, NULL where a value must be, and weights that are none."""
+    """Rows of the source; refuses an empty one, NULL where a value must be, and weights that are
+    none.
+    """
     strict = [c for c in columns if c.kind != "onehot"]
-    nulls = (f", count(*) FILTER (WHERE t.{quote_identifier(c.name)} IS NULL) AS n{i}" for i, c in enumerate(strict))
-    wrong = (
-        sql("pack.count_weights", weight=f"t.{quote_identifier(c.name)}", number=str(i)) for i, c in enumerate(weight)
+    nulls = (
+        f", count(*) FILTER (WHERE t.{quote_identifier(c.name)} IS NULL) AS n{i}"
+        for i, c in enumerate(strict)
     )
-    found = list(db.row(sql("pack.count", source=source.quoted, nulls="".join((*nulls, *wrong)))).values())
+    wrong = (
+        sql("pack.count_weights", weight=f"t.{quote_identifier(c.name)}", number=str(i))
+        for i, c in enumerate(weight)
+    )
+    found = list(
+        db.row(sql("pack.count", source=source.quoted, nulls="".join((*nulls, *wrong)))).values()
+    )
     if found[0] == 0:
         raise InvalidParameter(f"{catalog.module} error: Input table '{source.spelling}' is empty!")
     for column, missing in zip(strict, found[1:]):
         if missing:
             raise NullNotAllowed(
-                f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' is NULL in {missing} of"
-                f" {found[0]} rows.",
+                f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' is "
+                f"NULL in {missing} of {found[0]} rows.",
                 hint="Leave these rows out: pack a view or table that has WHERE … IS NOT NULL.",
             )
     for column, (usable, some) in zip(weight, (found[-2:],)):
         if usable < found[0] or not some:
             raise InvalidParameter(
-                f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' has {found[0] - usable}"
-                f" weights that are negative or not finite, and {some} above 0, in {found[0]} rows.",
-                hint="A weight is how much a row counts in the training loss: 0 for nothing, 2 for two rows.",
+                f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' has "
+                f"{found[0] - usable} weights that are negative or not finite, and {some} above 0, "
+                f"in {found[0]} rows.",
+                hint="A weight is how much a row counts in the training loss: 0 for nothing, 2 "
+                "for two rows.",
             )
     return int(found[0])
 
 
 def row_elements(db: Database, packing: Packing, column: Column) -> int:
-    """The room that a column takes in one row, in numbers of four bytes; the packer looks at the first image."""
+    """The room that a column takes in one row, in numbers of four bytes; the packer looks at the
+    first image.
+    """
     if column.classes is not None:
         return ELEMENTS_PER_ARRAY + len(column.classes) // 2
     if column.kind == IMAGE:
         spec = json.dumps(
-            {"rows": 1, "buffer_id": 0, "shapes_only": True, "arrays": [{"kind": IMAGE, "column": column.name}]}
+            {
+                "rows": 1,
+                "buffer_id": 0,
+                "shapes_only": True,
+                "arrays": [{"kind": IMAGE, "column": column.name}],
+            }
         )
         name = quote_identifier(column.name)
-        about = packing.packers.about_image(packing.distribution.keys[0], name, column.sent(f"t.{name}"), spec)
+        about = packing.packers.about_image(
+            packing.distribution.keys[0], name, column.sent(f"t.{name}"), spec
+        )
         return prod(json.loads(about)["shapes"][0])
     if column.scalar:
         return ELEMENTS_PER_ARRAY + 1
@@ -110,7 +137,9 @@ def row_elements(db: Database, packing: Packing, column: Column) -> int:
 
 
 def sent_elements(db: Database, packing: Packing, column: Column) -> int:
-    """What is sent of a column in a row, in numbers of four bytes: a file may be longer than the image made of it."""
+    """What is sent of a column in a row, in numbers of four bytes: a file may be longer than the
+    image made of it.
+    """
     if column.kind != IMAGE:
         return 0
     text = sql("pack.bytes", source=packing.source.quoted, column=quote_identifier(column.name))
@@ -123,10 +152,11 @@ def usual_rows(elements: int) -> int:
 
 
 def layout(packing: Packing, elements: int) -> tuple[int, int]:
-    """Number of buffers, and rows of the largest one: every segment gets the same number of buffers.
+    """Number of buffers, and rows of the largest one: every segment gets the same number of
+    buffers.
 
-    `elements` is the room of a row. A given buffer size is a hint, as in MADlib; without one a buffer holds
-    about 8 MB, or 1,024 rows where these take no more than 64 MB.
+    `elements` is the room of a row. A given buffer size is a hint, as in MADlib; without one a
+    buffer holds about 8 MB, or 1,024 rows where these take no more than 64 MB.
     """
     size = packing.buffer_size or usual_rows(elements)
     per_segment = -(-packing.rows // (min(size, packing.rows) * packing.segments))
@@ -149,7 +179,9 @@ def pack(db: Database, packing: Packing) -> None:
     elements = sum(row_elements(db, packing, c) for c in packing.columns)
     sent = sum(sent_elements(db, packing, c) for c in packing.columns)
     grouped = packing.grouped
-    buffers, buffer_size = (len(grouped.cuts), grouped.most_rows) if grouped else layout(packing, elements)
+    buffers, buffer_size = (
+        (len(grouped.cuts), grouped.most_rows) if grouped else layout(packing, elements)
+    )
     fill(db, packing, buffers, blocks(buffer_size, max(elements, sent)))
     summarize(db, packing, buffer_size)
 
@@ -164,7 +196,11 @@ def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequenc
         shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
         **db.platform.clauses,
     )
-    db.rows("; ".join([table, *(sql("pack.external", output=packing.output.quoted, column=n) for n in named)]))
+    db.rows(
+        "; ".join(
+            [table, *(sql("pack.external", output=packing.output.quoted, column=n) for n in named)]
+        )
+    )
 
 
 def fill(db: Database, packing: Packing, buffers: int, blocks: int) -> None:
@@ -174,7 +210,9 @@ def fill(db: Database, packing: Packing, buffers: int, blocks: int) -> None:
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
     parts = insertion(db, packing, named, shapes, buffers, blocks)
-    packing.packers.fill(parts, packing.seed, json.dumps([describe_column(packing, c) for c in columns]))
+    packing.packers.fill(
+        parts, packing.seed, json.dumps([describe_column(packing, c) for c in columns])
+    )
     check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
 
@@ -184,23 +222,33 @@ def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
     for column, shape in zip(packing.columns, shapes):
         found = db.rows(sql("pack.shapes", output=packing.output.quoted, shape=shape))
         if len(found) > 1:
-            listed = ", ".join(f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10])
+            listed = ", ".join(
+                f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10]
+            )
             raise InvalidParameter(
-                f"column {column.name!r} of table '{packing.source.spelling}' has values of {len(found)} shapes;"
-                " expected one.",
+                f"column {column.name!r} of table '{packing.source.spelling}' has values of "
+                f"{len(found)} shapes; expected one.",
                 detail=f"There are {listed}{', …' if len(found) > 10 else ''}.",
-                hint="All values of a column must have the same dimensions: leave the others out, or change them.",
+                hint="All values of a column must have the same dimensions: leave the others out, "
+                "or change them.",
             )
 
 
 def insertion(
-    db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int, blocks: int = 1
+    db: Database,
+    packing: Packing,
+    named: Sequence[str],
+    shapes: Sequence[str],
+    buffers: int,
+    blocks: int = 1,
 ) -> dict[str, str]:
     """The parts of the statement that packs all rows; those of a buffer in so many blocks."""
     columns = packing.columns
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
-    numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
+    numbers, joins = encodings(
+        db, {n: c for n, c in zip(carried, columns) if c.classes is not None}
+    )
     keys, beside = _places(packing.grouped) if packing.grouped else (packing.distribution.keys, {})
     return dict(
         keys=_array(keys),
@@ -216,17 +264,23 @@ def insertion(
         columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
         carried=", ".join(f"{numbers.get(c, f'n.{c}')} AS {c}" for c in carried),
         joins=joins,
-        aggregates=", ".join(f"pg_catalog.string_agg({c.sent(f'g.{n}')}, ''::bytea)" for c, n in zip(columns, carried)),
+        aggregates=", ".join(
+            f"pg_catalog.string_agg({c.sent(f'g.{n}')}, ''::bytea)"
+            for c, n in zip(columns, carried)
+        ),
         parts=", ".join(f"cerebro.packed_array({i})" for i in range(1, len(columns) + 1)),
         part_shapes=", ".join(
-            f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)" for i in range(len(columns))
+            f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)"
+            for i in range(len(columns))
         ),
         **beside,
     )
 
 
 def _places(grouped: Layout) -> tuple[Sequence[int], dict[str, str]]:
-    """The key of the segment of each buffer, by its number; and what tells the buffer of a row, by the row's number."""
+    """The key of the segment of each buffer, by its number; and what tells the buffer of a row, by
+    the row's number.
+    """
     firsts = accumulate((cut.rows for cut in grouped.cuts[:-1]), initial=1)
     by_number = sorted(grouped.cuts, key=lambda cut: cut.buffer_id)
     numbers = _array(cut.buffer_id for cut in grouped.cuts)
@@ -239,18 +293,29 @@ def _array(values: Iterable[int]) -> str:
 
 
 def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, str], str]:
-    """Expressions for the numbers of classes, by the name under which a column is carried; and the joins they take."""
+    """Expressions for the numbers of classes, by the name under which a column is carried; and the
+    joins they take.
+    """
     numbers, joins = {}, ""
     for name, column in encoded.items():
         key, null = f"k{name[1:]}", "0" if column.classes and column.classes[0] is None else "NULL"
         numbers[name] = f"CASE WHEN n.{name} IS NULL THEN {null} ELSE {key}.number END"
-        joins += f" LEFT JOIN {class_numbers(db, column)} AS {key} (form, number) ON {key}.form = n.{name}::text"
+        joins += (
+            f" LEFT JOIN {class_numbers(db, column)} AS {key} (form, number) ON {key}.form = "
+            f"n.{name}::text"
+        )
     return numbers, joins
 
 
 def describe_column(packing: Packing, column: Column) -> dict[str, object]:
-    """A column as the packer wants it described; "array" is what it looks for bad rows by, "source" where."""
-    described: dict[str, object] = {"kind": column.kind, "column": column.name, "source": packing.source.spelling}
+    """A column as the packer wants it described; "array" is what it looks for bad rows by, "source"
+    where.
+    """
+    described: dict[str, object] = {
+        "kind": column.kind,
+        "column": column.name,
+        "source": packing.source.spelling,
+    }
     if column.classes is not None:
         return {**described, "kind": "onehot", "classes": len(column.classes)}
     if column.kind != IMAGE:
@@ -268,7 +333,8 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     summary = quote_qualified((packing.output.schema, packing.output.name + "_summary"))
     dependent = packing.dependent
     class_columns = ", ".join(
-        f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent
+        f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]"
+        for c in dependent
     )
     segments = packing.distribution.described()
     rules = "text" if segments == (ALL, ALL) else "integer[]"
@@ -282,9 +348,16 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
         **db.platform.clauses,
     )
     db.rows("; ".join([made, *(sql("pack.summary_weight", summary=summary) for _ in weight)]))
-    values = ", ".join(f"{array_literal(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
+    values = ", ".join(
+        f"{array_literal(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL"
+        for c in dependent
+    )
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
-    classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
+    classes = (
+        None
+        if any(c.kind == "float32" for c in dependent)
+        else [len(c.classes) for c in dependent if c.classes]
+    )
     db.rows(
         sql("pack.summarize", summary=summary, class_values=values, rules=rules),
         packing.source.spelling,

@@ -1,7 +1,8 @@
-"""Buffers that hold one group each: how many rows each of them has, on which segment it lies, and its number.
+"""Buffers that hold one group each: how many rows each of them has, on which segment it lies, and
+its number.
 
-Rows come group by group. A segment is read in the order of buffer ids, so those of its groups lie among one another:
-whoever goes through all of a segment sees no group as a whole before the next.
+Rows come group by group. A segment is read in the order of buffer ids, so those of its groups lie
+among one another: whoever goes through all of a segment sees no group as a whole before the next.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ MIXED = 8
 
 
 class Cut(NamedTuple):
-    """A buffer: its group and its segment by their places, its rows, and its number among all buffers."""
+    """A buffer: its group and its segment by their places, its rows, and its number among all
+    buffers.
+    """
 
     group: int
     segment: int
@@ -29,7 +32,9 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The buffers of a packed table in the order in which their rows come; segments have these `keys`."""
+    """The buffers of a packed table in the order in which their rows come; segments have these
+    `keys`.
+    """
 
     cuts: tuple[Cut, ...]
     keys: tuple[int, ...]
@@ -60,7 +65,9 @@ class Layout:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Layout:
         """What `to_json` gave."""
-        return cls(tuple(Cut(*map(int, cut)) for cut in values["cuts"]), tuple(map(int, values["keys"])))
+        return cls(
+            tuple(Cut(*map(int, cut)) for cut in values["cuts"]), tuple(map(int, values["keys"]))
+        )
 
 
 def layout(pieces: Sequence[Piece], size: int, keys: Sequence[int]) -> Layout:
@@ -76,14 +83,21 @@ Cut(group=1, segment=0, rows=2, buffer_id=1), Cut(group=1, segment=1, rows=2, bu
         for place in range(count):
             rows = (place + 1) * piece.rows // count - place * piece.rows // count
             found.append((piece, rows, (place + 0.5) / count))
-    order = sorted(range(len(found)), key=lambda number: (found[number][0].segment, found[number][2], number))
+    order = sorted(
+        range(len(found)), key=lambda number: (found[number][0].segment, found[number][2], number)
+    )
     numbers = {place: number for number, place in enumerate(order)}
-    cuts = (Cut(piece.group, piece.segment, rows, numbers[place]) for place, (piece, rows, _) in enumerate(found))
+    cuts = (
+        Cut(piece.group, piece.segment, rows, numbers[place])
+        for place, (piece, rows, _) in enumerate(found)
+    )
     return Layout(tuple(cuts), tuple(keys))
 
 
 class Grouped(NamedTuple):
-    """The layouts of the rows that are trained on, and of those held back, and of how many rows a block is made."""
+    """The layouts of the rows that are trained on, and of those held back, and of how many rows a
+    block is made.
+    """
 
     training: Layout
     validation: Layout
@@ -103,7 +117,9 @@ class Grouped(NamedTuple):
 
 
 def grouped_layouts(groups: Groups, keys: Sequence[int], block_rows: int) -> Grouped:
-    """Where rows of groups are to lie, on segments with these keys; those without a group fill them up."""
+    """Where rows of groups are to lie, on segments with these keys; those without a group fill them
+    up.
+    """
     loose, held = groups.loose
     pieces = wrap_around([each.training for each in groups.found], loose, len(keys))
     beside = alongside(pieces, [*(each.validation for each in groups.found), held])

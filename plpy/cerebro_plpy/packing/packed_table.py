@@ -1,4 +1,6 @@
-"""Reads what a preprocessor made: a packed table and its summary, with the checks that training relies on."""
+"""Reads what a preprocessor made: a packed table and its summary, with the checks that training
+relies on.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ ELEMENT_BYTES = 4
 class PackedTable:
     """A table made by a preprocessor, with what its summary says.
 
-    `segments` are the segment ids; `key` is the SQL expression of a row's segment.
-    `class_values` has, for each target, the class names in the order of the one-hot columns (None for a
-    NULL class), or None where the target came encoded or is a float. `weight` is the column that says how much rows
-    count in the training loss.
+    `segments` are the segment ids; `key` is the SQL expression of a row's segment. `class_values`
+    has, for each target, the class names in the order of the one-hot columns (None for a NULL
+    class), or None where the target came encoded or is a float. `weight` is the column that says
+    how much rows count in the training loss.
     """
 
     relation: Relation
@@ -52,12 +54,16 @@ class PackedTable:
     def spec(self) -> DataSpec:
         """What the log and output tables tell of it."""
         names = [each.name for each in fields(DataSpec) if each.name != "table"]
-        return DataSpec(table=self.relation.spelling, **{name: getattr(self, name) for name in names})
+        return DataSpec(
+            table=self.relation.spelling, **{name: getattr(self, name) for name in names}
+        )
 
     @property
     def decoded_bytes(self) -> int:
         """What all rows take at most in the memory of a trainer: inputs, targets and weights."""
-        elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes)) + (self.weight is not None)
+        elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes)) + (
+            self.weight is not None
+        )
         return self.rows * ELEMENT_BYTES * elements
 
     def targets(self) -> list[dict[str, Any]]:
@@ -75,7 +81,9 @@ OLD_CLASSES = "class_values"
 
 @dataclass(frozen=True)
 class PackedRelation:
-    """A packed table and its summary, as their names were resolved; `what` it is for the call, messages say."""
+    """A packed table and its summary, as their names were resolved; `what` it is for the call,
+    messages say.
+    """
 
     table: Relation
     summary: Relation | None
@@ -97,18 +105,25 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     relation, what = packed.table, packed.what
     companion, summary = read_summary(catalog, reader, packed)
     columns = catalog.columns(relation)
-    independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
+    independent, dependent = (
+        names(summary, "independent_varname"),
+        names(summary, "dependent_varname"),
+    )
     weight = summary.get("sample_weight_varname")
     beside = (str(weight),) if weight else ()
     _check_columns(catalog, relation, columns, independent + dependent + beside, what)
     if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
-        raise InvalidParameter(f"{catalog.module} error: Input table '{relation.spelling}' is empty!")
+        raise InvalidParameter(
+            f"{catalog.module} error: Input table '{relation.spelling}' is empty!"
+        )
     shapes, sizes = _shapes(catalog, reader, relation, independent + dependent + beside)
     segments, key = _segments(catalog, reader, relation, columns)
     count, end = len(independent), len(independent + dependent)
     targets = list(zip(dependent, shapes[count:end]))
     _check_widths(catalog, relation, targets)
-    classes = [_class_values(catalog, reader, companion, name, shape[-1]) for name, shape in targets]
+    classes = [
+        _class_values(catalog, reader, companion, name, shape[-1]) for name, shape in targets
+    ]
     return PackedTable(
         relation=relation,
         independent=independent,
@@ -116,7 +131,9 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
         dependent_types=names(summary, "dependent_vartype"),
         class_values=tuple(values for values, _ in classes),
         class_types=tuple(kind for _, kind in classes),
-        num_classes=tuple(summary["num_classes"]) if isinstance(summary.get("num_classes"), list) else None,
+        num_classes=tuple(summary["num_classes"])
+        if isinstance(summary.get("num_classes"), list)
+        else None,
         normalizing_const=float(summary.get("normalizing_const") or 1.0),
         buffer_size=int(summary.get("buffer_size") or 0),
         input_shapes=shapes[:count],
@@ -129,14 +146,21 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     )
 
 
-def read_summary(catalog: Catalog, reader: Session, packed: PackedRelation) -> tuple[Relation, dict[str, Any]]:
+def read_summary(
+    catalog: Catalog, reader: Session, packed: PackedRelation
+) -> tuple[Relation, dict[str, Any]]:
     """The summary table of a packed table, and its row."""
     row = read_summary_row(reader, packed.summary) if packed.summary else {}
-    if packed.summary is None or not row.get("dependent_varname") or not row.get("independent_varname"):
+    if (
+        packed.summary is None
+        or not row.get("dependent_varname")
+        or not row.get("independent_varname")
+    ):
         name = packed.table.spelling
         raise WrongObjectType(
             f"{catalog.module}: Missing summary of table '{name}'. {advice(packed.what, name)}",
-            hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
+            hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() "
+            "first.",
         )
     return packed.summary, row
 
@@ -148,9 +172,15 @@ def advice(what: str, given: str) -> str:
     'Please ensure that the input table (t) has been preprocessed.'
     """
     if what == "training":
-        return f"Please ensure that table '{given}' has been preprocessed using training_preprocessor_dl()."
+        return (
+            f"Please ensure that table '{given}' has been preprocessed using "
+            "training_preprocessor_dl()."
+        )
     if what == "test":
-        return f"Please ensure that the test table ({given}) has been preprocessed by the image preprocessor."
+        return (
+            f"Please ensure that the test table ({given}) has been preprocessed by the image "
+            "preprocessor."
+        )
     return f"Please ensure that the input table ({given}) has been preprocessed."
 
 
@@ -175,13 +205,18 @@ def _json(value: Any) -> dict[str, Any]:
 
 
 def _check_columns(
-    catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...], what: str
+    catalog: Catalog,
+    relation: Relation,
+    columns: dict[str, Row],
+    wanted: tuple[str, ...],
+    what: str,
 ) -> None:
     for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
         if name not in columns and columns.keys() >= OLD_COLUMNS:
             raise WrongObjectType(
-                f"Input table '{relation.spelling}' was preprocessed with an older version of the input preprocessor."
-                " Please re-run the current version of input preprocessor on the dataset.",
+                f"Input table '{relation.spelling}' was preprocessed with an older version of the "
+                "input preprocessor. Please re-run the current version of input preprocessor on "
+                "the dataset.",
                 hint="SELECT training_preprocessor_dl(...) packs it again from its source table.",
             )
         if name not in columns:
@@ -192,8 +227,8 @@ def _check_columns(
             )
         if name in wanted and columns[name]["base"] != "bytea":
             raise WrongObjectType(
-                f"{catalog.module}: column '{name}' of table '{relation.spelling}' is of type {columns[name]['type']},"
-                f" expected bytea. {advice(what, relation.spelling)}",
+                f"{catalog.module}: column '{name}' of table '{relation.spelling}' is of type "
+                f"{columns[name]['type']}, expected bytea. {advice(what, relation.spelling)}",
                 hint="Input table may be the source table; name the packed table instead.",
             )
 
@@ -207,15 +242,18 @@ def _shapes(
         table=relation.quoted,
         shapes=", ".join(f"t.{quote_identifier(name + '_shape')}[2:]" for name in wanted),
         sizes=", ".join(
-            f"pg_catalog.octet_length(t.{quote_identifier(name)}) / nullif(t.{quote_identifier(name + '_shape')}[1], 0)"
+            (
+                f"pg_catalog.octet_length(t.{quote_identifier(name)}) / "
+                f"nullif(t.{quote_identifier(name + '_shape')}[1], 0)"
+            )
             for name in wanted
         ),
     )
     found = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(text)]
     if len(found) != 1 or None in found[0][1] or any(None in shape for shape in found[0][0]):
         raise DatatypeMismatch(
-            f"{catalog.module}: the buffers of table '{relation.spelling}' have {len(found)} different shapes; expected"
-            " one.",
+            f"{catalog.module}: the buffers of table '{relation.spelling}' have {len(found)} "
+            "different shapes; expected one.",
             detail="; ".join(json.dumps(shapes) for shapes, _ in found[:5]),
             hint="Pack the table again with training_preprocessor_dl().",
         )
@@ -223,13 +261,15 @@ def _shapes(
     return shapes, tuple(size // max(1, prod(shape)) for size, shape in zip(found[0][1], shapes))
 
 
-def _check_widths(catalog: Catalog, relation: Relation, targets: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+def _check_widths(
+    catalog: Catalog, relation: Relation, targets: Iterable[tuple[str, tuple[int, ...]]]
+) -> None:
     """A row of targets is a row of values, be it of one."""
     for name, shape in targets:
         if not shape:
             raise DatatypeMismatch(
-                f"{catalog.module}: the buffers of table '{relation.spelling}' have no width in column {name}; expected"
-                " rows and values.",
+                f"{catalog.module}: the buffers of table '{relation.spelling}' have no width in "
+                f"column {name}; expected rows and values.",
                 hint="Pack the table again with training_preprocessor_dl().",
             )
 
@@ -237,25 +277,29 @@ def _check_widths(catalog: Catalog, relation: Relation, targets: Iterable[tuple[
 def _segments(
     catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
 ) -> tuple[tuple[int, ...], str]:
-    """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
+    """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL
+    has no key.
+    """
     reader.platform.check_distributed(reader, catalog.module, relation)
     placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
     if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
         raise WrongObjectType(
-            f"{catalog.module}: table '{relation.spelling}' has rows that belong to no segment: {KEY} or buffer_id is"
-            " NULL, or buffer_id is negative.",
+            f"{catalog.module}: table '{relation.spelling}' has rows that belong to no segment: "
+            f"{KEY} or buffer_id is NULL, or buffer_id is negative.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
     if KEY in columns:
-        found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
+        found = reader.run(
+            sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY))
+        )
         segments = tuple(row[0] for row in found)
         reader.platform.check_keys(reader, catalog.module, relation, segments)
         return segments, f"t.{quote_identifier(KEY)}"
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(
-            f"{catalog.module}: table '{relation.spelling}' has {total} buffers but {distinct} buffer ids; expected"
-            " them unique.",
+            f"{catalog.module}: table '{relation.spelling}' has {total} buffers but {distinct} "
+            "buffer ids; expected them unique.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
     count = min(total, machine.parallel_trainers())
@@ -263,11 +307,17 @@ def _segments(
 
 
 def along(source: PackedTable, other: PackedTable) -> PackedTable:
-    """The other table spread over the segments of the source: by its own key where that names the same segments."""
+    """The other table spread over the segments of the source: by its own key where that names the
+    same segments.
+    """
     if set(other.segments) <= set(source.segments) and KEY in other.key:
         return replace(other, segments=source.segments)
     ids = ", ".join(str(segment) for segment in source.segments)
-    return replace(other, segments=source.segments, key=f"(ARRAY[{ids}])[t.buffer_id % {len(source.segments)} + 1]")
+    return replace(
+        other,
+        segments=source.segments,
+        key=f"(ARRAY[{ids}])[t.buffer_id % {len(source.segments)} + 1]",
+    )
 
 
 def _class_values(
@@ -280,12 +330,15 @@ def _class_values(
     if found is None:
         return None, "text[]"
     kind = found["type"] if found["category"] == "A" else "text[]"
-    values = reader.run(sql("read.class_values", table=summary.quoted, column=quote_identifier(column)))[0][0]
+    values = reader.run(
+        sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
+    )[0][0]
     return known_classes(values, width), kind
 
 
 def classes_column(columns: Iterable[str], name: str) -> str:
-    """The column of a summary that holds the classes of a target; that of MADlib before 1.18 has one name for all.
+    """The column of a summary that holds the classes of a target; that of MADlib before 1.18 has
+    one name for all.
 
     >>> classes_column(["y_class_values"], "y"), classes_column(["class_values"], "y")
     ('y_class_values', 'class_values')
@@ -293,12 +346,16 @@ def classes_column(columns: Iterable[str], name: str) -> str:
     return OLD_CLASSES if OLD_CLASSES in columns else f"{name}_class_values"
 
 
-def known_classes(values: list[str | None] | None, width: int | None = None) -> tuple[str | None, ...] | None:
+def known_classes(
+    values: list[str | None] | None, width: int | None = None
+) -> tuple[str | None, ...] | None:
     """Class values of a target of so many columns, without padding; None where nobody knows them.
 
-    MADlib writes that as a lone NULL, too. A single column has it for its class where the target was NULL in all rows.
+    MADlib writes that as a lone NULL, too. A single column has it for its class where the target
+    was NULL in all rows.
 
-    >>> known_classes([None, "a", None]), known_classes([None], 3), known_classes([None], 1), known_classes(None)
+    >>> (known_classes([None, "a", None]), known_classes([None], 3), known_classes([None], 1),
+    ...  known_classes(None))
     ((None, 'a'), None, (None,), None)
     """
     lone = values == [None] and width != 1
@@ -319,5 +376,9 @@ def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:
 
 def _total(reader: Session, relation: Relation, first: str) -> int:
     return int(
-        reader.run(sql("read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")))[0][0]
+        reader.run(
+            sql(
+                "read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")
+            )
+        )[0][0]
     )

@@ -1,4 +1,6 @@
-"""Which platform this process serves: asked where a call enters, and nowhere else. Of the others it imports nothing."""
+"""Which platform this process serves: asked where a call enters, and nowhere else. Of the others it
+imports nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
 
 @cache
 def here() -> TrainingPlatform:
-    """The adapter of this process: what descends from PostgreSQL is told by what its servers alone have."""
+    """The adapter of this process: what descends from PostgreSQL is told by what its servers alone
+    have.
+    """
     if hasattr(ctypes.CDLL(None), "Gp_role"):
         from cerebro_plpy.platform.greenplum import Greenplum
 

@@ -1,10 +1,22 @@
-"""Which segments of Greenplum a packed table is spread over: by default all, else as the user's rules say."""
+"""Which segments of Greenplum a packed table is spread over: by default all, else as the user's
+rules say.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cerebro_plpy.database.platform import ALL, GPUS, KEY, Caller, Distribution, Reader, Row, Rules, Table
+from cerebro_plpy.database.platform import (
+    ALL,
+    GPUS,
+    KEY,
+    Caller,
+    Distribution,
+    Reader,
+    Row,
+    Rules,
+    Table,
+)
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady, UndefinedColumn, WrongObjectType
 
@@ -18,9 +30,10 @@ def choose(db: Caller, module: str, rules: Rules, wanted: int | None) -> Distrib
     found = _named(db, module, every, rules)
     if wanted is not None and wanted > len(found):
         raise InvalidParameter(
-            f"{module} error: n_segments is {wanted}; expected at most {len(found)}, the segments of"
-            f" Greenplum that distribution_rules {_given(rules)!r} leaves to choose from.",
-            hint="Leave n_segments out to use them all: a segment trains one configuration at a time.",
+            f"{module} error: n_segments is {wanted}; expected at most {len(found)}, the segments "
+            f"of Greenplum that distribution_rules {_given(rules)!r} leaves to choose from.",
+            hint="Leave n_segments out to use them all: a segment trains one configuration at a "
+            "time.",
         )
     return _over(found[:wanted], len(every))
 
@@ -30,9 +43,12 @@ def following(db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Dis
     rows = db.rows(sql("spread.segments_of"), list(keys))
     every = db.rows(sql("spread.segments"))
     contents = {row["content"] for row in rows}
-    if rules is not None and contents != {row["content"] for row in _named(db, module, every, rules)}:
+    if rules is not None and contents != {
+        row["content"] for row in _named(db, module, every, rules)
+    }:
         db.notice(
-            f"distribution_rules is {_given(rules)!r}; the rows go to the segments of the training table instead."
+            f"distribution_rules is {_given(rules)!r}; the rows go to the segments of the training "
+            "table instead."
         )
     return _over(rows, len(every))
 
@@ -42,7 +58,9 @@ def _over(rows: Sequence[Row], segments: int) -> Distribution:
     keys = tuple(row["key"] for row in rows)
     if len({row["content"] for row in rows}) == segments:
         return Distribution(keys)
-    return Distribution(keys, tuple(row["dbid"] for row in rows), tuple(row["content"] for row in rows))
+    return Distribution(
+        keys, tuple(row["dbid"] for row in rows), tuple(row["content"] for row in rows)
+    )
 
 
 def _given(rules: Rules) -> str:
@@ -59,8 +77,8 @@ def _named(db: Caller, module: str, every: Sequence[Row], rules: Rules) -> list[
         if not found:
             raise ObjectNotReady(
                 f"{module}: No GPUs configured on hosts.",
-                hint="Leave distribution_rules out to use all segments. An administrator can name devices in"
-                " cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+                hint="Leave distribution_rules out to use all segments. An administrator can name "
+                "devices in cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
             )
         return [row for row in every if row["content"] in found]
     assert rules is not None and not isinstance(rules, str)  # what is no word is a table
@@ -69,7 +87,8 @@ def _named(db: Caller, module: str, every: Sequence[Row], rules: Rules) -> list[
     for dbid in dbids:
         if dbid not in known:
             raise InvalidParameter(
-                f"{module}: invalid dbid:{'NULL' if dbid is None else dbid} in the distribution rules table.",
+                f"{module}: invalid dbid:{'NULL' if dbid is None else dbid} in the distribution "
+                "rules table.",
                 detail=f"Primary segments have dbid {', '.join(map(str, sorted(known)))}.",
                 hint="SELECT dbid FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'",
             )
@@ -80,16 +99,19 @@ def _dbids(db: Caller, module: str, table: Table) -> list[int | None]:
     if "dbid" not in {row["name"] for row in db.rows(sql("read.columns"), table.oid)}:
         raise UndefinedColumn(
             f"{module}: distribution rules table must contain dbid column",
-            hint="Make it of rows of gp_segment_configuration, or pass 'all_segments' or 'gpu_segments'.",
+            hint="Make it of rows of gp_segment_configuration, or pass 'all_segments' or "
+            "'gpu_segments'.",
         )
     dbids = [row["dbid"] for row in db.rows(sql("spread.named_segments", table=table.quoted))]
     if len(set(dbids)) != len(dbids):
         raise InvalidParameter(
-            f"{module}: distribution rules table contains duplicate dbids", detail=f"Received {dbids}."
+            f"{module}: distribution rules table contains duplicate dbids",
+            detail=f"Received {dbids}.",
         )
     if not dbids:
         raise InvalidParameter(
-            f"{module}: distribution rules table '{table.spelling}' is empty; expected the dbid of one segment or more."
+            f"{module}: distribution rules table '{table.spelling}' is empty; expected the dbid of "
+            "one segment or more."
         )
     return dbids
 
@@ -99,9 +121,10 @@ def check_table(reader: Reader, module: str, relation: Table) -> None:
     by = reader.run(sql("greenplum.distributed_by"), (relation.oid,))
     if by != [(KEY,)]:
         raise WrongObjectType(
-            f"{module}: table '{relation.spelling}' is not DISTRIBUTED BY ({KEY}), by which Greenplum finds the"
-            " rows of a segment.",
-            hint="Pack the table again with training_preprocessor_dl() or validation_preprocessor_dl().",
+            f"{module}: table '{relation.spelling}' is not DISTRIBUTED BY ({KEY}), by which "
+            "Greenplum finds the rows of a segment.",
+            hint="Pack the table again with training_preprocessor_dl() or "
+            "validation_preprocessor_dl().",
         )
 
 
@@ -110,7 +133,8 @@ def check_keys(reader: Reader, module: str, relation: Table, segments: Sequence[
     unknown = [row[0] for row in reader.run(sql("greenplum.unknown_keys"), (list(segments),))]
     if unknown:
         raise WrongObjectType(
-            f"{module}: table '{relation.spelling}' has values of {KEY} that are not in cerebro.segment_key:"
-            f" {', '.join(map(str, unknown[:10]))}.",
-            hint="Pack the table again with training_preprocessor_dl() or validation_preprocessor_dl().",
+            f"{module}: table '{relation.spelling}' has values of {KEY} that are not in "
+            f"cerebro.segment_key: {', '.join(map(str, unknown[:10]))}.",
+            hint="Pack the table again with training_preprocessor_dl() or "
+            "validation_preprocessor_dl().",
         )

@@ -1,7 +1,9 @@
-"""Visits of several configurations in one job of a trainer, which may train their states side by side.
+"""Visits of several configurations in one job of a trainer, which may train their states side by
+side.
 
-Like the visits of a tour they are three transactions: the log rows; the job, which reads all states; the new states
-with the log rows that say where they lie. Who cannot be trained is logged as failed, and the others are stored.
+Like the visits of a tour they are three transactions: the log rows; the job, which reads all
+states; the new states with the log rows that say where they lie. Who cannot be trained is logged as
+failed, and the others are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from cerebro_plpy.platform.storing import Storing, completed, datasets_of, faile
 from cerebro_plpy.records import replace
 
 FUSED_BYTES = 64 << 20
-"""What the states of a fusion may take: it pays for small networks, and a trainer has them three times meanwhile."""
+"""What the states of a fusion may take: it pays for small networks, and a trainer has them three
+times meanwhile.
+"""
 
 Tours = Sequence[Sequence[TrainVisit]]
 
@@ -48,13 +52,23 @@ class FusedVisits(Storing):
         except CerebroError as error:
             worker.memory.lost_state()
             cost = worker.account.charge(total((cost, (yield from self._spent(worker)))))
-            yield join([failed(tour[0], error.message, share) for tour, share in zip(tours, shares(cost, len(tours)))])
+            yield join(
+                [
+                    failed(tour[0], error.message, share)
+                    for tour, share in zip(tours, shares(cost, len(tours)))
+                ]
+            )
             raise
         worker.memory.lost_state()
         worker.account.charge(cost)
-        return [each if each.error else each._replace(results=completed(each.trained, next(stored))) for each in made]
+        return [
+            each if each.error else each._replace(results=completed(each.trained, next(stored)))
+            for each in made
+        ]
 
-    def _fused(self, worker: Worker, tour: Sequence[TrainVisit], first: Sequence[TrainVisit]) -> list[Statement]:
+    def _fused(
+        self, worker: Worker, tour: Sequence[TrainVisit], first: Sequence[TrainVisit]
+    ) -> list[Statement]:
         """What opens the job on the first state, and passes that; or has it take another one."""
         job = replace(
             tour[0].job,
@@ -74,11 +88,13 @@ class FusedVisits(Storing):
 def shares(cost: Cost, count: int) -> list[Cost]:
     """What each of so many has cost that were trained together; all of them had the memory.
 
-    >>> shares(Cost(2.0, 1.0, 0.0, 5, 300), 2)[1]
-    Cost(trainer_seconds=1.0, backend_seconds=0.5, gpu_seconds=0.0, read_bytes=2, peak_memory_bytes=300)
+    >>> tuple(shares(Cost(2.0, 1.0, 0.0, 5, 300), 2)[1])
+    (1.0, 0.5, 0.0, 2, 300)
     """
     trainer, backend, gpu, read, peak = cost
-    first = Cost(trainer / count, backend / count, gpu / count, read - (count - 1) * (read // count), peak)
+    first = Cost(
+        trainer / count, backend / count, gpu / count, read - (count - 1) * (read // count), peak
+    )
     return [first, *[first._replace(read_bytes=read // count)] * (count - 1)]
 
 
@@ -89,7 +105,14 @@ def _made(tours: Tours, found: Mapping[str, Any]) -> Iterator[Fused]:
         results = []
         for number, result in enumerate(told["visits"]):
             charged = cost if number == 0 else Cost()
-            results.append({**result, "warnings": found["warnings"], "room": found["room"], "cost": charged._asdict()})
+            results.append(
+                {
+                    **result,
+                    "warnings": found["warnings"],
+                    "room": found["room"],
+                    "cost": charged._asdict(),
+                }
+            )
         error = told["error"] and told["error"]["message"]
         yield Fused(Trained(tour, results), [], error, cost)
 

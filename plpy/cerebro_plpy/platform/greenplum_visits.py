@@ -1,4 +1,6 @@
-"""Visits on Greenplum: a state is stored on the segment where it was made, and hops when a visit elsewhere begins."""
+"""Visits on Greenplum: a state is stored on the segment where it was made, and hops when a visit
+elsewhere begins.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,26 @@ class GreenplumVisits(SharedVisits):
         yield from super().start(worker)
 
     def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+        self,
+        worker: Worker,
+        rows: RawRows,
+        state: StateSource,
+        job: Job,
+        request: Mapping[str, Any],
     ) -> Steps[str | None]:
         """Predict the rows of the worker's segment.
 
-        A cursor would read the rows in another process, without the trainer: a temporary table takes the blocks. Each
-        segment is read as of the moment when its own statement begins.
+        A cursor would read the rows in another process, without the trainer: a temporary table
+        takes the blocks. Each segment is read as of the moment when its own statement begins.
         """
         key = _key(worker)
         yield Statement(sql("greenplum.blocks_tables"))
         if rows.places:
             place = sql("greenplum.lying_at", number=str(rows.places[int(key)]))
         else:
-            yield Statement(sql("greenplum.bring_rows", key=key, id=rows.id, data=rows.data, table=rows.table))
+            yield Statement(
+                sql("greenplum.bring_rows", key=key, id=rows.id, data=rows.data, table=rows.table)
+            )
             rows = RawRows("pg_temp.cerebro_rows", "t.id", "t.data")
             place = sql("greenplum.brought_to", key=key)
         if not (yield Statement(sql("greenplum.some_row", table=rows.table, place=place))):
@@ -52,12 +61,16 @@ class GreenplumVisits(SharedVisits):
         yield Statement("; ".join((sql("greenplum.collect_blocks", **names), rest, rest)))
         return sql("greenplum.declare")
 
-    def _results(self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]) -> Steps[Trained]:
-        """What the log says of beginnings is by the coordinator's clock, so of ends as well: hosts have clocks of their
-        own. The last visit has ended now."""
+    def _results(
+        self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]
+    ) -> Steps[Trained]:
+        """What the log says of beginnings is by the coordinator's clock, so of ends as well: hosts
+        have clocks of their own. The last visit has ended now."""
         found, now = (yield from super()._results(worker, tour, parts)), time.time()
         offset = now - log_rows.end(found.results[-1])
-        return found._replace(results=[log_rows.shift_ends(result, offset) for result in found.results])
+        return found._replace(
+            results=[log_rows.shift_ends(result, offset) for result in found.results]
+        )
 
     def predicted(self, worker: Worker) -> Statement:
         """End a prediction job whose blocks have been fetched."""
@@ -65,7 +78,10 @@ class GreenplumVisits(SharedVisits):
 
     def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
         """It hops to the trainer's own segment before, through a table that must be empty then."""
-        hop, key = "greenplum.hop_weights" if state.source == "weights" else "greenplum.hop", _key(worker)
+        hop, key = (
+            "greenplum.hop_weights" if state.source == "weights" else "greenplum.hop",
+            _key(worker),
+        )
         read = chunks(worker, state)
         return [
             *([] if first else [Statement(sql("greenplum.empty"))]),
@@ -76,11 +92,15 @@ class GreenplumVisits(SharedVisits):
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
         """States of several segments may lie in one table.
 
-        To empty a table ends the processes that read for the session on other segments: the next hop starts them anew,
-        which takes longer than all else in a short visit.
+        To empty a table ends the processes that read for the session on other segments: the next
+        hop starts them anew, which takes longer than all else in a short visit.
         """
         end = sql("greenplum.visit_end", state=stored.table, key=str(visit.dataset.segment_id))
-        return "; ".join((sql("greenplum.empty_state", state=stored.table), end)) if visit.emptied else end
+        return (
+            "; ".join((sql("greenplum.empty_state", state=stored.table), end))
+            if visit.emptied
+            else end
+        )
 
     def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
         """No segment can read what others have, so each state has all of its weights."""
@@ -88,7 +108,9 @@ class GreenplumVisits(SharedVisits):
         return None
 
     def _stored(self, stored: StoredState, key: str) -> Statement:
-        return Statement(sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)), (key,))
+        return Statement(
+            sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)), (key,)
+        )
 
 
 def _key(worker: Worker) -> str:

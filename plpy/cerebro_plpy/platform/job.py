@@ -1,4 +1,6 @@
-"""What a trainer is asked: a job on a program, the state that it starts from, and the rows that it sees."""
+"""What a trainer is asked: a job on a program, the state that it starts from, and the rows that it
+sees.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,17 @@ from cerebro_plpy.records import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """One job: `train`, `fusion`, `average`, `restore`, `cuts`, `fronts` of some `layers`, `evaluate`, `predict`, or
-    `time` the forms of a program.
+    """One job: `train`, `fusion`, `average`, `restore`, `cuts`, `fronts` of some `layers`,
+    `evaluate`, `predict`, or `time` the forms of a program.
 
-    `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
-    `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
-    through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard;
-    `compilation` names what is compiled for it, for whoever has the trainer later. A visit that trains takes so many
-    `block_rows` of neighbouring buffers as one. An evaluation that is all there is of an epoch says what is added up to
-    a `total`: the names of datasets, by data set. A fusion trains several states, each of which makes `visits`: the
-    first one begins it, and the others join `beside` it.
+    `program` describes what is run, and `program_key` names it, where a trainer is to keep it under
+    a name; `result_key` names the state that the trainer then holds. The rest is as the kind needs
+    it: how a visit goes through its rows, in what order, which forms of the program it may use, and
+    what is written for TensorBoard; `compilation` names what is compiled for it, for whoever has
+    the trainer later. A visit that trains takes so many `block_rows` of neighbouring buffers as
+    one. An evaluation that is all there is of an epoch says what is added up to a `total`: the
+    names of datasets, by data set. A fusion trains several states, each of which makes `visits`:
+    the first one begins it, and the others join `beside` it.
     """
 
     kind: str
@@ -51,7 +54,9 @@ class Job:
         return self.kind != "time"
 
     def to_json(self, known: bool = False) -> dict[str, Any]:
-        """As the trainer wants it; without the program where that is `known` to it: an architecture may be long."""
+        """As the trainer wants it; without the program where that is `known` to it: an architecture
+        may be long.
+        """
         told = {
             "job": self.kind,
             "program": None if known else self.program,
@@ -73,7 +78,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of losses and metrics over segments, and their rows, by data set, for the program that they come from."""
+    """Sums of losses and metrics over segments, and their rows, by data set, for the program that
+    they come from.
+    """
 
     program: Mapping[str, Any]
     sums: Mapping[str, Sequence[Sequence[float]]]
@@ -93,7 +100,8 @@ class Sums:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The partition of one segment of a packed table, or some of its `buffers`; `key` names it in the trainer.
+    """The partition of one segment of a packed table, or some of its `buffers`; `key` names it in
+    the trainer.
 
     The trainer has the whole partition, whichever buffers a job is over.
     """
@@ -110,7 +118,9 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Filling:
-    """What a layer gives for a partition, on its way into a table that is as the partition's, but for its inputs."""
+    """What a layer gives for a partition, on its way into a table that is as the partition's, but
+    for its inputs.
+    """
 
     source: Dataset
     layer: str
@@ -121,12 +131,14 @@ class Filling:
 @dataclass(frozen=True)
 class StateSource:
     """Where a job takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
-    `weights_of_chunks` alone, for another optimizer, or `warm`, whole where all of it fits, for another architecture;
-    or `sealed`: a function of its owner begins the job and fills it; or it is `averaged`, or `joined`.
+    `weights_of_chunks` alone, for another optimizer, or `warm`, whole where all of it fits, for
+    another architecture; or `sealed`: a function of its owner begins the job and fills it; or it is
+    `averaged`, or `joined`.
 
-    `key` names the state; it is read where a visit left it, at `stored`, or else by `sql` and `values`: its chunks in
-    order, as columns named part and chunk. An averaged one is the mean `of` others, each with the rows that it counts
-    for; a joined one has the weights of others, one after another.
+    `key` names the state; it is read where a visit left it, at `stored`, or else by `sql` and
+    `values`: its chunks in order, as columns named part and chunk. An averaged one is the mean `of`
+    others, each with the rows that it counts for; a joined one has the weights of others, one after
+    another.
     """
 
     source: str
@@ -150,11 +162,12 @@ class StateSource:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Rows to predict: their table, and of a row `t` the expressions for its id as text and its inputs as bytea[].
+    """Rows to predict: their table, and of a row `t` the expressions for its id as text and its
+    inputs as bytea[].
 
-    `segments` are the posts of the workers that predict them, none where it can be any one. `places` are the numbers
-    of the segments where rows lie, by the posts; where it is empty and there are posts, rows can only be predicted
-    after they have been brought there.
+    `segments` are the posts of the workers that predict them, none where it can be any one.
+    `places` are the numbers of the segments where rows lie, by the posts; where it is empty and
+    there are posts, rows can only be predicted after they have been brought there.
     """
 
     table: str

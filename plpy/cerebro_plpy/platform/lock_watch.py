@@ -1,4 +1,6 @@
-"""Locks that the sessions of a call wait for: no deadlock detector sees a backend that waits for its own sessions."""
+"""Locks that the sessions of a call wait for: no deadlock detector sees a backend that waits for
+its own sessions.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class LockWatch:
             raise locked_log(held._asdict())
 
     def _waits(self, pids: Sequence[int]) -> Sequence[Wait]:
-        """See `Platform.waiting`; none where the session that looks is lost: another one looks next time, if it can."""
+        """See `Platform.waiting`; none where the session that looks is lost: another one looks next
+        time, if it can.
+        """
         try:
             return self._db.platform.waiting(self._db, self._watching, pids)
         except ConnectionFailure:

@@ -15,12 +15,15 @@ Result = Mapping[str, Any]
 
 def logged(result: Result) -> tuple[object, ...]:
     """What the log says of a visit that trained."""
-    return (*(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds")), *Cost.of(result))
+    return (
+        *(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds")),
+        *Cost.of(result),
+    )
 
 
 def following(trained: Trained) -> list[dict[str, Any]]:
-    """A row for each visit of a tour behind the first one, from the end of what was done before it; the last
-    has no result yet, which comes with its state."""
+    """A row for each visit of a tour behind the first one, from the end of what was done before it;
+    the last has no result yet, which comes with its state."""
     last = trained.trained[-1][0]
     return [
         {
@@ -54,7 +57,9 @@ def shift_ends(result: Result, offset: float) -> Result:
 
 
 def by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]]:
-    """What an evaluation found: by segment, per data set (training, validation) its rows and sums."""
+    """What an evaluation found: by segment, per data set (training, validation) its rows and
+    sums.
+    """
     found: dict[int, dict[str, Any]] = {}
     for name, dataset in visit.named:
         found.setdefault(dataset.segment_id, {})[name] = result["datasets"][dataset.key]
@@ -62,12 +67,22 @@ def by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]
 
 
 def evaluations(visit: EvaluateVisit, result: Result, began: float | None) -> list[dict[str, Any]]:
-    """A row for each segment of an evaluation, the first of which `began` then, and each other one when the one before
-    it had ended. The first one has what all have cost."""
+    """A row for each segment of an evaluation, the first of which `began` then, and each other one
+    when the one before it had ended. The first one has what all have cost."""
     rows, cost = [], Cost.of(result)
     for segment, parts in by_segment(visit, result).items():
-        ended = max(result["ended_at"][each.key] for each in visit.datasets if each.segment_id == segment)
+        ended = max(
+            result["ended_at"][each.key] for each in visit.datasets if each.segment_id == segment
+        )
         count = sum(part["rows"] for part in parts.values())
-        rows.append({"segment_id": segment, "started_at": began, "ended_at": ended, "rows": count, **cost._asdict()})
+        rows.append(
+            {
+                "segment_id": segment,
+                "started_at": began,
+                "ended_at": ended,
+                "rows": count,
+                **cost._asdict(),
+            }
+        )
         began, cost = ended, Cost()
     return rows

@@ -11,7 +11,8 @@ from cerebro_plpy.platform.job import Dataset, Job, StateSource, Sums
 class TrainerMemory:
     """What one trainer holds: partitions, programs by key, and the state that its last job left.
 
-    It may hold more, never less: whoever cannot tell what became of a job says so, by `lost_state` or `forget`.
+    It may hold more, never less: whoever cannot tell what became of a job says so, by `lost_state`
+    or `forget`.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,9 @@ class TrainerMemory:
         """The names of states that are to be stored, which it must have until they are."""
 
     def start(self, hello: Mapping[str, Any], cache_bytes: int | None) -> None:
-        """It runs; `cache_bytes` of partitions it may keep, or by default what its machine has room for."""
+        """It runs; `cache_bytes` of partitions it may keep, or by default what its machine has room
+        for.
+        """
         self.started = True
         self.machine, self.threads = hello["machine"], hello["threads"]
         self.compilations = frozenset(hello["compilations"])
@@ -59,11 +62,18 @@ class TrainerMemory:
         return 0 if self._datasets.get(dataset.key) else job.passes
 
     def spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> dict[str, Any]:
-        """What it is told of a job, without what it has: the program, or the state to start from."""
+        """What it is told of a job, without what it has: the program, or the state to start
+        from.
+        """
         chosen = {each.key: list(each.buffers) for each in datasets if each.buffers is not None}
         source = "kept" if self._state == state.key and state.may_be_kept else state.source
         base = state.stored.base_digest if state.stored and source == "chunks" else None
-        told = {"source": source, "key": state.key, "seed": state.seed, "shares": [rows for _, rows in state.of]}
+        told = {
+            "source": source,
+            "key": state.key,
+            "seed": state.seed,
+            "shares": [rows for _, rows in state.of],
+        }
         return {
             **job.to_json(known=job.program_key in self._programs),
             "state": {**told, "base": base} if base and base == self._base else told,
@@ -77,7 +87,9 @@ class TrainerMemory:
         return sums.to_json(known=sums.program_key in self._programs)
 
     def did(self, job: Job, base: str | None = None) -> None:
-        """It has done a job, and says which frozen weights the next one can begin from, by their digest."""
+        """It has done a job, and says which frozen weights the next one can begin from, by their
+        digest.
+        """
         self._base = base
         self._programs |= {job.program_key} if job.program_key else set()
         self._state = job.result_key if job.leaves_state else ""

@@ -1,4 +1,6 @@
-"""What a process of Greenplum is about, by what the server keeps in it: asked without a statement."""
+"""What a process of Greenplum is about, by what the server keeps in it: asked without a
+statement.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def noted(flag: str) -> bool:
 
 
 def serves_another() -> bool:
-    """Whether this process works for that of a session: on a segment, or beside it on the coordinator."""
+    """Whether this process works for that of a session: on a segment, or beside it on the
+    coordinator.
+    """
     return _number("Gp_role") == EXECUTE
 
 
@@ -55,7 +59,9 @@ def has_segments_at_work() -> bool:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Within, the server does not look whether it is to end a statement; after an error of its own it looks again."""
+    """Within, the server does not look whether it is to end a statement; after an error of its own
+    it looks again.
+    """
     held = ctypes.c_uint.in_dll(ctypes.CDLL(None), "InterruptHoldoffCount")
     before = held.value
     held.value = before + 1

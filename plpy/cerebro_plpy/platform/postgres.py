@@ -1,4 +1,6 @@
-"""PostgreSQL: any session reads any segment's rows by an index, and a trainer belongs to its session."""
+"""PostgreSQL: any session reads any segment's rows by an index, and a trainer belongs to its
+session.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database.driver import options
 from cerebro_plpy.database.literals import literal
-from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
+from cerebro_plpy.database.platform import (
+    Caller,
+    Distribution,
+    Packers,
+    Reader,
+    Row,
+    Rules,
+    Table,
+    Wait,
+)
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.trainer import machine
 
@@ -81,7 +92,9 @@ class Postgres:
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """The caller's session can train alone."""
 
-    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Wait]:
+    def waiting(
+        self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
+    ) -> Sequence[Wait]:
         """Whoever waits, the caller's session can ask itself."""
         return [Wait(**row) for row in db.rows(sql("session.waits"), pids, os.getpid())]
 
@@ -126,15 +139,21 @@ class Postgres:
         """All are on this machine."""
         return dict.fromkeys(posts, "")
 
-    def gpus(self, db: Caller, source: str, here: Callable[[], Iterable[str]]) -> Iterator[tuple[str, str]]:
+    def gpus(
+        self, db: Caller, source: str, here: Callable[[], Iterable[str]]
+    ) -> Iterator[tuple[str, str]]:
         """Those of this machine."""
         return (("localhost", gpu) for gpu in here())
 
-    def distribution(self, db: Caller, module: str, rules: Rules, wanted: int | None) -> Distribution:
+    def distribution(
+        self, db: Caller, module: str, rules: Rules, wanted: int | None
+    ) -> Distribution:
         """As many segments as are wanted, or as can be trained on at a time: they are numbers."""
         return Distribution(tuple(range(wanted or machine.parallel_trainers())))
 
-    def distribution_along(self, db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Distribution:
+    def distribution_along(
+        self, db: Caller, module: str, keys: Sequence[int], rules: Rules
+    ) -> Distribution:
         """The same numbers."""
         return Distribution(tuple(keys))
 
@@ -157,16 +176,26 @@ class Postgres:
     def check_distributed(self, session: Reader, module: str, table: Table) -> None:
         """Rows lie in one place."""
 
-    def check_keys(self, session: Reader, module: str, table: Table, segments: Sequence[int]) -> None:
+    def check_keys(
+        self, session: Reader, module: str, table: Table, segments: Sequence[int]
+    ) -> None:
         """Any key will do."""
 
     def state_table(self, name: str) -> str:
         """A table for one state at a time."""
-        return sql("run.state_table", state=name, made=sql("run.new_state_table", state=name, literal=literal(name)))
+        return sql(
+            "run.state_table",
+            state=name,
+            made=sql("run.new_state_table", state=name, literal=literal(name)),
+        )
 
     def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
         """All that the table has, and then what its base has."""
-        return sql("visit.state_with_base", state=table, base=base) if base else sql("visit.state_rows", state=table)
+        return (
+            sql("visit.state_with_base", state=table, base=base)
+            if base
+            else sql("visit.state_rows", state=table)
+        )
 
     def state_between(self, table: str, segment_id: int | None) -> str | None:
         """A row fills a block."""
@@ -181,7 +210,11 @@ class Postgres:
         return sql("visit.state_copy", rows=rows, copy=table)
 
     def visits(
-        self, trainers: Sequence[TrainerOptions], chosen: Settings, workers: int, note: Callable[[str], None]
+        self,
+        trainers: Sequence[TrainerOptions],
+        chosen: Settings,
+        workers: int,
+        note: Callable[[str], None],
     ) -> Visits:
         """The visits of workers that share the memory of this machine."""
         from cerebro_plpy.platform.postgres_visits import PostgresVisits

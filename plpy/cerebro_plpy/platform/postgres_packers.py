@@ -1,4 +1,6 @@
-"""Packing on PostgreSQL: one packer, of the caller's own session, to which a statement sends all rows in order."""
+"""Packing on PostgreSQL: one packer, of the caller's own session, to which a statement sends all
+rows in order.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from cerebro_plpy.database.platform import Caller, Packers, Table
     from cerebro_plpy.database.progress import Progress
 
-# A scan that starts in the middle of the table would number its rows differently, and a hashed aggregate
-# would hold all buffers in memory at once. Rows are sorted in parts of 16 MB: with less they are written and read
-# twice, with more a part no longer fits into the processor's cache.
+# A scan that starts in the middle of the table would number its rows differently, and a hashed
+# aggregate would hold all buffers in memory at once. Rows are sorted in parts of 16 MB: with less
+# they are written and read twice, with more a part no longer fits into the processor's cache.
 PACKING_SETTINGS = {
     "work_mem": "16MB",
     "synchronize_seqscans": "off",
@@ -31,12 +33,17 @@ PACKING_SETTINGS = {
 
 
 @contextmanager
-def ready(db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
+def ready(
+    db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
+) -> Iterator[Packers]:
     """That packer; it starts while the rows are counted."""
     spec = settings.trainer_spec(settings.read(db), TrainerOptions(framework="none"))
     segment.begin_trainer(db.check_interrupts, gd, spec)
     try:
-        with progress.shown(db, gd, "packing", source.spelling) as shown, caller_rows(db, db.reading, {}) as rows:
+        with (
+            progress.shown(db, gd, "packing", source.spelling) as shown,
+            caller_rows(db, db.reading, {}) as rows,
+        ):
             shown.begin(db, "copied")
             opened = rows.open_table(source, columns, _watched)
             yield PostgresPackers(db, opened, shown)
@@ -54,7 +61,9 @@ class PostgresPackers:
         self.rows = source.quoted
 
     def begin(self, done: str, total: int | None = None) -> None:
-        """Of a table nobody is told how many rows were counted: that is soon over, and may be done in parallel."""
+        """Of a table nobody is told how many rows were counted: that is soon over, and may be done
+        in parallel.
+        """
         self._shown.begin(self._db, done, total)
 
     def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
@@ -65,7 +74,11 @@ class PostgresPackers:
         """Pack all rows by one statement."""
         name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
         buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
-        apart = seed is None and "buffer" not in parts and self._db.value(sql("pack.is_heap"), self._oid)
+        apart = (
+            seed is None
+            and "buffer" not in parts
+            and self._db.value(sql("pack.is_heap"), self._oid)
+        )
         with self._db.configured(**PACKING_SETTINGS):
             self.begin("read", int(parts["rows"]))
             made = {"buffer": buffer, **parts, "source": self._source, "seen": sql("pack.seen")}
@@ -73,7 +86,9 @@ class PostgresPackers:
 
 
 def _watched(source: str, columns: Sequence[str]) -> str:
-    """Return the rows of a source, counted as they come; until then no column of its own has a name in the way."""
+    """Return the rows of a source, counted as they come; until then no column of its own has a name
+    in the way.
+    """
     carried = [f"c{number}" for number in range(len(columns))]
     names = [quote_identifier(each) for each in columns]
     return sql(

@@ -25,7 +25,12 @@ class PostgresVisits(SharedVisits):
     """See `protocol.Visits` for the laws."""
 
     def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+        self,
+        worker: Worker,
+        rows: RawRows,
+        state: StateSource,
+        job: Job,
+        request: Mapping[str, Any],
     ) -> Steps[str | None]:
         """Predict all rows, as they are read from their table."""
         yield from self._collect(worker, state, job, request)
@@ -44,18 +49,22 @@ class PostgresVisits(SharedVisits):
         return Statement(sql("visit.state_store", state=stored.table, part=_part(stored)), (key,))
 
     def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
-        """Frozen weights are stored by whoever comes to them first; another worker, which does so at once, waits for
-        that and finds them."""
+        """Frozen weights are stored by whoever comes to them first; another worker, which does so
+        at once, waits for that and finds them."""
         table = state_tables.base_table(visit.run_id, digest) if digest else None
         if table is None or table in self._bases:
             return table
-        stored = Statement(sql("visit.state_store", state=table, part="base"), (visit.job.result_key,))
+        stored = Statement(
+            sql("visit.state_store", state=table, part="base"), (visit.job.result_key,)
+        )
         known = Statement(sql("visit.base_known"), (visit.run_id, table))
         if not (yield known)[0][0]:
             try:
                 # One that is there already is not dropped: states refer to it.
                 yield from _together(
-                    worker, Statement(sql("run.new_state_table", state=table, literal=literal(table))), stored
+                    worker,
+                    Statement(sql("run.new_state_table", state=table, literal=literal(table))),
+                    stored,
                 )
             except CerebroError as error:
                 if error.sqlstate not in MADE_MEANWHILE:
@@ -67,7 +76,9 @@ class PostgresVisits(SharedVisits):
 
 
 def _together(worker: Worker, made: Statement, filled: Statement) -> Steps[None]:
-    """Make a table and fill it in one transaction; the caller's own session, which is in one, knows it only then."""
+    """Make a table and fill it in one transaction; the caller's own session, which is in one, knows
+    it only then.
+    """
     if worker.session.pid != os.getpid():
         yield join([made, filled])
     else:

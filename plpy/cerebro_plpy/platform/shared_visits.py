@@ -1,8 +1,9 @@
 """Visits as every platform makes them; how a state passes to and from a trainer is left to each.
 
-Each training visit is three transactions: the log row; the job in the trainer, which reads the old state;
-the new state with the log row that says which table holds it. The visits of a tour share them. The first two of the
-worker's next visit may come before the third of this one: the trainer has begun with it when the state is stored.
+Each training visit is three transactions: the log row; the job in the trainer, which reads the old
+state; the new state with the log row that says which table holds it. The visits of a tour share
+them. The first two of the worker's next visit may come before the third of this one: the trainer
+has begun with it when the state is stored.
 """
 
 from __future__ import annotations
@@ -32,12 +33,20 @@ from cerebro_plpy.platform.protocol import (
 )
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.statements import PART_BYTES, call, fill, job_result, join
-from cerebro_plpy.platform.storing import completed, datasets_of, evaluations_following, failed, first_visit
+from cerebro_plpy.platform.storing import (
+    completed,
+    datasets_of,
+    evaluations_following,
+    failed,
+    first_visit,
+)
 from cerebro_plpy.platform.trainer_jobs import passes
 
 T = TypeVar("T")
 STATES_BESIDE = 2
-"""States that must fit into a trainer's memory for it to hold one more: what it copies of it is freed late."""
+"""States that must fit into a trainer's memory for it to hold one more: what it copies of it is
+freed late.
+"""
 
 
 class SharedVisits(FusedVisits):
@@ -45,7 +54,12 @@ class SharedVisits(FusedVisits):
 
     @abstractmethod
     def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+        self,
+        worker: Worker,
+        rows: RawRows,
+        state: StateSource,
+        job: Job,
+        request: Mapping[str, Any],
     ) -> Steps[str | None]:
         """See `Visits.predict`."""
 
@@ -63,28 +77,40 @@ class SharedVisits(FusedVisits):
         return worker.memory.keeps(datasets) and (room is None or room >= STATES_BESIDE * size)
 
     def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
-        """Let the first of these visits be trained, while the state of the one before is still to be stored."""
+        """Let the first of these visits be trained, while the state of the one before is still to
+        be stored.
+        """
         first = first_visit(tour)
         yield self._running(worker, first)
         begin = self._begin(worker, first.job, first.datasets, first.state)
-        yield from self._or_failed(worker, first, _statement(join([*begin, call(worker, "visit.job_start")])))
+        yield from self._or_failed(
+            worker, first, _statement(join([*begin, call(worker, "visit.job_start")]))
+        )
 
     def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
         """Train to its end what was begun."""
-        return (yield from self._or_failed(worker, first_visit(tour), self._results(worker, tour, [])))
+        return (
+            yield from self._or_failed(worker, first_visit(tour), self._results(worker, tour, []))
+        )
 
     def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
         """See `Visits.store`."""
         steps = self._store(worker, [trained])
-        (stored,) = yield from self._or_failed(worker, trained.trained[0][0], steps, trained.results)
+        (stored,) = yield from self._or_failed(
+            worker, trained.trained[0][0], steps, trained.results
+        )
         worker.account.charge(total(map(Cost.of, trained.results)))
         return completed(trained, stored)
 
     def _or_failed(
-        self, worker: Worker, first: TrainVisit, steps: Steps[T], results: Sequence[Mapping[str, Any]] = ()
+        self,
+        worker: Worker,
+        first: TrainVisit,
+        steps: Steps[T],
+        results: Sequence[Mapping[str, Any]] = (),
     ) -> Steps[T]:
-        """Do these steps; where they fail, the log says so of the first visit, which was logged as begun, with all that
-        these `results` have cost as well."""
+        """Do these steps; where they fail, the log says so of the first visit, which was logged as
+        begun, with all that these `results` have cost as well."""
         try:
             return (yield from steps)
         except CerebroError as error:
@@ -97,10 +123,17 @@ class SharedVisits(FusedVisits):
         """Do the jobs of a tour, from the first on."""
         first = tour[0]
         begin = self._begin(worker, first.job, first.datasets, first.state)
-        return (yield from self._results(worker, tour, [*begin, *passes(worker, first.job, first.datasets)]))
+        return (
+            yield from self._results(
+                worker, tour, [*begin, *passes(worker, first.job, first.datasets)]
+            )
+        )
 
-    def _results(self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]) -> Steps[Trained]:
-        """End the jobs of a tour in one transaction, of which these `parts` begin the first; what they have come to.
+    def _results(
+        self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]
+    ) -> Steps[Trained]:
+        """End the jobs of a tour in one transaction, of which these `parts` begin the first; what
+        they have come to.
 
         Each of the others begins from the state of the one before, which the trainer holds.
         """
@@ -134,7 +167,9 @@ class SharedVisits(FusedVisits):
         except CerebroError as error:
             worker.memory.lost_state()
             cost = worker.account.charge((yield from self._spent(worker)))
-            yield Statement(sql("visit.evaluation_end"), ("failed", error.message, None, None, *cost, *first))
+            yield Statement(
+                sql("visit.evaluation_end"), ("failed", error.message, None, None, *cost, *first)
+            )
             raise
         worker.account.charge(Cost.of(done))
         yield join(self._evaluated(visit, done))
@@ -143,19 +178,29 @@ class SharedVisits(FusedVisits):
     def _evaluated(self, visit: EvaluateVisit, done: Mapping[str, Any]) -> list[Statement]:
         """What logs an evaluation of which the first segment is logged as begun."""
         first, *others = log_rows.evaluations(visit, done, None)
-        result = ("completed", None, first["rows"], first["ended_at"] if others else None, *Cost.of(done))
+        result = (
+            "completed",
+            None,
+            first["rows"],
+            first["ended_at"] if others else None,
+            *Cost.of(done),
+        )
         of = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
         ended = Statement(sql("visit.evaluation_end"), (*result, *of))
         return [ended, evaluations_following(visit, others)] if others else [ended]
 
-    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+    def probe(
+        self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
+    ) -> Steps[dict[str, Any]]:
         """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
         yield from self._prepare(worker, (dataset,))
         worker.memory.lost_state()
         return (yield from self._job(worker, job, (dataset,), state))
 
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
-        """Whether all of a state fits the program of a job; ConfigFailure where not even its weights do."""
+        """Whether all of a state fits the program of a job; ConfigFailure where not even its
+        weights do.
+        """
         yield from self._prepare(worker, ())
         worker.memory.lost_state()
         done = yield from self._job(worker, job, (), state)
@@ -167,7 +212,9 @@ class SharedVisits(FusedVisits):
         worker.memory.lost_state()
         return (yield from self._job(worker, job, (), state))
 
-    def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
+    def store_features(
+        self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
+    ) -> Steps[None]:
         """Fill tables with what layers give for partitions, in one transaction."""
         yield from self._prepare(worker, ())
         worker.memory.lost_state()
@@ -179,7 +226,10 @@ class SharedVisits(FusedVisits):
         """Make a state of the weights of several, in a table of its own."""
         yield from self._prepare(worker, ())
         yield from self._job(worker, job, (), joined.state)
-        made = sql("run.add_state_table"), (joined.table, joined.run_id, joined.mst_key, joined.table)
+        made = (
+            sql("run.add_state_table"),
+            (joined.table, joined.run_id, joined.mst_key, joined.table),
+        )
         stored = StoredState(joined.table, joined.segment_id)
         table = Statement(worker.session.platform.state_table(joined.table))
         yield join([table, Statement(*made), self._stored(stored, job.result_key)])
@@ -193,7 +243,9 @@ class SharedVisits(FusedVisits):
         done = yield from self._job(worker, job, datasets, state)
         return dict(done["datasets"])
 
-    def outputs(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[Sequence[bytes]]:
+    def outputs(
+        self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
+    ) -> Steps[Sequence[bytes]]:
         """See `Visits.outputs`."""
         yield from self._prepare(worker, (dataset,))
         yield from self._job(worker, job, (dataset,), state)
@@ -201,10 +253,17 @@ class SharedVisits(FusedVisits):
         rows = yield call(worker, "visit.row_outputs", target.get("classes", 1), PART_BYTES)
         return [bytes(chunk) for (chunk,) in rows]
 
-    def _collect(self, worker: Worker, state: StateSource, job: Job, request: Mapping[str, Any]) -> Steps[None]:
+    def _collect(
+        self, worker: Worker, state: StateSource, job: Job, request: Mapping[str, Any]
+    ) -> Steps[None]:
         """Open a prediction job for rows in blocks."""
         yield from self._prepare(worker, ())
-        yield join([*self._begin(worker, job, (), state), call(worker, "score.collect", json.dumps(request))])
+        yield join(
+            [
+                *self._begin(worker, job, (), state),
+                call(worker, "score.collect", json.dumps(request)),
+            ]
+        )
         worker.memory.lost_state()
 
     def predicted(self, worker: Worker) -> Statement:

@@ -1,8 +1,9 @@
-"""Packing on Greenplum: rows go from where they lie straight to their segments, and are packed there, all at a time.
+"""Packing on Greenplum: rows go from where they lie straight to their segments, and are packed
+there, all at a time.
 
-Each segment packs in the process that serves the caller's session there, with a packer of its own: the statement that
-moves the rows must not move them again afterwards. What tells rows apart is where they lie; what passes the coordinator
-are these numbers alone, so that buffers can be even.
+Each segment packs in the process that serves the caller's session there, with a packer of its own:
+the statement that moves the rows must not move them again afterwards. What tells rows apart is
+where they lie; what passes the coordinator are these numbers alone, so that buffers can be even.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from cerebro_plpy.database.platform import Caller, Table
 
-# So many bits less make 16,384 numbers of all hashes, and one of those of half a megabyte of a table.
+# So many bits less make 16,384 numbers of all hashes, and one of those of half a megabyte of a
+# table.
 HASHED_BITS, ORDERED_BITS = 50, 22
 SETTINGS = {
     # The other planner gathers rows, and knows no single segment.
@@ -37,7 +39,8 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Rows with what tells them apart: `hashed` under a seed, `ordered` as they lie, where that is an order.
+    """Rows with what tells them apart: `hashed` under a seed, `ordered` as they lie, where that is
+    an order.
 
     `rows` is the quoted name of what they are read from.
     """
@@ -93,7 +96,9 @@ class SpreadPackers:
         self.rows = source.rows
 
     def begin(self, done: str, total: int | None = None) -> None:
-        """Nobody is told: each further statement of a function can end the coordinator, if it is cancelled then."""
+        """Nobody is told: each further statement of a function can end the coordinator, if it is
+        cancelled then.
+        """
 
     def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
         """What the packer of that segment says of the first image, which is brought there."""
@@ -116,8 +121,8 @@ class SpreadPackers:
 def find_bounds(db: Caller, numbers: str, shift: int, buffers: int) -> str:
     """The numbers with which buffers begin, but for the first, as an array literal.
 
-    Buffers are cut from the order of all numbers, evenly. Nothing sorts these at one place: each segment counts them by
-    their leading bits, and only those near a bound are looked at.
+    Buffers are cut from the order of all numbers, evenly. Nothing sorts these at one place: each
+    segment counts them by their leading bits, and only those near a bound are looked at.
     """
     if buffers == 1:
         return "{}"
@@ -128,7 +133,9 @@ def find_bounds(db: Caller, numbers: str, shift: int, buffers: int) -> str:
     return db.value(question, sorted(set(bins)), bins, wanted) or "{}"
 
 
-def first_rows(bins: Sequence[int], counts: Sequence[int], buffers: int) -> tuple[list[int], list[int]]:
+def first_rows(
+    bins: Sequence[int], counts: Sequence[int], buffers: int
+) -> tuple[list[int], list[int]]:
     """Of the first row of each buffer but the first, the bin and the place in it, from 1.
 
     >>> first_rows([-1, 4, 5], [2, 3, 1], 3)
@@ -136,6 +143,12 @@ def first_rows(bins: Sequence[int], counts: Sequence[int], buffers: int) -> tupl
     """
     ends = list(accumulate(counts))
     rows = ends[-1] if ends else 0
-    places = [min(-(-number * rows // buffers) + 1, rows) for number in range(1, buffers)] if rows else []
+    places = (
+        [min(-(-number * rows // buffers) + 1, rows) for number in range(1, buffers)]
+        if rows
+        else []
+    )
     found = [bisect_left(ends, place) for place in places]
-    return [bins[i] for i in found], [place - ends[i] + counts[i] for i, place in zip(found, places)]
+    return [bins[i] for i in found], [
+        place - ends[i] + counts[i] for i, place in zip(found, places)
+    ]

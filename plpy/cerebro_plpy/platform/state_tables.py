@@ -9,10 +9,12 @@ from cerebro_plpy.database.names import quote_identifier
 
 
 class StoredState(NamedTuple):
-    """Where a state lies: a table, in which there may be others, and the segment whose visit left it.
+    """Where a state lies: a table, in which there may be others, and the segment whose visit left
+    it.
 
-    There is no segment where the table has this state alone, whoever left it. Its frozen weights lie in another table,
-    its `base`, which it shares with others; where there is none, the table has all.
+    There is no segment where the table has this state alone, whoever left it. Its frozen weights
+    lie in another table, its `base`, which it shares with others; where there is none, the table
+    has all.
     """
 
     table: str
@@ -36,15 +38,18 @@ SIDES = ("training", VALIDATION)
 COMPARED = "compared"
 """The rows that are held back as an earlier version takes them, with which the run is compared."""
 DATA_TABLES = tuple(side + end for side in (*SIDES, COMPARED) for end in ("", "_summary"))
-# Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
-# caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
+# Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as
+# anybody, such as the caller, holds a snapshot from before; looking the table up passes all of
+# them. So tables are made anew in time.
 RENEWED = 64  # states
 DIGITS = 32  # of what tells frozen weights apart
 HOPPING = 2  # tables of a configuration: the one that a visit reads, and the one that it writes
 
 
 def state_tables(run_id: int, mst_key: int, count: int = HOPPING) -> list[str]:
-    """The tables that hold states of a configuration in turn, quoted, the one that is written last first."""
+    """The tables that hold states of a configuration in turn, quoted, the one that is written last
+    first.
+    """
     return [state_table(run_id, mst_key, visit_no, count) for visit_no in range(count, 0, -1)]
 
 
@@ -56,7 +61,9 @@ def state_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) 
 
 
 def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str | None:
-    """The table whose place a new one takes with that visit; None where the visit needs no new one."""
+    """The table whose place a new one takes with that visit; None where the visit needs no new
+    one.
+    """
     before = visit_no - count
     if before < 1 or before // (count * RENEWED) == visit_no // (count * RENEWED):
         return None
@@ -74,7 +81,9 @@ def prefix(run_id: int, mst_key: int) -> str:
 
 
 def start_table(run_id: int, mst_key: int) -> str:
-    """The table with the state that a configuration begins from, a copy of another one's; quoted."""
+    """The table with the state that a configuration begins from, a copy of another one's;
+    quoted.
+    """
     return _state_table(f"r{run_id}_c{mst_key}_0")
 
 
@@ -89,32 +98,44 @@ def base_table(run_id: int, digest: str) -> str:
 
 
 def joined_table(run_id: int, mst_key: int) -> str:
-    """The table for a state that has the weights of several configurations, that one the best of them; quoted."""
+    """The table for a state that has the weights of several configurations, that one the best of
+    them; quoted.
+    """
     return _state_table(f"r{run_id}_c{mst_key}_ab")
 
 
 def version_table(run_id: int, mst_key: int) -> str:
-    """The table that keeps the state of a version of a model, which a configuration of a run has come to; quoted."""
+    """The table that keeps the state of a version of a model, which a configuration of a run has
+    come to; quoted.
+    """
     return _state_table(f"r{run_id}_m{mst_key}")
 
 
 def data_table(run_id: int, side: str) -> str:
-    """One of the packed tables of a run that has made them itself, which is one of DATA_TABLES; quoted."""
+    """One of the packed tables of a run that has made them itself, which is one of DATA_TABLES;
+    quoted.
+    """
     return _state_table(f"r{run_id}_{side}")
 
 
 def features_name(run_id: int, number: int, side: str) -> str:
-    """The name of a table with what frozen layers give for the rows of a side, one of SIDES: the run has several."""
+    """The name of a table with what frozen layers give for the rows of a side, one of SIDES: the
+    run has several.
+    """
     return f"r{run_id}_f{number}_{side}"
 
 
 def features_table(name: str) -> str:
-    """The table of that name, of features that a run trains on or that are kept for a later one; quoted."""
+    """The table of that name, of features that a run trains on or that are kept for a later one;
+    quoted.
+    """
     return _state_table(name)
 
 
 def gate_table(name: str) -> str:
-    """The empty table with that name of its own by which predictions with a model are granted, quoted."""
+    """The empty table with that name of its own by which predictions with a model are granted,
+    quoted.
+    """
     return _state_table(name)
 
 

@@ -1,7 +1,7 @@
 """The statements of a visit: functions of the trainer, and the rows that pass through them.
 
-A statement with a function of the trainer must be sent to the process that has the trainer, which is the platform's
-business (see `Platform.at`).
+A statement with a function of the trainer must be sent to the process that has the trainer, which
+is the platform's business (see `Platform.at`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.protocol import Worker
 
-PART_BYTES = 128 << 10  # of what passes between a table and the trainer: a backend holds no more of it at a time
+PART_BYTES = (
+    128 << 10
+)  # of what passes between a table and the trainer: a backend holds no more of it at a time
 
 
 def job_result(rows: Rows) -> dict[str, Any]:
@@ -44,7 +46,9 @@ def chunks(worker: Worker, state: StateSource) -> Statement:
 
 def join(parts: Sequence[Statement]) -> Statement:
     """Several statements as one transaction."""
-    return Statement("; ".join(part.sql for part in parts), [value for part in parts for value in part.values])
+    return Statement(
+        "; ".join(part.sql for part in parts), [value for part in parts for value in part.values]
+    )
 
 
 def load(worker: Worker, dataset: Dataset) -> Statement:
@@ -53,7 +57,9 @@ def load(worker: Worker, dataset: Dataset) -> Statement:
     return Statement(sql("visit.dataset_load", at=at(worker), **reading(dataset)), values)
 
 
-def metrics(place: Sequence[int], found: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> Statement:
+def metrics(
+    place: Sequence[int], found: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+) -> Statement:
     """What logs metrics of a run, a configuration and an epoch, by data set with its loss."""
     rows = [
         {"dataset": dataset, "name": name, "value": repr(float(value))}
@@ -77,7 +83,8 @@ def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
     names = table.independent + table.dependent + ((table.weight,) if table.weight else ())
     numbers = range(1, len(names) + 1)
     arrays = (
-        f"t.{quote_identifier(n)} AS c{i}, t.{quote_identifier(n + '_shape')} AS s{i}" for i, n in zip(numbers, names)
+        f"t.{quote_identifier(n)} AS c{i}, t.{quote_identifier(n + '_shape')} AS s{i}"
+        for i, n in zip(numbers, names)
     )
     parts = sql(
         "visit.dataset_parts",
@@ -99,18 +106,26 @@ def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
 def fill(filling: Filling) -> Statement:
     """What stores what a layer gives for a partition; targets and weights are copied."""
     table = filling.source.table
-    first, beside = table.independent[0], (*table.dependent, *((table.weight,) if table.weight else ()))
+    first, beside = (
+        table.independent[0],
+        (*table.dependent, *((table.weight,) if table.weight else ())),
+    )
     named = [(f"c{i}", f"s{i}", name) for i, name in enumerate((*table.independent, *beside), 1)]
     inputs, others = named[: len(table.independent)], named[len(table.independent) :]
     text = sql(
         "visit.features_store",
         features=filling.table,
-        names=", ".join(quote_identifier(name + end) for name in (first, *beside) for end in ("", "_shape")),
+        names=", ".join(
+            quote_identifier(name + end) for name in (first, *beside) for end in ("", "_shape")
+        ),
         shapes=", ".join(f"b.{shape}" for _, shape, _ in inputs),
         inputs=", ".join(f"b.{data}" for data, _, _ in inputs),
         others="".join(f", b.{data}, b.{shape}" for data, shape, _ in others),
         columns=", ".join(
-            f"t.{quote_identifier(name)} AS {data}, t.{quote_identifier(name + '_shape')} AS {shape}"
+            (
+                f"t.{quote_identifier(name)} AS {data}, t.{quote_identifier(name + '_shape')} AS "
+                f"{shape}"
+            )
             for data, shape, name in named
         ),
         table=table.relation.quoted,

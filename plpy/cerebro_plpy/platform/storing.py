@@ -1,4 +1,6 @@
-"""How the states that visits have left are stored, each in one transaction with what the log says of its visits."""
+"""How the states that visits have left are stored, each in one transaction with what the log says
+of its visits.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,24 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFail
 from cerebro_plpy.platform import log_rows, state_tables
 from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.job import Dataset
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TourVisit, Trained, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import (
+    BestState,
+    EvaluateVisit,
+    TourVisit,
+    Trained,
+    TrainVisit,
+    VisitResult,
+    Worker,
+)
 from cerebro_plpy.platform.state_tables import StoredState, dropped
 from cerebro_plpy.platform.statements import join, metrics
 from cerebro_plpy.platform.trainer_jobs import TrainerJobs
 
 
 class Store(NamedTuple):
-    """What a tour has left: the visit whose state is stored, the table of its base, and what stores it in a table."""
+    """What a tour has left: the visit whose state is stored, the table of its base, and what stores
+    it in a table.
+    """
 
     visit: TrainVisit
     base: str | None
@@ -37,23 +49,32 @@ class Storing(TrainerJobs):
 
     @abstractmethod
     def _stored(self, stored: StoredState, key: str) -> Statement:
-        """What stores the state of that name, which the trainer holds, in an empty table; without its base, if any."""
+        """What stores the state of that name, which the trainer holds, in an empty table; without
+        its base, if any.
+        """
 
     @abstractmethod
     def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
-        """The table with the frozen weights of a state, of that digest, for all that share them; None where the state
-        is to have them itself."""
+        """The table with the frozen weights of a state, of that digest, for all that share them;
+        None where the state is to have them itself."""
 
     def _running(self, worker: Worker, visit: TrainVisit) -> Statement:
         """What logs a visit as begun."""
-        row = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
+        row = (
+            visit.run_id,
+            visit.epoch,
+            visit.mst_key,
+            visit.dataset.segment_id,
+            visit.visit_no,
+            visit.attempt,
+        )
         return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
 
     def _store(
         self, worker: Worker, several: Sequence[Trained], beside: Sequence[Statement] = ()
     ) -> Steps[list[StoredState]]:
-        """Write new states and log rows, and best states if there are any, in one transaction, in which other
-        statements are `beside` them; where the new ones lie."""
+        """Write new states and log rows, and best states if there are any, in one transaction, in
+        which other statements are `beside` them; where the new ones lie."""
         stores = []
         for trained in several:
             stores.append((yield from self._store_of(worker, trained)))
@@ -66,17 +87,27 @@ class Storing(TrainerJobs):
             if best and best.replaced_table:
                 yield from self._drop_table(best.run_id, best.replaced_table)
         places = zip(stores, tables)
-        return [StoredState(table, store.visit.dataset.segment_id, store.base) for store, table in places]
+        return [
+            StoredState(table, store.visit.dataset.segment_id, store.base)
+            for store, table in places
+        ]
 
     def _store_of(self, worker: Worker, trained: Trained) -> Steps[Store]:
         (visit, result), best = trained.trained[-1], trained.best
         before, after = self._visits_before(worker, trained), [*self._evaluations_of(trained)]
         base = yield from self._base(worker, visit, result.get("base"))
         if best:
-            after += [*self._best(worker, best), self._stored(best.kept._replace(base=base), best.state.key)]
+            after += [
+                *self._best(worker, best),
+                self._stored(best.kept._replace(base=base), best.state.key),
+            ]
         if base:
             visits = trained.trained[0][0].visit_no, visit.visit_no
-            after.append(Statement(sql("visit.visits_with_base"), (base, visit.run_id, visit.mst_key, *visits)))
+            after.append(
+                Statement(
+                    sql("visit.visits_with_base"), (base, visit.run_id, visit.mst_key, *visits)
+                )
+            )
 
         def into(table: str) -> Statement:
             logged = (visit.job.result_key, *log_rows.logged(result), table, *place(visit))
@@ -85,11 +116,13 @@ class Storing(TrainerJobs):
 
         return Store(visit, base, into)
 
-    def _taken(self, worker: Worker, stores: Sequence[Store], beside: Sequence[Statement]) -> Steps[list[str]]:
+    def _taken(
+        self, worker: Worker, stores: Sequence[Store], beside: Sequence[Statement]
+    ) -> Steps[list[str]]:
         """Have states stored in the tables whose turn it is; those that took them.
 
-        Someone who reads a state table for long, such as a backup, must not stop the run: after a short
-        wait the states go to fresh tables.
+        Someone who reads a state table for long, such as a backup, must not stop the run: after a
+        short wait the states go to fresh tables.
         """
 
         def stored(tables: Sequence[str]) -> Statement:
@@ -104,7 +137,9 @@ class Storing(TrainerJobs):
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
             visits = [store.visit for store in stores]
-            tables = [state_tables.spare_table(v.run_id, v.mst_key, v.visit_no, v.attempt) for v in visits]
+            tables = [
+                state_tables.spare_table(v.run_id, v.mst_key, v.visit_no, v.attempt) for v in visits
+            ]
             for visit, table in zip(visits, tables):
                 yield from self._make_table(worker, visit, table)
             yield stored(tables)
@@ -121,12 +156,16 @@ class Storing(TrainerJobs):
         return [passed, Statement(sql("visit.visits_following"), following)]
 
     def _evaluations_of(self, trained: Trained) -> Iterator[Statement]:
-        """What logs the evaluations of a tour, each from the end of what was done before it, with their metrics."""
+        """What logs the evaluations of a tour, each from the end of what was done before it, with
+        their metrics.
+        """
         for visit, before, result in zip(trained.visits[1:], trained.results, trained.results[1:]):
             if isinstance(visit, EvaluateVisit):
                 rows = log_rows.evaluations(visit, result, log_rows.end(before))
                 yield evaluations_following(visit, rows)
-                yield metrics((visit.run_id, visit.mst_key, visit.epoch), result["metrics"], visit.metrics)
+                yield metrics(
+                    (visit.run_id, visit.mst_key, visit.epoch), result["metrics"], visit.metrics
+                )
 
     def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
         # An earlier attempt may have made it.
@@ -137,7 +176,8 @@ class Storing(TrainerJobs):
         try:
             yield Statement(sql("run.drop_state_tables", states=name), dropped(run_id, [name]))
         except CerebroError as error:
-            # It goes at the end of the run; who lost the session hears of that when it is used next.
+            # It goes at the end of the run; who lost the session hears of that when it is used
+            # next.
             if error.sqlstate != LOCK_NOT_AVAILABLE and not isinstance(error, ConnectionFailure):
                 raise
 
@@ -145,7 +185,9 @@ class Storing(TrainerJobs):
         """What makes the table of a best state, and logs it as that."""
         return [
             Statement(worker.session.platform.state_table(best.table)),
-            Statement(sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)),
+            Statement(
+                sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)
+            ),
             Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
         ]
 
@@ -178,9 +220,16 @@ def evaluations_following(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]
 
 
 def completed(trained: Trained, stored: StoredState) -> list[VisitResult]:
-    """What the visits of a tour came to that train; the state that the last one has left is stored."""
+    """What the visits of a tour came to that train; the state that the last one has left is
+    stored.
+    """
     made, lies = trained.trained, (stored.table, stored.base)
     return [
-        VisitResult(found["rows"], found["loss"], found["seconds"], *(lies if visit is made[-1][0] else (None,)))
+        VisitResult(
+            found["rows"],
+            found["loss"],
+            found["seconds"],
+            *(lies if visit is made[-1][0] else (None,)),
+        )
         for visit, found in made
     ]

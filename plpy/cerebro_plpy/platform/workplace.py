@@ -1,7 +1,8 @@
-"""Where a call works: in sessions of its own, or in the caller's where its tables are visible only there.
+"""Where a call works: in sessions of its own, or in the caller's where its tables are visible only
+there.
 
-Sessions of a finished call wait, with their trainers, for the next call of the same database session; the
-server ends them after trainer_idle_seconds.
+Sessions of a finished call wait, with their trainers, for the next call of the same database
+session; the server ends them after trainer_idle_seconds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ PAUSE_SECONDS = 0.05
 
 
 class Workplace:
-    """Sessions of one call, for which it asks for so many workers `together`, None where it leaves that open.
+    """Sessions of one call, for which it asks for so many workers `together`, None where it leaves
+    that open.
 
     The caller's `custom_settings` are those of the sessions that read a source, and of no others.
     """
@@ -64,7 +66,8 @@ class Workplace:
         self.local = local
         self.together = together
         self._session = gd
-        # The control session has no trainer: it must not be given to a worker while those with one wait.
+        # The control session has no trainer: it must not be given to a worker while those with one
+        # wait.
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo, machine.apart(chosen.spare_cores))
         self.custom_settings = custom_settings or CustomSettings({})
@@ -78,7 +81,11 @@ class Workplace:
         self.lock_watch = LockWatch(db, local, lambda: self._take(WATCH), self._end)
         self._looked = time.monotonic()
         listened = not db.in_procedure
-        self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
+        self._client = (
+            client.client_socket(int(db.value(sql("session.setting"), "port")))
+            if listened
+            else None
+        )
         self._sessions = cost.Sessions(gd)
         self.crew: list[Worker] = []  # all workers that there were
         self._control: ControlSession | None = None
@@ -101,7 +108,9 @@ class Workplace:
         return LocalSession(self.db) if self.local else self.control
 
     def step_back(self) -> None:
-        """A run in the background that waits needs no session but its own: the one that writes its log comes back."""
+        """A run in the background that waits needs no session but its own: the one that writes its
+        log comes back.
+        """
         if self.db.in_procedure and self.platform.alive_by_lock:
             self.control.go_away(self._label(CONTROL))
 
@@ -116,7 +125,9 @@ class Workplace:
         return self._segment_lost or any(session.segment_lost for _, session in self._open)
 
     def spent_seconds(self) -> float:
-        """Processor seconds, since the last time, of the caller's session and of the one that writes the log."""
+        """Processor seconds, since the last time, of the caller's session and of the one that
+        writes the log.
+        """
         self._sessions.look(self.control.pid)  # it may have come back as another process
         return self._sessions.taken()
 
@@ -157,7 +168,8 @@ class Workplace:
             raise no_room(error.message) from error
 
     def _asked(self, name: str, *values: object) -> Sequence[Any]:
-        """The row of a statement about the sessions that there are now, which the caller's transaction sees only once.
+        """The row of a statement about the sessions that there are now, which the caller's
+        transaction sees only once.
 
         So the log's session is asked, and the caller's own for that one alone.
         """
@@ -167,7 +179,9 @@ class Workplace:
         return list(self.db.row(sql(name), *values).values())
 
     def _end_waiting(self) -> bool:
-        """End the sessions that wait for a next call of this database session; whether there were any."""
+        """End the sessions that wait for a next call of this database session; whether there were
+        any.
+        """
         waiting = [session for sessions in self._pool.values() for session in sessions]
         for sessions in self._pool.values():
             sessions.clear()
@@ -192,7 +206,9 @@ class Workplace:
             self.db.value(sql("session.label"), self._label(BACKGROUND))
 
     def check(self) -> None:
-        """Let a cancel take effect; each second, look for a client that is gone and a wait that would never end."""
+        """Let a cancel take effect; each second, look for a client that is gone and a wait that
+        would never end.
+        """
         self.db.check_interrupts()
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
@@ -205,13 +221,15 @@ class Workplace:
         self.lock_watch.look([session.pid for _, session in self._open], now)
 
     def workers(self, posts: Sequence[int | None], frameworks: Sequence[str]) -> list[Worker]:
-        """A worker on each post for each framework; one, in the caller's session, where tables are visible only there.
+        """A worker on each post for each framework; one, in the caller's session, where tables are
+        visible only there.
 
         See `Platform.posts`.
         """
         if self.local and len(frameworks) > 1:
             raise ActiveTransaction(
-                "this run needs trainers of several frameworks, but works in the caller's own session, which has one",
+                "this run needs trainers of several frameworks, but works in the caller's own "
+                "session, which has one",
                 hint="COMMIT first, so that other sessions can see the tables.",
             )
         if self.local:
@@ -221,7 +239,8 @@ class Workplace:
             try:
                 made += [self._worker(number, framework, post) for framework in frameworks]
             except NOT_OPENED as error:
-                # The first ones could be: what stands in the way is a limit, such as max_connections.
+                # The first ones could be: what stands in the way is a limit, such as
+                # max_connections.
                 if not number or post is not None:
                     raise
                 self.db.notice(f"going on with {number} of {len(posts)} workers: {error.message}")
@@ -239,7 +258,9 @@ class Workplace:
         return self.crew[-1]
 
     def standing(self, posts: Sequence[int | None], framework: str) -> Sequence[Worker]:
-        """Workers that this call has had on these posts before, with what their trainers hold; else new ones."""
+        """Workers that this call has had on these posts before, with what their trainers hold; else
+        new ones.
+        """
         key = (tuple(posts), framework)
         known, there = self._standing.get(key, ()), [session for _, session in self._open]
         if not known or not all(self.local or worker.session in there for worker in known):
@@ -250,7 +271,9 @@ class Workplace:
         """A session that can be left alone with what it does."""
         session = self._new(WorkerSession, BACKGROUND)
         self._open.append((BACKGROUND, session))
-        session.run(sql("background.prepare"), (self.db.value(sql("session.setting"), "lock_timeout"),))
+        session.run(
+            sql("background.prepare"), (self.db.value(sql("session.setting"), "lock_timeout"),)
+        )
         return session
 
     def leave(self, session: WorkerSession) -> None:
@@ -269,7 +292,9 @@ class Workplace:
         self._open = [(role, session) for role, session in self._open if session not in gone]
 
     def reopen(self, worker: Worker) -> bool:
-        """Give a worker a new session, after the server ended the one it had; False where none can be had."""
+        """Give a worker a new session, after the server ended the one it had; False where none can
+        be had.
+        """
         self.db.check_interrupts()  # the server may be gone altogether
         self.dismiss([worker])
         try:
@@ -280,7 +305,9 @@ class Workplace:
         return True
 
     def close(self, keep: bool) -> None:
-        """End the sessions and the trainer of the caller's own, or let them wait for the next call."""
+        """End the sessions and the trainer of the caller's own, or let them wait for the next
+        call.
+        """
         if self.local:  # whose code runs in this session next may be of another role
             segment.rest(self._session, self.settings.trainer_idle_seconds if keep else 0)
         for role, session in self._open:
@@ -291,7 +318,9 @@ class Workplace:
         self._open = []
 
     def _put_aside(self, role: str, session: WorkerSession) -> bool:
-        """Let the server end a session if no call comes; False where the session is gone already."""
+        """Let the server end a session if no call comes; False where the session is gone
+        already.
+        """
         try:
             if role in self._trainers:
                 session.work_for(None)
@@ -301,9 +330,11 @@ class Workplace:
         return True
 
     def stop_workers(self) -> None:
-        """End the worker sessions and see them gone, so that none commits after what is logged next.
+        """End the worker sessions and see them gone, so that none commits after what is logged
+        next.
 
-        A cancel has been noticed already: from now on the control session waits without looking for one.
+        A cancel has been noticed already: from now on the control session waits without looking for
+        one.
         """
         self.control.unguarded()
         workers = [session for role, session in self._open if role != CONTROL]
@@ -330,7 +361,9 @@ def open_workplace(
     settings.check_trainer(chosen)
     workplace = Workplace(db, gd, chosen, held, workers, custom_settings)
     try:
-        assert workplace.control.idle  # opened before anything is read, so that nothing begins where there is no room
+        assert (
+            workplace.control.idle
+        )  # opened before anything is read, so that nothing begins where there is no room
         yield workplace
     except BaseException:
         workplace.close(keep=False)

@@ -1,4 +1,6 @@
-"""Which worker does what: its task, the state that its trainer is still to hand over, and what waits for any worker."""
+"""Which worker does what: its task, the state that its trainer is still to hand over, and what
+waits for any worker.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ PAUSE_SECONDS = 0.1
 
 
 class Loss(NamedTuple):
-    """What a trainer that is gone was to do: the task that may be to blame, and what was to be stored beside it."""
+    """What a trainer that is gone was to do: the task that may be to blame, and what was to be
+    stored beside it.
+    """
 
     charged: Visiting | Further
     unstored: Storing | None
@@ -27,11 +31,13 @@ class Loss(NamedTuple):
 class Assignments:
     """The workers of a run by their numbers, and the tasks that they were given.
 
-    They store what they have trained `at_once` where what is under way may be cancelled, or may be the last, or where
-    visits of a configuration do not begin from one another.
+    They store what they have trained `at_once` where what is under way may be cancelled, or may be
+    the last, or where visits of a configuration do not begin from one another.
     """
 
-    def __init__(self, visits: Visits, workers: Sequence[Worker], around: Surroundings, *, at_once: bool) -> None:
+    def __init__(
+        self, visits: Visits, workers: Sequence[Worker], around: Surroundings, *, at_once: bool
+    ) -> None:
         self._visits = visits
         self._at_once = at_once
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
@@ -73,14 +79,18 @@ class Assignments:
         return self.numbers - self._tasks.keys()
 
     def ended(self, until: float) -> Iterator[tuple[Worker, Task | Fusing, Outcome[Any]]]:
-        """Tasks that have ended, at least one where any is under way and it is not `until` before."""
+        """Tasks that have ended, at least one where any is under way and it is not `until`
+        before.
+        """
         for outcome in self._dispatcher.wait(until):
             yield *self._tasks.pop(outcome.worker), outcome
 
     def cancel(self, error: CerebroError) -> None:
         """Cancel what is under way but for the keeping of best states."""
         self._homeless = [task for task in self._homeless if isinstance(task, Keeping)]
-        visits = {number for number, (_, task) in self._tasks.items() if not isinstance(task, Keeping)}
+        visits = {
+            number for number, (_, task) in self._tasks.items() if not isinstance(task, Keeping)
+        }
         self._dispatcher.cancel(visits, error)
 
     def postpone(self, task: Further) -> None:
@@ -96,7 +106,11 @@ class Assignments:
     def follow(self, worker: Worker, task: Further) -> None:
         """Give a worker what follows an evaluation."""
         do = self._visits
-        steps: Any = do.keep(worker, task.best) if isinstance(task, Keeping) else do.results(worker, task.sums)
+        steps: Any = (
+            do.keep(worker, task.best)
+            if isinstance(task, Keeping)
+            else do.results(worker, task.sums)
+        )
         self._give(worker, task, steps)
 
     def evaluate(self, worker: Worker, tour: Tour, visit: EvaluateVisit) -> None:
@@ -109,17 +123,26 @@ class Assignments:
         return self._unstored.values()
 
     def may_begin(self, worker: Worker, tour: Tour, datasets: Sequence[Dataset]) -> bool:
-        """Whether a worker may begin with a tour now, and not only when it has stored what the one before has left."""
+        """Whether a worker may begin with a tour now, and not only when it has stored what the one
+        before has left.
+        """
         unstored = self._unstored.get(worker.number)
         if unstored is None:
             return True
-        alone = self._at_once or unstored.evaluated or unstored.worker is not worker or tour[0].kind != "train"
+        alone = (
+            self._at_once
+            or unstored.evaluated
+            or unstored.worker is not worker
+            or tour[0].kind != "train"
+        )
         return not alone and self._visits.stores_beside(worker, unstored.trained, datasets)
 
     def train(self, worker: Worker, tour: Tour, visits: Sequence[TourVisit]) -> None:
         """Give a worker a tour, as `may_begin` has allowed."""
         task = Visiting(tour, time.monotonic(), visits)
-        begin: Callable[..., Any] = self._visits.begin if worker.number in self._unstored else self._visits.train
+        begin: Callable[..., Any] = (
+            self._visits.begin if worker.number in self._unstored else self._visits.train
+        )
         self._give(worker, task, begin(worker, visits))
 
     def fuse(self, worker: Worker, task: Fusing) -> None:
@@ -128,12 +151,16 @@ class Assignments:
         self._give(worker, task, self._visits.train_fused(worker, tours))
 
     def trained(self, worker: Worker, task: Visiting, done: Trained, *, evaluated: bool) -> None:
-        """A worker has trained a tour, which is still to be stored; whether it is to be `evaluated` then."""
+        """A worker has trained a tour, which is still to be stored; whether it is to be `evaluated`
+        then.
+        """
         seconds = time.monotonic() - task.since
         self._unstored[worker.number] = Storing(task.tour, done, worker, seconds, evaluated)
 
     def begun(self, worker: Worker, task: Visiting) -> None:
-        """A worker's trainer has begun with a tour: meanwhile what the one before has left is stored."""
+        """A worker's trainer has begun with a tour: meanwhile what the one before has left is
+        stored.
+        """
         self._store(worker.number, task)
 
     def store(self) -> None:
@@ -142,7 +169,9 @@ class Assignments:
             self._store(number, None)
 
     def rest(self) -> None:
-        """Once nothing is under way, end all trainers and wait a little: nothing begins until somebody acts."""
+        """Once nothing is under way, end all trainers and wait a little: nothing begins until
+        somebody acts.
+        """
         if self.over:
             for worker in self._workers.values():
                 drive(worker.session, self._visits.release(worker))

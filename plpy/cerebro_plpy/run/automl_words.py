@@ -12,7 +12,9 @@ from cerebro_plpy.run.request import Evaluation, FitRequest
 
 
 class AutomlWords:
-    """Tells by `info` what begins, and of each data set the lowest loss whenever that is another one."""
+    """Tells by `info` what begins, and of each data set the lowest loss whenever that is another
+    one.
+    """
 
     def __init__(self, info: Callable[[str], None], request: FitRequest) -> None:
         rule = request.search.rule if request.search else None
@@ -23,7 +25,9 @@ class AutomlWords:
         """What a rule has decided at once, and all that is known by then."""
         leaders: dict[str, Evaluation] = {}
         for each in sorted(evaluations, key=lambda each: (each.mst_key, each.epoch)):
-            if each.loss == each.loss and (each.dataset not in leaders or each.loss < leaders[each.dataset].loss):
+            if each.loss == each.loss and (
+                each.dataset not in leaders or each.loss < leaders[each.dataset].loss
+            ):
                 leaders[each.dataset] = each
         if leaders != self._leaders:
             self._leaders = leaders
@@ -36,8 +40,8 @@ class AutomlWords:
 def best_line(best: Evaluation) -> str:
     """Who has the lowest loss over a data set."""
     return (
-        f"Best {best.dataset} loss so far:\nmst_key={best.mst_key}: metric={messages.metric_text(best)},"
-        f" loss={best.loss}\n"
+        f"Best {best.dataset} loss so far:\nmst_key={best.mst_key}: "
+        f"metric={messages.metric_text(best)}, loss={best.loss}\n"
     )
 
 
@@ -51,6 +55,7 @@ def diagonal(method: Hyperband, rows: Sequence[DecisionRow]) -> str:
     counts = Counter(method.place(row.mst_key, row.last_epoch) for row in rows)
     (iterations,) = {each.iterations for each in method.schedule() if (each.s, each.i) in counts}
     told = ", ".join(
-        f"{count} configs under bracket={s} & round={i}" for (s, i), count in sorted(counts.items(), reverse=True)
+        f"{count} configs under bracket={s} & round={i}"
+        for (s, i), count in sorted(counts.items(), reverse=True)
     )
     return f"*** Diagonally evaluating {told} with {iterations} iterations ***"

@@ -1,7 +1,8 @@
-"""How the budget of a run ends it: by the clock, by what it has cost, and in a replay where the log says that either
-ended the run before.
+"""How the budget of a run ends it: by the clock, by what it has cost, and in a replay where the log
+says that either ended the run before.
 
-A configuration whose training is cut short has a model all the same once it was trained on one segment.
+A configuration whose training is cut short has a model all the same once it was trained on one
+segment.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
 from cerebro_plpy.run.request import Deadline, FitRequest
 from cerebro_plpy.run.training import ConfigTraining
 
-BUDGET_OVER = "the budget was over"  # in the log: of configurations, and of visits that were cancelled
+BUDGET_OVER = (
+    "the budget was over"  # in the log: of configurations, and of visits that were cancelled
+)
 
 
 class BudgetOver(QueryCanceled):
@@ -34,7 +37,9 @@ class Budget:
         self.excess: Excess | None = None
         self._endings, self._limited = request.repeat.endings, bool(deadline or request.allowance)
         never = Deadline(math.inf, math.inf, math.inf)
-        self._last_visit, self._cancel, self._over = (began + seconds for seconds in deadline or never)
+        self._last_visit, self._cancel, self._over = (
+            began + seconds for seconds in deadline or never
+        )
         self._cancelled = False
 
     def put_off(self, seconds: float) -> None:
@@ -66,7 +71,9 @@ class Budget:
         return self._cancel if trained else max(self._cancel, self._over)
 
     def cancels(self, trained: bool) -> bool:
-        """Whether what is under way is to be cancelled now; once. Where no config was `trained`, it has longer."""
+        """Whether what is under way is to be cancelled now; once. Where no config was `trained`, it
+        has longer.
+        """
         if self._cancelled or time.monotonic() < self._end(trained):
             return False
         self._cancelled = True
@@ -78,7 +85,9 @@ class Budget:
         return ending.visits - training.visits - training.unstored if ending else sys.maxsize
 
     def ends_unevaluated(self, training: ConfigTraining) -> bool:
-        """Whether the last state of a configuration was evaluated by nobody, in the run that is repeated."""
+        """Whether the last state of a configuration was evaluated by nobody, in the run that is
+        repeated.
+        """
         ending = self._endings.get(training.config.mst_key)
         return bool(ending and not ending.evaluated)
 
@@ -87,8 +96,11 @@ class Budget:
         ending = self._endings.get(training.config.mst_key)
         return bool(ending and training.visits >= ending.visits)
 
-    def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress, trained: bool) -> ConfigProgress:
-        """What a configuration has still to do, as it stands now; to be asked before any visit begins.
+    def rest(
+        self, plan: Plan, training: ConfigTraining, progress: ConfigProgress, trained: bool
+    ) -> ConfigProgress:
+        """What a configuration has still to do, as it stands now; to be asked before any visit
+        begins.
 
         It matters whether any was `trained`.
         """
@@ -99,7 +111,8 @@ class Budget:
         if not self._limited:
             return progress
         now = time.monotonic()
-        # The midst of an epoch is evaluated where a budget is over: it was, before the run was interrupted.
+        # The midst of an epoch is evaluated where a budget is over: it was, before the run was
+        # interrupted.
         ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
         if now >= self._end(trained) or ended:
             return schedule.end(progress)
@@ -110,11 +123,18 @@ class Budget:
     def check_trained(self, plan: Plan, states: int, failed: Mapping[int, str]) -> None:
         """Raises ConfigFailure where there is no state to make a model of."""
         if self._limited and not states:
-            over = f"{BUDGET_OVER} ({self.excess.limit}: {self.excess.why})" if self.excess else BUDGET_OVER
+            over = (
+                f"{BUDGET_OVER} ({self.excess.limit}: {self.excess.why})"
+                if self.excess
+                else BUDGET_OVER
+            )
             raise ConfigFailure(
-                f"{over} before any configuration was trained on one of {len(plan.segments)} segments",
+                f"{over} before any configuration was trained on one of {len(plan.segments)} "
+                "segments",
                 detail=reasons(failed) or None,
-                hint=f"Give it {f'a larger {self.excess.limit}' if self.excess else 'a longer budget'}, or fewer rows.",
+                hint="Give it "
+                f"{f'a larger {self.excess.limit}' if self.excess else 'a longer budget'}, or "
+                "fewer rows.",
             )
 
 

@@ -1,4 +1,6 @@
-"""What programs cost, as the log of a run has it, or as far as the timings of their forms say it."""
+"""What programs cost, as the log of a run has it, or as far as the timings of their forms say
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,17 @@ from cerebro_plpy.run.timings import LANES
 EVALUATION_SHARE = 0.25
 """Of what a row takes to train, to evaluate it; the effort of `cerebro.train` expects as much."""
 STATE_SECONDS, STATE_RATE = 0.005, 200e6
-"""What a state takes to be read or stored, where nobody has measured it: so much, and a second for so many bytes."""
+"""What a state takes to be read or stored, where nobody has measured it: so much, and a second for
+so many bytes.
+"""
 VISITS_READ = 64
-"""Of each configuration of an earlier run: costs of a visit do not change, and the log may be long."""
+"""Of each configuration of an earlier run: costs of a visit do not change, and the log may be long.
+"""
 
 
 class Visits(NamedTuple):
-    """Visits of a run that trained with one program: sums of seconds, and what they are of; see the query.
+    """Visits of a run that trained with one program: sums of seconds, and what they are of; see the
+    query.
 
     `fused` are those that trained side by side with others."""
 
@@ -55,7 +61,13 @@ class Visits(NamedTuple):
     @property
     def hop(self) -> float:
         """And where it has to read the state."""
-        return self.moving / self.moves if self.moves else self.around / self.later if self.later else 0.0
+        return (
+            self.moving / self.moves
+            if self.moves
+            else self.around / self.later
+            if self.later
+            else 0.0
+        )
 
     @property
     def compiling(self) -> float:
@@ -80,11 +92,20 @@ class Log(NamedTuple):
     compiled: Mapping[str, int]
 
     @classmethod
-    def of(cls, plan: RunPlan, visits: Iterable[Iterable[Any]], evaluations: Iterable[Iterable[Any]]) -> Log:
+    def of(
+        cls, plan: RunPlan, visits: Iterable[Iterable[Any]], evaluations: Iterable[Iterable[Any]]
+    ) -> Log:
         """Of the rows of both queries."""
-        trained, evaluated = [Visits(*row) for row in visits], [Evaluations(*row) for row in evaluations]
+        trained, evaluated = (
+            [Visits(*row) for row in visits],
+            [Evaluations(*row) for row in evaluations],
+        )
         compiled = Counter(chain.from_iterable(plan.compiled.values()))
-        return cls({each.program: each for each in trained}, {each.program: each for each in evaluated}, compiled)
+        return cls(
+            {each.program: each for each in trained},
+            {each.program: each for each in evaluated},
+            compiled,
+        )
 
     def compile(self, program: Program) -> float:
         """What it takes to compile a program, as it was known before where all workers had it."""
@@ -99,7 +120,9 @@ def named(programs: Iterable[Program]) -> str:
 
 
 def logged(control: Session, run_id: int, plan: RunPlan) -> Log:
-    """What a run has logged of the programs of its plan, by the first visits of each configuration."""
+    """What a run has logged of the programs of its plan, by the first visits of each
+    configuration.
+    """
     mapping = named(plan.programs)
     trained = control.run(sql("plan.visits"), (mapping, run_id, VISITS_READ))
     return Log.of(plan, trained, control.run(sql("plan.evaluations"), (mapping, run_id)))
@@ -115,7 +138,9 @@ def measured(program: Program, log: Log) -> Program:
         program,
         source=MEASURED,
         row=row,
-        evaluated_row=evaluated.seconds / evaluated.rows if evaluated and evaluated.rows else row * EVALUATION_SHARE,
+        evaluated_row=evaluated.seconds / evaluated.rows
+        if evaluated and evaluated.rows
+        else row * EVALUATION_SHARE,
         compile=log.compile(program),
         hop=max(0.0, found.hop - found.stay) if found.moves else moved(found.state_bytes),
         store=found.storing / found.stores if found.stores else 0.0,
@@ -126,7 +151,9 @@ def measured(program: Program, log: Log) -> Program:
 
 
 def timed(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str) -> Program:
-    """The program with what the timings of its forms say: the fastest one trains, of those for one state."""
+    """The program with what the timings of its forms say: the fastest one trains, of those for one
+    state.
+    """
     alone = {form: each for form, each in forms.items() if form not in LANES}
     known = {form: each for form, each in alone.items() if each["seconds_per_row"] is not None}
     if not known:

@@ -34,7 +34,16 @@ from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.rota import Rota
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
-from cerebro_plpy.run.tasks import PASSING, Fusing, Keeping, Results, Storing, Surroundings, Task, Visiting
+from cerebro_plpy.run.tasks import (
+    PASSING,
+    Fusing,
+    Keeping,
+    Results,
+    Storing,
+    Surroundings,
+    Task,
+    Visiting,
+)
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past, evaluations
 from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.workers import residence
@@ -42,7 +51,9 @@ from cerebro_plpy.trainer import answers
 
 
 class Orchestrator:
-    """Trains the configurations of one request, from where an interrupted run left them, if there was one."""
+    """Trains the configurations of one request, from where an interrupted run left them, if there
+    was one.
+    """
 
     def __init__(
         self,
@@ -58,15 +69,22 @@ class Orchestrator:
         at_once = bool(copies or request.deadline or request.allowance)
         self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
-        shared, evaluated = share_segments(segments, self._assignments.numbers), request.spec.evaluated_until(last)
+        shared, evaluated = (
+            share_segments(segments, self._assignments.numbers),
+            request.spec.evaluated_until(last),
+        )
         plan = Plan(last, segments, shared, frozenset(evaluated), copies, request.own_segments)
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
-            c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id) for c in request.configs
+            c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id)
+            for c in request.configs
         }
         programs = {training.program for training in self._training.values()}
         self._measurements = Measurements(log, around.note, programs, request.commit_seconds)
-        begun = {key: schedule.resume(plan, key, found.completed(plan.visited(key))) for key, found in known.items()}
+        begun = {
+            key: schedule.resume(plan, key, found.completed(plan.visited(key)))
+            for key, found in known.items()
+        }
         compilations = {key: training.compilation for key, training in self._training.items()}
         self._positions = Positions(plan, begun, residence(request, workers, compilations))
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
@@ -75,17 +93,23 @@ class Orchestrator:
         self._choice = Choice(request, self._training, self._measurements, self._budget)
         self._roster = roster = Roster(request, log, self._positions, self._training, self._keeping)
         self._losses = Losses(roster, self._assignments)
-        self._fusion = Fusion(roster, self._measurements, self._choice, self._assignments, wanted=not copies)
+        self._fusion = Fusion(
+            roster, self._measurements, self._choice, self._assignments, wanted=not copies
+        )
         self._rota = Rota(roster, self._assignments, around, workers)
         self._recruits = Recruits(roster, around)
         self._search = Search(roster, self._recruits, around.decided)
         self._endings = Endings(roster, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
-        self._introspection = Introspection(roster, self._measurements, workers, announced, around.note)
+        self._introspection = Introspection(
+            roster, self._measurements, workers, announced, around.note
+        )
         bounds = Bounds(self._budget, self._endings, self._announcer.trained)
         self._steering = Steering(roster, self._search, bounds)
-        self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
+        self.evaluations = [
+            evaluation for found in known.values() for evaluation in found.evaluations
+        ]
         self.failed: dict[int, str] = {}
 
     @property
@@ -103,8 +127,14 @@ class Orchestrator:
 
     @property
     def states(self) -> dict[int, StoredState]:
-        """Where the state of each configuration lies that has one and did not fail: the newest, or the best."""
-        return {key: s.outcome for key, s in self._training.items() if s.outcome and key not in self.failed}
+        """Where the state of each configuration lies that has one and did not fail: the newest, or
+        the best.
+        """
+        return {
+            key: s.outcome
+            for key, s in self._training.items()
+            if s.outcome and key not in self.failed
+        }
 
     def run(self) -> None:
         """Train until every configuration is done or has failed, or the time is over."""
@@ -130,10 +160,16 @@ class Orchestrator:
             self._endings.stop_in_time()
             self._introspection.look(len(self._assignments.numbers))
             if not self.stopped:
-                self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._endings.last)
-            self._announcer.tell_trained(self._plan, self._positions.committed, self._training, self._keeping)
+                self._announcer.tell(
+                    self._positions.committed, self._training, self.evaluations, self._endings.last
+                )
+            self._announcer.tell_trained(
+                self._plan, self._positions.committed, self._training, self._keeping
+            )
         if not self._progress:
-            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
+            raise ConfigFailure(
+                f"all {len(self.failed)} configurations failed", detail=reasons(self.failed)
+            )
         self._endings.close()
         self._budget.check_trained(self._plan, len(self.states), self.failed)
 
@@ -143,7 +179,9 @@ class Orchestrator:
             return False
         if self._search.searches and not self._steering.paused:
             self._decide()  # also about the last result, from which nothing follows
-        return schedule.run_finished(self._progress) and not (self._search.draws and self._steering.paused)
+        return schedule.run_finished(self._progress) and not (
+            self._search.draws and self._steering.paused
+        )
 
     def _decide(self) -> None:
         """Who goes on, by what became known since the last time."""
@@ -160,7 +198,9 @@ class Orchestrator:
             self._assignments.cancel(BudgetOver(BUDGET_OVER))
 
     def _complete(self) -> None:
-        """Log what was trained to the end before, which a server that crashed could not say any more."""
+        """Log what was trained to the end before, which a server that crashed could not say any
+        more.
+        """
         for mst_key, training in self._training.items():
             if training.completed():
                 self._log.config_completed(mst_key)
@@ -171,7 +211,9 @@ class Orchestrator:
                 self._endings.stop_early(training)
 
     def _best(self, training: ConfigTraining) -> Keeping | None:
-        """The task of keeping the newest state of a configuration, where it is the best so far and that is wanted."""
+        """The task of keeping the newest state of a configuration, where it is the best so far and
+        that is wanted.
+        """
         best = kept_epoch(training.config, self._request, training.evaluations)
         if best is None or (training.best and training.best.epoch == best):
             return None
@@ -188,9 +230,13 @@ class Orchestrator:
         give.catch_up(lambda task: self._training[task.mst_key].framework)
         if self._steering.paused or self._rota.resting:
             return give.store()
-        room = self._request.workers - give.count  # there may be more of them, each with a segment of its own
+        room = (
+            self._request.workers - give.count
+        )  # there may be more of them, each with a segment of its own
         first = self._steering.first
-        found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers), first)
+        found = self._choice.tours(
+            self._positions, give.unstored, self._keeping, give.idle, len(give.numbers), first
+        )
         taken = {tour[0].mst_key for _, tour in found}
         for number, tour in found:
             worker = give.worker(number, self._training[tour[0].mst_key].framework)
@@ -207,8 +253,12 @@ class Orchestrator:
 
     def _start(self, worker: Worker, tour: Tour) -> None:
         training = self._training[key := tour[0].mst_key]
-        ahead = self._assignments.unstored if training.unstored else ()  # of what is averaged nothing goes on
-        attempt = self._roster.begin(tour, next((task.tour for task in ahead if task.mst_key == key), None))
+        ahead = (
+            self._assignments.unstored if training.unstored else ()
+        )  # of what is averaged nothing goes on
+        attempt = self._roster.begin(
+            tour, next((task.tour for task in ahead if task.mst_key == key), None)
+        )
         if tour[0].kind == "evaluate":
             return self._assignments.evaluate(worker, tour, training.evaluate_visit(tour, attempt))
         known = self._measurements.forms(training, worker)
@@ -216,7 +266,9 @@ class Orchestrator:
         self._assignments.train(worker, tour, [*training.tour_visits(tour, attempt, rows, known)])
 
     def _fused(self, worker: Worker, task: Fusing, outcome: Outcome[Any]) -> None:
-        """What became of configurations that were trained together; where they were not, each goes on alone."""
+        """What became of configurations that were trained together; where they were not, each goes
+        on alone.
+        """
         if outcome.error is None:
             for key, reason in self._fusion.made(worker, task, outcome.value or ()):
                 self._give_up(key, reason)
@@ -251,7 +303,8 @@ class Orchestrator:
             return self._record(worker, task, value)
         training.parts.setdefault(task.epoch, {}).update(value)
         if training.parts[task.epoch].keys() >= self._plan.visited(task.mst_key):
-            # Not completed before its metrics are logged: what goes on from the log must find them or the state.
+            # Not completed before its metrics are logged: what goes on from the log must find them
+            # or the state.
             return self._assignments.follow(worker, Results(task.tour, training.sums(task.epoch)))
         self._positions.complete(task.tour)
 
@@ -262,7 +315,9 @@ class Orchestrator:
         return replace(task, tour=task.tour[:count])
 
     def _trained(self, worker: Worker, task: Visiting, trained: Trained | None) -> None:
-        """What visits have left is to be stored; where they have only begun, what those before them have left."""
+        """What visits have left is to be stored; where they have only begun, what those before them
+        have left.
+        """
         if trained is None:
             return self._assignments.begun(worker, task)
         task, training = self._made(task, trained.visited), self._training[task.mst_key]
@@ -317,7 +372,9 @@ class Orchestrator:
         """Take up what the log has of a configuration after an epoch; whether it goes on."""
         key = training.config.mst_key
         if lost := answers.lost_by(found):
-            self._give_up(key, f"the loss over the {lost} set was {found[lost]['loss']} after epoch {epoch}")
+            self._give_up(
+                key, f"the loss over the {lost} set was {found[lost]['loss']} after epoch {epoch}"
+            )
             return False
         made = evaluations(key, epoch, found, time.monotonic() - self._began)
         self.evaluations += made

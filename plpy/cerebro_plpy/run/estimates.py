@@ -1,4 +1,6 @@
-"""What is known of a run before it begins: its work, and what earlier runs have measured of its programs."""
+"""What is known of a run before it begins: its work, and what earlier runs have measured of its
+programs.
+"""
 
 from __future__ import annotations
 
@@ -45,16 +47,18 @@ MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class Width(NamedTuple):
-    """What each trainer has where there are so many: its threads, and the bytes of rows that it may keep."""
+    """What each trainer has where there are so many: its threads, and the bytes of rows that it may
+    keep.
+    """
 
     threads: int
     room: int
 
 
 class Trainers(NamedTuple):
-    """Those of a run: how many train at a time, what each has, how they call their machine by framework, and what they
-    have compiled; `apart` they serve a segment each. Of other numbers of them that there may be it is known what each
-    would have (`widths`)."""
+    """Those of a run: how many train at a time, what each has, how they call their machine by
+    framework, and what they have compiled; `apart` they serve a segment each. Of other numbers of
+    them that there may be it is known what each would have (`widths`)."""
 
     number: int
     width: Width
@@ -65,7 +69,9 @@ class Trainers(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """A completed run of like programs: its plan, what it took, and whether it has changed its strategy meanwhile."""
+    """A completed run of like programs: its plan, what it took, and whether it has changed its
+    strategy meanwhile.
+    """
 
     run_id: int
     plan: RunPlan
@@ -74,20 +80,36 @@ class Earlier(NamedTuple):
 
 
 class Knowledge:
-    """What the log has of the programs of a request, on machines that are called so by framework."""
+    """What the log has of the programs of a request, on machines that are called so by
+    framework.
+    """
 
-    def __init__(self, control: Session, request: FitRequest, machines: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, control: Session, request: FitRequest, machines: Mapping[str, str] | None = None
+    ) -> None:
         self._control, self._request = control, request
-        self._names = {config.mst_key: digest(visits.program(request, config)) for config in request.configs}
-        self._timings = Timings(control.run(sql("run.known_timings"), (sorted({*self._names.values()}),)))
-        self._machines = machines or {each: self._timings.machine(each) for each in {*request.backends.values()}}
+        self._names = {
+            config.mst_key: digest(visits.program(request, config)) for config in request.configs
+        }
+        self._timings = Timings(
+            control.run(sql("run.known_timings"), (sorted({*self._names.values()}),))
+        )
+        self._machines = machines or {
+            each: self._timings.machine(each) for each in {*request.backends.values()}
+        }
         self._like: list[Earlier] | None = None
 
     def timed(self, threads: int, probed: Mapping[str, Probed]) -> Iterator[Program]:
-        """What is compiled for the configurations, as far as its forms were timed with so many threads."""
+        """What is compiled for the configurations, as far as its forms were timed with so many
+        threads.
+        """
         request, groups = self._request, dict[tuple[str, int, str], list[int]]()
         for config in request.configs:
-            key = (self._names[config.mst_key], config.fit.batch_size, request.backends[config.mst_key])
+            key = (
+                self._names[config.mst_key],
+                config.fit.batch_size,
+                request.backends[config.mst_key],
+            )
             groups.setdefault(key, []).append(config.mst_key)
         for (name, batch, backend), configs in groups.items():
             compiled = compilation(name, batch)
@@ -97,27 +119,40 @@ class Knowledge:
             forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
             if done:
                 forms = {done["form"]: done} if done["shards"] else {**forms, done["form"]: done}
-                program = replace(program, state_bytes=done["state_bytes"], shards=tuple(done["shards"]))
+                program = replace(
+                    program, state_bytes=done["state_bytes"], shards=tuple(done["shards"])
+                )
             probed_as = WHOLE if configs[0] in request.features else PROBED
             yield costs.timed(program, forms, probed_as if done else TIMED)
 
     def fused(self, program: Program, chosen: Strategy) -> Program:
-        """The program with how many of its configurations workers of a strategy train side by side."""
+        """The program with how many of its configurations workers of a strategy train side by
+        side.
+        """
         lanes = self._alike(program, chosen)
         situation = Situation(
-            self._machines[program.backend], self._names[program.configs[0]], program.batch_size, chosen.threads
+            self._machines[program.backend],
+            self._names[program.configs[0]],
+            program.batch_size,
+            chosen.threads,
         )
         known = self._timings.of(situation)
         if lanes < 2 or form_of(lanes) not in known:
             return replace(program, lanes=lanes)
         lanes = best_size(known, lanes)
-        return replace(program, lanes=lanes, gained=saving(known, lanes) / alone(known) if alone(known) else None)
+        return replace(
+            program,
+            lanes=lanes,
+            gained=saving(known, lanes) / alone(known) if alone(known) else None,
+        )
 
     def _alike(self, program: Program, chosen: Strategy) -> int:
         """How many configurations a worker may train side by side: see `run/fusion.py`."""
         request = self._request
         configs = [config for config in request.configs if config.mst_key in program.configs]
-        able = [each.fit for each in configs if each.group is None and each.fit.callbacks.board is None]
+        able = [
+            each.fit for each in configs if each.group is None and each.fit.callbacks.board is None
+        ]
         if not able or program.shards or not chosen.stays:
             return 1
         most = max(sum(fit == other for other in able) for fit in able)
@@ -130,8 +165,8 @@ class Knowledge:
         return [each for each in self._like if each.plan.chosen.threads == threads]
 
     def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
-        """The programs with what the newest run that had each has measured. What its own plan knew of compilation holds
-        where its trainers did not compile."""
+        """The programs with what the newest run that had each has measured. What its own plan knew
+        of compilation holds where its trainers did not compile."""
         found = list(programs)
         for each in self.earlier(programs, threads):
             before = {program.name: program.compile for program in each.plan.programs}
@@ -141,15 +176,17 @@ class Knowledge:
             found = [
                 program
                 if program.source == MEASURED
-                else costs.measured(replace(program, compile=before.get(program.name) or program.compile), log)
+                else costs.measured(
+                    replace(program, compile=before.get(program.name) or program.compile), log
+                )
                 for program in found
             ]
         return found
 
     def at_width(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
-        """The programs of trainers with so many threads as those with another number have them: as they were measured,
-        where all were with both; else by forms that were timed with both, for a form that nobody has tried there yet
-        would look like a matter of the width."""
+        """The programs of trainers with so many threads as those with another number have them: as
+        they were measured, where all were with both; else by forms that were timed with both, for a
+        form that nobody has tried there yet would look like a matter of the width."""
         if all(program.source == MEASURED for program in programs):
             plain = [replace(program, source=UNKNOWN) for program in programs]
             measured = self.measured(plain, there)
@@ -165,11 +202,15 @@ class Knowledge:
         if not both or program.row is None:
             return replace(program, row=None)
         factor = min(other[form] for form in both) / min(one[form] for form in both)
-        return replace(program, row=program.row * factor, evaluated_row=program.evaluated_row * factor)
+        return replace(
+            program, row=program.row * factor, evaluated_row=program.evaluated_row * factor
+        )
 
 
 def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlier]:
-    for run_id, text, seconds, changed in control.run(sql("plan.like_runs"), ([each.name for each in programs],)):
+    for run_id, text, seconds, changed in control.run(
+        sql("plan.like_runs"), ([each.name for each in programs],)
+    ):
         try:
             plan = RunPlan.from_json(json.loads(text))
         except MALFORMED:
@@ -214,7 +255,9 @@ def data_of(request: FitRequest, room: int) -> Data:
 
 
 def stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
-    """What is stored of frozen layers, each that gives the same once, where so many cores compute it."""
+    """What is stored of frozen layers, each that gives the same once, where so many cores compute
+    it.
+    """
     users: dict[str, list[int]] = {}
     for key, features in sorted(request.features.items()):
         users.setdefault(features.cut.digest, []).append(key)

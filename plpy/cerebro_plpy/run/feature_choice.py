@@ -1,5 +1,6 @@
-"""Which outputs of frozen layers at the front of networks a run stores: trainers tell where networks can be cut, and
-`hopping.cuts` chooses, by what the run would take. A run that goes on, or is repeated, has the cuts that its log names.
+"""Which outputs of frozen layers at the front of networks a run stores: trainers tell where
+networks can be cut, and `hopping.cuts` chooses, by what the run would take. A run that goes on, or
+is repeated, has the cuts that its log names.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Candidate(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The cut of each configuration that is to have one, of all that were `found`; those that are `kept` from earlier
-    runs, by their digests; and `why` there are none."""
+    """The cut of each configuration that is to have one, of all that were `found`; those that are
+    `kept` from earlier runs, by their digests; and `why` there are none."""
 
     chosen: Mapping[int, Cut]
     found: Sequence[Candidate]
@@ -64,11 +65,19 @@ def select(site: Site, request: FitRequest, past: Mapping[int, Past], has: Has) 
     repeated = request.repeat.cuts
     if repeated is None and request.spec.arguments.feature_budget == 0:
         return Selection({}, ())
-    wanted = [each for each in _candidates(site, request, past) if repeated is None or each.config.mst_key in repeated]
+    wanted = [
+        each
+        for each in _candidates(site, request, past)
+        if repeated is None or each.config.mst_key in repeated
+    ]
     why = _obstacle(site, wanted)
     found = [] if why else _cut(site, request, wanted)
     kept = frozenset(cut.digest for each in found for cut in each.cuts if has(each, cut))
-    chosen = _chosen(request, found, kept) if repeated is None else _repeated(found, wanted, repeated, why)
+    chosen = (
+        _chosen(request, found, kept)
+        if repeated is None
+        else _repeated(found, wanted, repeated, why)
+    )
     return Selection(chosen, found, kept, why or _reason(found))
 
 
@@ -91,12 +100,16 @@ def _reason(found: Sequence[Candidate]) -> str:
 
 
 def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> Iterator[Candidate]:
-    """The configurations that have frozen layers, and something left to do; TensorBoard is shown whole networks."""
+    """The configurations that have frozen layers, and something left to do; TensorBoard is shown
+    whole networks.
+    """
     for config in request.configs:
         frozen = FROZEN.search(request.architectures[config.model_id].json)
         if not frozen or config.fit.callbacks.board or config.mst_key in request.repeat.starts:
             continue
-        training = ConfigTraining.after(past.get(config.mst_key, Past()), request, config, site.log.run_id)
+        training = ConfigTraining.after(
+            past.get(config.mst_key, Past()), request, config, site.log.run_id
+        )
         if not (training.released or training.completed()):
             yield Candidate(config, training.state)
 
@@ -105,11 +118,17 @@ def _cut(site: Site, request: FitRequest, wanted: Sequence[Candidate]) -> list[C
     """The candidates with their cuts; trainers tell them, of each state and network once."""
     keys = [_key(request, each) for each in wanted]
     first = dict(reversed([*zip(keys, wanted)]))
-    asked: dict[Worker, list[tuple[object, Candidate]]] = {worker: [] for worker in site.crew.workers}
-    for number, (key, each) in enumerate(sorted(first.items(), key=lambda item: item[1].config.mst_key)):
+    asked: dict[Worker, list[tuple[object, Candidate]]] = {
+        worker: [] for worker in site.crew.workers
+    }
+    for number, (key, each) in enumerate(
+        sorted(first.items(), key=lambda item: item[1].config.mst_key)
+    ):
         able = able_workers(site, request, each)
         asked[able[number % len(able)]].append((key, each))
-    told = side_by_side(site, {worker: _told(site, request, worker, some) for worker, some in asked.items()})
+    told = side_by_side(
+        site, {worker: _told(site, request, worker, some) for worker, some in asked.items()}
+    )
     known = {key: cuts for some in told for key, cuts in some}
     return [each._replace(cuts=known[key]) for key, each in zip(keys, wanted)]
 
@@ -145,7 +164,9 @@ def able_workers(site: Site, request: FitRequest, candidate: Candidate) -> list[
 
 
 def side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
-    """What the steps of workers come to; where one fails the others come to their ends before that is raised."""
+    """What the steps of workers come to; where one fails the others come to their ends before that
+    is raised.
+    """
     dispatcher: Dispatcher[T] = Dispatcher(site.workplace.check)
     for number, (worker, its) in enumerate(steps.items()):
         dispatcher.begin(number, worker.session, its)
@@ -163,14 +184,21 @@ def side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
 
 def means_of(request: FitRequest) -> Means:
     """The rows of a run, and what features of them may take."""
-    budget, rows = request.spec.arguments.feature_budget, sum(table.rows for table in request.row_tables)
+    budget, rows = (
+        request.spec.arguments.feature_budget,
+        sum(table.rows for table in request.row_tables),
+    )
     decoded = sum(table.decoded_bytes for table in request.row_tables)
     if budget is None:
         return Means(rows, decoded // rows, decoded)
-    return Means(rows, decoded // rows, budget * MEGABYTE, overhead=0)  # who names one says that it is worth a moment
+    return Means(
+        rows, decoded // rows, budget * MEGABYTE, overhead=0
+    )  # who names one says that it is worth a moment
 
 
-def _chosen(request: FitRequest, found: Sequence[Candidate], kept: frozenset[str]) -> dict[int, Cut]:
+def _chosen(
+    request: FitRequest, found: Sequence[Candidate], kept: frozenset[str]
+) -> dict[int, Cut]:
     """The cuts that the run takes least with."""
     most = LARGEST_VALUE // max(table.buffer_size for table in request.row_tables)
     evaluations = len(request.spec.evaluate_epochs)
@@ -187,11 +215,15 @@ def _repeated(
 ) -> dict[int, Cut]:
     """The cuts at the layers that the log names."""
     cuts = {each.config.mst_key: {cut.layer: cut for cut in each.cuts} for each in found}
-    missing = sorted(key for key in (each.config.mst_key for each in wanted) if repeated[key] not in cuts.get(key, {}))
+    missing = sorted(
+        key
+        for key in (each.config.mst_key for each in wanted)
+        if repeated[key] not in cuts.get(key, {})
+    )
     if missing:
         raise ObjectNotReady(
-            f"configurations {missing} were trained on what frozen layers give, which cannot be stored now:"
-            f" {why or 'their networks cannot be cut there'}",
+            f"configurations {missing} were trained on what frozen layers give, which cannot be "
+            f"stored now: {why or 'their networks cannot be cut there'}",
             hint="COMMIT what the tables were made by, or train anew.",
         )
     return {key: cuts[key][repeated[key]] for key in cuts}

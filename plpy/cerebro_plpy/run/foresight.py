@@ -1,4 +1,6 @@
-"""What a run is expected to take when its trainers have started: by what earlier runs have measured of its programs."""
+"""What a run is expected to take when its trainers have started: by what earlier runs have measured
+of its programs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import template_costs, workers
-from cerebro_plpy.run.estimates import Earlier, Knowledge, Probed, Trainers, Width, data_of, stored_layers, work_of
+from cerebro_plpy.run.estimates import (
+    Earlier,
+    Knowledge,
+    Probed,
+    Trainers,
+    Width,
+    data_of,
+    stored_layers,
+    work_of,
+)
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.strategies import Comparison, compared, widths_of
 
@@ -36,12 +47,16 @@ def trainers_of(workplace: Workplace, request: FitRequest, started: Sequence[Wor
 
 
 def foresee(
-    control: Session, request: FitRequest, trainers: Trainers, begun: float, probed: Mapping[str, Probed] | None = None
+    control: Session,
+    request: FitRequest,
+    trainers: Trainers,
+    begun: float,
+    probed: Mapping[str, Probed] | None = None,
 ) -> RunPlan | None:
     """The plan of a run whose trainers are there; None where it is of no use.
 
-    `begun` are the seconds that it has taken so far. One that is asked for, and not made where a run begins, has all
-    strategies; `probed` are programs that were timed for it.
+    `begun` are the seconds that it has taken so far. One that is asked for, and not made where a
+    run begins, has all strategies; `probed` are programs that were timed for it.
     """
     threads = trainers.width.threads
     if not threads:
@@ -68,12 +83,16 @@ def foresee(
 
 
 def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
-    """The plan with what runs of the same work took beside what is known of their visits, and how far their times lie
-    apart. Of two the lower: what is odd takes longer."""
+    """The plan with what runs of the same work took beside what is known of their visits, and how
+    far their times lie apart. Of two the lower: what is odd takes longer."""
     if plan.chosen.seconds is None:
         return plan
     kept = [each for each in earlier if not each.changed]
-    alike = [each for each in kept if each.plan.work == plan.work and each.plan.chosen.name == plan.chosen.name]
+    alike = [
+        each
+        for each in kept
+        if each.plan.work == plan.work and each.plan.chosen.name == plan.chosen.name
+    ]
     rests = [rest(plan, each) for each in alike]
     if not rests:
         return plan
@@ -90,11 +109,18 @@ def ready(plan: RunPlan) -> int:
 
 
 def rest(plan: RunPlan, earlier: Earlier) -> float:
-    """What an earlier run took beside its visits; where it was over sooner than these are expected to be, what part of
-    them they took."""
-    again, took = plan.chosen.seconds or 0.0, earlier.seconds - earlier.plan.begun - earlier.plan.storing
+    """What an earlier run took beside its visits; where it was over sooner than these are expected
+    to be, what part of them they took."""
+    again, took = (
+        plan.chosen.seconds or 0.0,
+        earlier.seconds - earlier.plan.begun - earlier.plan.storing,
+    )
     if ready(earlier.plan) != ready(plan):
-        found = plans.outcome(Settled(earlier.plan.work, {}, earlier.plan.compiled), plan.programs, earlier.plan.chosen)
+        found = plans.outcome(
+            Settled(earlier.plan.work, {}, earlier.plan.compiled),
+            plan.programs,
+            earlier.plan.chosen,
+        )
         again = found.seconds if found else again
     if took >= again:
         return took - again

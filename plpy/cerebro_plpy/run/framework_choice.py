@@ -1,7 +1,8 @@
-"""Which framework trains which configuration, where the caller leaves the choice: the one that proves faster.
+"""Which framework trains which configuration, where the caller leaves the choice: the one that
+proves faster.
 
-No framework is best for every network, so one configuration of each architecture is timed on a few batches by a
-trainer of each framework that is installed. What was measured serves the run, too.
+No framework is best for every network, so one configuration of each architecture is timed on a few
+batches by a trainer of each framework that is installed. What was measured serves the run, too.
 """
 
 from __future__ import annotations
@@ -24,14 +25,27 @@ from cerebro_plpy.run.timings import Situation, digest
 
 
 def choose(
-    crew: Visits, request: FitRequest, workers: Sequence[Worker], log: RunLog, note: Callable[[str], None]
+    crew: Visits,
+    request: FitRequest,
+    workers: Sequence[Worker],
+    log: RunLog,
+    note: Callable[[str], None],
 ) -> dict[int, str]:
-    """Time each architecture on these workers, one per framework, and give each configuration its framework."""
+    """Time each architecture on these workers, one per framework, and give each configuration its
+    framework.
+    """
     found: dict[int, str] = {}
     for group in by_architecture(request):
         config = min(group, key=lambda member: member.fit.batch_size)
-        rows = sum(c.fit.passes for c in group) * request.spec.epochs * request.source.rows // request.workers
-        seconds = {w.framework: _seconds(Probe(crew, w, log), request, config, rows) for w in workers}
+        rows = (
+            sum(c.fit.passes for c in group)
+            * request.spec.epochs
+            * request.source.rows
+            // request.workers
+        )
+        seconds = {
+            w.framework: _seconds(Probe(crew, w, log), request, config, rows) for w in workers
+        }
         best = min(seconds, key=lambda name: seconds[name])
         found |= {member.mst_key: best for member in group}
         note(f"model_id {config.model_id} trains with {best}; expected are {expectations(seconds)}")
@@ -42,7 +56,9 @@ def by_architecture(request: FitRequest) -> list[list[Config]]:
     """Configurations whose architectures differ in numbers at most."""
     groups: dict[str, list[Config]] = {}
     for config in request.configs:
-        groups.setdefault(digest(visits.program(request, config)["architecture"]), []).append(config)
+        groups.setdefault(digest(visits.program(request, config)["architecture"]), []).append(
+            config
+        )
     return list(groups.values())
 
 
@@ -59,31 +75,45 @@ def expectations(seconds: dict[str, float]) -> str:
 
 
 class Probe(NamedTuple):
-    """What times configurations: the visits of a worker, and the log that keeps what was measured."""
+    """What times configurations: the visits of a worker, and the log that keeps what was
+    measured.
+    """
 
     visits: Visits
     worker: Worker
     log: RunLog
 
     def timed(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
-        """What a trainer says of a configuration that would train so many rows; None where it cannot train it."""
+        """What a trainer says of a configuration that would train so many rows; None where it
+        cannot train it.
+        """
         worker, log = self.worker, self.log
         segment = request.source.segments[0]
         visit = Visit(1, config.mst_key, segment, "train")
         attempt = visits.Attempt(1, 1, rows, {}, 1)
         first = visits.initial_state(request, config, log.run_id)
-        job = replace(visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time")
+        job = replace(
+            visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time"
+        )
         try:
-            done = drive(worker.session, self.visits.probe(worker, Dataset(request.source, segment), first, job))
+            done = drive(
+                worker.session,
+                self.visits.probe(worker, Dataset(request.source, segment), first, job),
+            )
         except ConfigFailure:
             return None  # the run says why, if no framework can
         program, trainer = digest(visits.program(request, config)), worker.memory
-        log.add_timings(Situation(trainer.machine, program, config.fit.batch_size, trainer.threads), done["timings"])
+        log.add_timings(
+            Situation(trainer.machine, program, config.fit.batch_size, trainer.threads),
+            done["timings"],
+        )
         return done
 
 
 def _seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> float:
-    """What so many rows would take on the framework of a worker; infinite where it cannot train the configuration."""
+    """What so many rows would take on the framework of a worker; infinite where it cannot train the
+    configuration.
+    """
     done = probe.timed(request, config, rows)
     if done is None or done["seconds_per_row"] is None:
         return math.inf

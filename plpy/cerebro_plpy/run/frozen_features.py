@@ -1,7 +1,9 @@
-"""What frozen layers at the front of networks give is computed once for all rows, and what lies behind trained on that.
+"""What frozen layers at the front of networks give is computed once for all rows, and what lies
+behind trained on that.
 
-Trainers fill tables beside the packed ones: the same segments, buffers and order of rows, with what a layer gives as
-their inputs, unless an earlier run has left them. They are kept for a later one, or go with the states of the run.
+Trainers fill tables beside the packed ones: the same segments, buffers and order of rows, with what
+a layer gives as their inputs, unless an earlier run has left them. They are kept for a later one,
+or go with the states of the run.
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from cerebro_plpy.platform.state_tables import SIDES, STATE_SCHEMA, features_nam
 from cerebro_plpy.platform.statements import megabytes
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import visits
-from cerebro_plpy.run.feature_choice import Candidate, Selection, Site, able_workers, select, side_by_side
+from cerebro_plpy.run.feature_choice import (
+    Candidate,
+    Selection,
+    Site,
+    able_workers,
+    select,
+    side_by_side,
+)
 from cerebro_plpy.run.kept_features import Memory
 from cerebro_plpy.run.request import Features, FitRequest, Print
 from cerebro_plpy.run.tasks import PASSING
@@ -81,7 +90,9 @@ def _bearable(error: CerebroError) -> bool:
 def _give_up(site: Site, error: CerebroError) -> None:
     for worker in site.crew.workers:
         worker.memory.forget()
-    site.workplace.db.notice(f"what frozen layers give is computed again in each iteration: {error.message}")
+    site.workplace.db.notice(
+        f"what frozen layers give is computed again in each iteration: {error.message}"
+    )
 
 
 class _New(NamedTuple):
@@ -92,7 +103,9 @@ class _New(NamedTuple):
 
 
 def _stored(site: Site, request: FitRequest, selection: Selection, memory: Memory) -> FitRequest:
-    """The request with these features, which workers compute side by side, as far as they are not kept."""
+    """The request with these features, which workers compute side by side, as far as they are not
+    kept.
+    """
     made, work = dict[str, Features](), list[tuple[Candidate, list[Filling]]]()
     anew = list[_New]()
     for number, (each, cut) in enumerate(_first(selection), 1):
@@ -131,7 +144,9 @@ def _tell(site: Site, selection: Selection, features: Features) -> None:
 
 
 def _first(selection: Selection) -> list[tuple[Candidate, Cut]]:
-    """The first configuration with each of the cuts that give different things, by their digests."""
+    """The first configuration with each of the cuts that give different things, by their
+    digests.
+    """
     found = dict[str, tuple[Candidate, Cut]]()
     for each in selection.found:
         cut = selection.chosen.get(each.config.mst_key)
@@ -141,15 +156,21 @@ def _first(selection: Selection) -> list[tuple[Candidate, Cut]]:
 
 
 class Place(NamedTuple):
-    """Where what the layer of a cut gives for a configuration is stored: in the tables of that number."""
+    """Where what the layer of a cut gives for a configuration is stored: in the tables of that
+    number.
+    """
 
     candidate: Candidate
     cut: Cut
     number: int
 
 
-def _made(site: Site, request: FitRequest, memory: Memory, place: Place) -> tuple[Features, list[_New]]:
-    """The tables for what the layer of a cut gives, and those of them that are still to be filled."""
+def _made(
+    site: Site, request: FitRequest, memory: Memory, place: Place
+) -> tuple[Features, list[_New]]:
+    """The tables for what the layer of a cut gives, and those of them that are still to be
+    filled.
+    """
     made, new, prints = list[PackedTable](), list[_New](), list[Optional[Print]]()
     for side, table in zip(SIDES, (request.source, request.validation)):
         if table is None:
@@ -169,9 +190,13 @@ def _made(site: Site, request: FitRequest, memory: Memory, place: Place) -> tupl
 def _new_table(site: Site, table: PackedTable, place: Place, side: str) -> PackedTable:
     """Make a table for what the layer of a cut gives for a packed one.
 
-    It has another number if somebody, such as a backup, holds the table that an earlier attempt has made.
+    It has another number if somebody, such as a backup, holds the table that an earlier attempt has
+    made.
     """
-    names = [features_name(site.log.run_id, number, side) for number in (place.number, place.number + OTHERS)]
+    names = [
+        features_name(site.log.run_id, number, side)
+        for number in (place.number, place.number + OTHERS)
+    ]
     try:
         return _table(site, table, place.cut, features_table(names[0]))
     except CerebroError as error:
@@ -183,14 +208,22 @@ def _new_table(site: Site, table: PackedTable, place: Place, side: str) -> Packe
 def _fillings(new: _New, cut: Cut) -> list[Filling]:
     """What is to be computed for a table, partition by partition."""
     quoted = new.filled.relation.quoted
-    return [Filling(Dataset(new.table, segment), cut.layer, cut.shape, quoted) for segment in new.table.segments]
+    return [
+        Filling(Dataset(new.table, segment), cut.layer, cut.shape, quoted)
+        for segment in new.table.segments
+    ]
 
 
 def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
     """A new table for the features of a packed one."""
     weight = (table.weight,) if table.weight else ()
-    names = [quote_identifier(column) for column in (table.independent[0], *table.dependent, *weight)]
-    shapes = [quote_identifier(f"{column}_shape") for column in (table.independent[0], *table.dependent, *weight)]
+    names = [
+        quote_identifier(column) for column in (table.independent[0], *table.dependent, *weight)
+    ]
+    shapes = [
+        quote_identifier(f"{column}_shape")
+        for column in (table.independent[0], *table.dependent, *weight)
+    ]
     made = sql(
         "pack.table",
         output=name,
@@ -200,7 +233,9 @@ def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
         **site.workplace.platform.clauses,
     )
     external = [sql("pack.external", output=name, column=column) for column in names]
-    text = sql("run.features_table", features=name, table="; ".join([made, *external]), literal=f"'{name}'")
+    text = sql(
+        "run.features_table", features=name, table="; ".join([made, *external]), literal=f"'{name}'"
+    )
     ((oid,),) = site.workplace.control.run(text)
     return _placed(table, cut, name, oid)
 
@@ -217,12 +252,17 @@ def _shaped(table: PackedTable, cut: Cut) -> PackedTable:
 
 
 def _fill(
-    site: Site, request: FitRequest, work: Sequence[tuple[Candidate, Sequence[Filling]]], worker: Worker
+    site: Site,
+    request: FitRequest,
+    work: Sequence[tuple[Candidate, Sequence[Filling]]],
+    worker: Worker,
 ) -> Steps[None]:
     """Let a worker fill the tables with some of the partitions."""
     for each, fillings in work:
         able = able_workers(site, request, each)
-        own = [filling for number, filling in enumerate(fillings) if able[number % len(able)] is worker]
+        own = [
+            filling for number, filling in enumerate(fillings) if able[number % len(able)] is worker
+        ]
         if own:
             job = Job("predict", visits.whole_program(request, each.config), each.state.key)
             yield from site.crew.visits.store_features(worker, each.state, job, own)

@@ -1,4 +1,6 @@
-"""What the log knows of a run that was interrupted, and the end of those who may still work for it."""
+"""What the log knows of a run that was interrupted, and the end of those who may still work for
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     for (mst_key,) in control.run(sql("run.lost_states"), (run_id,)):
         raise ObjectNotReady(
             f"the state of mst_key {mst_key} of run {run_id} is gone",
-            detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
+            detail="Its table was dropped, or the transaction that trained in its own session was "
+            "rolled back.",
             hint="Train again.",
         )
     attempts: dict[int, dict[Step, int]] = {}
@@ -54,7 +57,9 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
         c.mst_key: Past(
             visits.get(c.mst_key, []),
             _evaluations(
-                c, metrics.get(c.mst_key, ()), max((v.epoch for v, _ in visits.get(c.mst_key, [])), default=0)
+                c,
+                metrics.get(c.mst_key, ()),
+                max((v.epoch for v, _ in visits.get(c.mst_key, [])), default=0),
             ),
             attempts.get(c.mst_key, {}),
             best.get(c.mst_key),
@@ -64,19 +69,31 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     }
 
 
-def read_usable_tables(control: Session, run_id: int, past: Mapping[int, Past], count: int) -> set[str]:
-    """Return the state tables, `count` of each configuration, that an earlier attempt of a run has made for it.
+def read_usable_tables(
+    control: Session, run_id: int, past: Mapping[int, Past], count: int
+) -> set[str]:
+    """Return the state tables, `count` of each configuration, that an earlier attempt of a run has
+    made for it.
 
-    They need not be made anew, and a backup may hold them for hours. A table with rows is usable only if its
-    configuration has tried a visit before: the first visit of the others expects an empty table.
+    They need not be made anew, and a backup may hold them for hours. A table with rows is usable
+    only if its configuration has tried a visit before: the first visit of the others expects an
+    empty table.
     """
     attempted_keys = [mst_key for mst_key, history in past.items() if history.attempts]
-    emptied_tables = [name for mst_key in attempted_keys for name in state_tables(run_id, mst_key, count)]
-    return {name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, emptied_tables))}
+    emptied_tables = [
+        name for mst_key in attempted_keys for name in state_tables(run_id, mst_key, count)
+    ]
+    return {
+        name for (name,) in control.run(sql("run.usable_state_tables"), (run_id, emptied_tables))
+    }
 
 
-def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]], newest: int) -> list[Evaluation]:
-    """Those of epochs up to the newest one: of tours that a lost session may have committed, nothing counts."""
+def _evaluations(
+    config: Config, logged: Iterable[tuple[Any, ...]], newest: int
+) -> list[Evaluation]:
+    """Those of epochs up to the newest one: of tours that a lost session may have committed,
+    nothing counts.
+    """
     found = []
     for epoch, dataset, names, values, elapsed in logged:
         if epoch > newest:
@@ -100,7 +117,8 @@ def replans(control: Session, run_id: int) -> tuple[int, str | None]:
 
 
 def await_workers(workplace: Workplace, run_id: int) -> None:
-    """See the workers of the interrupted run gone, so that none of them commits beside those to come.
+    """See the workers of the interrupted run gone, so that none of them commits beside those to
+    come.
 
     A worker whose orchestrator is gone ends by itself within a second; one that does not is ended.
     """

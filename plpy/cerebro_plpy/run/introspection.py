@@ -1,7 +1,8 @@
-"""Whether a run goes on by the strategy that it has: asked when all configurations have completed an epoch.
+"""Whether a run goes on by the strategy that it has: asked when all configurations have completed
+an epoch.
 
-Its plan is compared with what the log has of the visits so far. A change is logged before anything follows from it; it
-changes who trains what where, and nothing of what is learned.
+Its plan is compared with what the log has of the visits so far. A change is logged before anything
+follows from it; it changes who trains what where, and nothing of what is learned.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.workers import compiled, may_stay
 
 AGAIN = 1.2
-"""The run is looked at again when it has gone on for so many times as long as by the last time: a long one of short
-epochs is not kept from them by looks."""
+"""The run is looked at again when it has gone on for so many times as long as by the last time: a
+long one of short epochs is not kept from them by looks."""
 Tell = Callable[[str], None]
 
 
@@ -31,7 +32,12 @@ class Introspection:
     """That of one run, whose `workers` are those that it began with."""
 
     def __init__(
-        self, roster: Roster, measurements: Measurements, workers: Sequence[Worker], begun: int, tell: Tell
+        self,
+        roster: Roster,
+        measurements: Measurements,
+        workers: Sequence[Worker],
+        begun: int,
+        tell: Tell,
     ) -> None:
         """By then all configurations have `begun` epochs behind them."""
         self._roster, self._measurements, self._tell = roster, measurements, tell
@@ -40,26 +46,36 @@ class Introspection:
         self._plan = roster.request.plan if self._open(workers) else None
 
     def _open(self, workers: Sequence[Worker]) -> bool:
-        """Whether configurations may hop or stay, as measured times say; what a search comes to, or a run with a
-        budget, nobody knows beforehand, and whoever fixes an order, or names a strategy, is heard."""
+        """Whether configurations may hop or stay, as measured times say; what a search comes to, or
+        a run with a budget, nobody knows beforehand, and whoever fixes an order, or names a
+        strategy, is heard."""
         request = self._roster.request
         limited = request.search or request.spec.train or request.deadline or request.allowance
         asked = request.strategy and not request.replans
-        return not (limited or asked) and request.spec.schedule == LONGEST and may_stay(request, workers)
+        return (
+            not (limited or asked)
+            and request.spec.schedule == LONGEST
+            and may_stay(request, workers)
+        )
 
     def look(self, workers: int) -> None:
         """Hear that visits were stored; so many workers are there."""
         plan, committed = self._plan, self._roster.positions.committed
         if plan is None or not committed or plan.chosen.name not in (MOP, TASK):
             return
-        completed = min(each.epoch - 1 if not each.finished else self._last for each in committed.values())
+        completed = min(
+            each.epoch - 1 if not each.finished else self._last for each in committed.values()
+        )
         if completed <= self._completed:
             return
         self._completed, took = completed, time.monotonic() - self._began
         if took < self._next:
             return
         self._next = AGAIN * took
-        left = {key: remaining_visits(self._roster.positions.plan, each).train for key, each in committed.items()}
+        left = {
+            key: remaining_visits(self._roster.positions.plan, each).train
+            for key, each in committed.items()
+        }
         alive = {key: visits for key, visits in left.items() if visits}
         if completed < self._last and alive and alive.keys() <= plan.work.rows.keys():
             self._compare(plan, alive, workers, took / (completed - self._begun))
@@ -77,7 +93,9 @@ class Introspection:
         now = Strategy(plan.chosen.name, workers, plan.chosen.threads)
         change = replans.change(work, programs, self._known(), now, pace)
         self._plan = replace(plan, programs=tuple(programs), chosen=change.after if change else now)
-        self._plan = replace(self._plan, error=max((each.spread or 0.0 for each in programs), default=0.0))
+        self._plan = replace(
+            self._plan, error=max((each.spread or 0.0 for each in programs), default=0.0)
+        )
         if change:
             self._follow(change)
 
@@ -94,12 +112,17 @@ class Introspection:
         log.last_decision += 1
         visits = sum(each.visits for each in training.values())
         why = (
-            f"the rest is expected to take {change.after.seconds:.3g} s instead of {change.before.seconds:.3g} s,"
-            f" by what visits have taken in {self._completed} iterations"
+            f"the rest is expected to take {change.after.seconds:.3g} s instead of "
+            f"{change.before.seconds:.3g} s, by what visits have taken in {self._completed} "
+            "iterations"
         )
         after = change.after.name
         log.replanned(Replan(log.last_decision, after, self._completed, visits, self._last, why))
         programs = {key: each.compilation for key, each in training.items()}
-        stays = of_schedule(request.spec.schedule, programs, self._known()) if change.after.stays else None
+        stays = (
+            of_schedule(request.spec.schedule, programs, self._known())
+            if change.after.stays
+            else None
+        )
         positions.residence = stays
         self._tell(f"from now on {MEANINGS[after]}: {why}")

@@ -1,9 +1,10 @@
-"""What frozen layers gave for the rows of a packed table is kept for later runs of its owner, and never used when it is
-not what would be computed.
+"""What frozen layers gave for the rows of a packed table is kept for later runs of its owner, and
+never used when it is not what would be computed.
 
-A fingerprint decides: of the versions of the rows, the layers with their weights, the policy, and all of the software
-and the machine that bits depend on. A run that uses such a table takes it over, so that it is never gone while somebody
-reads it, and gives it back at its end. Where there is more than `kept_features_mb` allow, the oldest goes.
+A fingerprint decides: of the versions of the rows, the layers with their weights, the policy, and
+all of the software and the machine that bits depend on. A run that uses such a table takes it over,
+so that it is never gone while somebody reads it, and gives it back at its end. Where there is more
+than `kept_features_mb` allow, the oldest goes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ MEGABYTE = 1 << 20
 
 
 class Kept(NamedTuple):
-    """A table that is kept: its name, its bytes, what it is of, and whether that is still told by its fingerprint."""
+    """A table that is kept: its name, its bytes, what it is of, and whether that is still told by
+    its fingerprint.
+    """
 
     name: str
     bytes: int
@@ -46,7 +49,9 @@ class Kept(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The versions of a table's rows: the transaction before which all were there, how many, and a hash of them."""
+    """The versions of a table's rows: the transaction before which all were there, how many, and a
+    hash of them.
+    """
 
     moment: str
     number: int
@@ -73,7 +78,9 @@ class Memory:
         return all(each is not None and each.fingerprint in self._kept for each in prints)
 
     def print(self, candidate: Candidate, cut: Cut, table: PackedTable) -> Print | None:
-        """What tells what a layer gives for the rows of a table; None where nothing is kept of such a table."""
+        """What tells what a layer gives for the rows of a table; None where nothing is kept of such
+        a table.
+        """
         if not self._settings.kept_features_mb:
             return None
         oid = table.relation.oid
@@ -84,15 +91,28 @@ class Memory:
             return None
         framework = self._request.backends[candidate.config.mst_key]
         worker = next(each for each in self._workers if each.framework == framework)
-        text = json.dumps([_of_table(self._control, table, rows), _of_layer(self._request, cut), _of_worker(worker)])
+        text = json.dumps(
+            [
+                _of_table(self._control, table, rows),
+                _of_layer(self._request, cut),
+                _of_worker(worker),
+            ]
+        )
         return Print(hashlib.sha256(text.encode()).hexdigest(), oid, rows.moment)
 
     def take(self, found: Print | None, features: str, name: str) -> int | None:
-        """Take over the table with that fingerprint, under a name of the run's: its oid; None where there is none."""
+        """Take over the table with that fingerprint, under a name of the run's: its oid; None where
+        there is none.
+        """
         kept = self._kept.get(found.fingerprint) if found else None
         if kept is None:
             return None
-        names = {"kept": kept.quoted, "features": features, "renamed": name, "literal": f"'{features}'"}
+        names = {
+            "kept": kept.quoted,
+            "features": features,
+            "renamed": name,
+            "literal": f"'{features}'",
+        }
         try:
             ((oid,),) = self._control.run(sql("kept.take", **names))
         except CerebroError as error:
@@ -102,7 +122,9 @@ class Memory:
         return int(oid)
 
     def unchanged(self, table: PackedTable, filled: PackedTable) -> bool:
-        """Whether a table that was filled has what it would have of rows that nobody has changed meanwhile."""
+        """Whether a table that was filled has what it would have of rows that nobody has changed
+        meanwhile.
+        """
         before = self._rows.get(table.relation.oid)
         if before is None:
             return False
@@ -126,7 +148,9 @@ def _of_table(control: Session, table: PackedTable, rows: Rows) -> object:
     # Other columns of the same rows may have these names by now.
     weight = (table.weight,) if table.weight else ()
     names = [*table.independent, *table.dependent, *weight]
-    columns = control.run(sql("kept.columns"), (table.relation.oid, [*names, *(f"{name}_shape" for name in names)]))
+    columns = control.run(
+        sql("kept.columns"), (table.relation.oid, [*names, *(f"{name}_shape" for name in names)])
+    )
     said = {name: value for name, value in asdict(table).items() if name != "relation"}
     return [table.relation.oid, rows.number, rows.hash, columns, said]
 
@@ -164,7 +188,12 @@ def _keep(control: Session, found: Print, table: PackedTable) -> None:
     index = f"{name}_index"
     for (quoted,) in control.run(sql("kept.index"), (table.relation.oid, index)):
         control.run(sql("kept.rename_index", index=quoted, renamed=index))
-    names = {"features": table.relation.quoted, "renamed": name, "kept": features_table(name), "comment": comment}
+    names = {
+        "features": table.relation.quoted,
+        "renamed": name,
+        "kept": features_table(name),
+        "comment": comment,
+    }
     control.run(sql("kept.keep", **names))
 
 
@@ -175,8 +204,8 @@ def sweep(control: Session, settings: Settings) -> int:
 
 
 def superfluous(kept: Iterable[Kept], most: int) -> list[Kept]:
-    """Which tables go, of all in their order, where they may have so many bytes: what does not fit any more, what
-    nothing tells any more, and what there is twice.
+    """Which tables go, of all in their order, where they may have so many bytes: what does not fit
+    any more, what nothing tells any more, and what there is twice.
 
     >>> a, b, c = Kept("a", 6, "1", True, 1), Kept("b", 5, "2", True, 1), Kept("c", 4, "3", True, 1)
     >>> [each.name for each in superfluous([a, b, c, a, c._replace(valid=False)], 10)]
@@ -197,7 +226,9 @@ def _drop(control: Session, kept: Kept) -> int:
 
 
 def drop_unread(control: Session, table: str) -> bool:
-    """Drop a table, and return whether it is dropped: one that somebody, such as a backup, reads for long stays."""
+    """Drop a table, and return whether it is dropped: one that somebody, such as a backup, reads
+    for long stays.
+    """
     try:
         control.run(sql("run.drop_unread_table", table=table))
     except CerebroError as error:

@@ -79,7 +79,10 @@ def train(
     refuse(db, wish)
     log = RunLog(workplace.control, run_id)
     spending = Spending(workplace, log)
-    with logged_run(db, spending, request, interrupted, audience.logged), queued(db, workplace, log, wish) as places:
+    with (
+        logged_run(db, spending, request, interrupted, audience.logged),
+        queued(db, workplace, log, wish) as places,
+    ):
         began = time.monotonic()
         if request.allowance:
             spending.recall(request.allowance)
@@ -88,7 +91,9 @@ def train(
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
         with suggestions(workplace, request) as suggest:
             around = surroundings(db, workplace, request)
-            around = replace(around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent)
+            around = replace(
+                around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent
+            )
             around = replace(around, count=spending.count_now_and_then)
             orchestrator = Orchestrator(crew.visits, request, crew.workers, log, around, past)
             orchestrator.run()
@@ -102,26 +107,38 @@ def train(
     refuse_lost(workplace, log, request)
     if orchestrator.stopped and not request.quiet:
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
-    # Of its own session the caller's transaction holds them still. And while its tables or its version are still to be
-    # made a run is not completed, and may have to go on from any of them.
+    # Of its own session the caller's transaction holds them still. And while its tables or its
+    # version are still to be made a run is not completed, and may have to go on from any of them.
     if not (workplace.local or db.in_procedure or request.spec.train):
-        log.drop_states(keep=[table for stored in orchestrator.states.values() for table in stored.tables])
+        log.drop_states(
+            keep=[table for stored in orchestrator.states.values() for table in stored.tables]
+        )
     return log.run_id
 
 
 def staffed(
-    workplace: Workplace, request: FitRequest, log: RunLog, places: int, interrupted: InterruptedRun | None
+    workplace: Workplace,
+    request: FitRequest,
+    log: RunLog,
+    places: int,
+    interrupted: InterruptedRun | None,
 ) -> tuple[FitRequest, Crew]:
-    """The request with all that is decided when its trainers have started, and workers in so many places."""
+    """The request with all that is decided when its trainers have started, and workers in so many
+    places.
+    """
     began, crew = time.monotonic(), start(workplace, request, places)
     request, workers = choose_frameworks(workplace, request, crew, log)
     seconds, crew = time.monotonic() - began, replace(crew, workers=workers)
     software = ChainMap(*(dict(worker.memory.software) for worker in workers))
     if not interrupted:
         warm_states.check(workplace, request, crew)
-    request = with_features(Site(workplace, crew, log), request, interrupted.past if interrupted else {})
+    request = with_features(
+        Site(workplace, crew, log), request, interrupted.past if interrupted else {}
+    )
     trainers = foresight.trainers_of(workplace, request, workers)
-    request = replace(request, plan=foresight.foresee(workplace.control, request, trainers, seconds))
+    request = replace(
+        request, plan=foresight.foresee(workplace.control, request, trainers, seconds)
+    )
     if note := strategies.unfollowed(request, trainers):
         workplace.db.notice(note)
     log.software({"cerebro_db": request.spec.version, **software}, request.plan)
@@ -136,7 +153,9 @@ def suggestions(workplace: Workplace, request: FitRequest) -> Iterator[Suggest]:
         yield nothing
         return
     seed = request.spec.seed
-    with Sampler(workplace.settings, workplace.check, drawing.space, drawing.sampler, seed) as sampler:
+    with Sampler(
+        workplace.settings, workplace.check, drawing.space, drawing.sampler, seed
+    ) as sampler:
         yield sampler.suggest
 
 
@@ -150,8 +169,8 @@ def logged_run(
 ) -> Iterator[None]:
     """Write a run into its log, and how it ended where that is by an error.
 
-    A run of which nothing was trained by then is taken out again, unless it was cancelled or is in the background: the
-    caller hears of the error.
+    A run of which nothing was trained by then is taken out again, unless it was cancelled or is in
+    the background: the caller hears of the error.
     """
     workplace, log, pid = spending.workplace, spending.log, os.getpid()
     past = interrupted.past if interrupted else {}
@@ -162,13 +181,18 @@ def logged_run(
         elif not log.resume(pid):  # nothing that follows would be written
             raise hidden_run(log.run_id)
         db.info(
-            f"run {log.run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-            f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {log.run_id};"
+            f"run {log.run_id}: {len(request.configs)} configurations, "
+            f"{len(request.source.segments)} segments, {request.spec.epochs} iterations; SELECT * "
+            f"FROM cerebro.progress WHERE run_id = {log.run_id};"
         )
         logged(log.run_id)
         unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
         count = tables_of(request)
-        usable = history.read_usable_tables(workplace.control, log.run_id, past, count) if interrupted else ()
+        usable = (
+            history.read_usable_tables(workplace.control, log.run_id, past, count)
+            if interrupted
+            else ()
+        )
         log.make_state_tables(request, unvisited, usable)
         yield
     except BaseException as error:
@@ -181,24 +205,27 @@ def logged_run(
 
 
 def refuse_lost_role(workplace: Workplace, log: RunLog, error: BaseException) -> None:
-    """Say so where an error came of what became of the role meanwhile: the log belongs to whoever has its name."""
+    """Say so where an error came of what became of the role meanwhile: the log belongs to whoever
+    has its name.
+    """
     if (
         isinstance(error, CerebroError)
         and not isinstance(error, (ConnectionFailure, QueryCanceled))
         and not log.owned()
     ):
         raise ObjectNotReady(
-            f"run {log.run_id} is interrupted: role {workplace.role!r}, to which it belongs, was renamed or dropped, or"
-            " has lost its privileges",
+            f"run {log.run_id} is interrupted: role {workplace.role!r}, to which it belongs, was "
+            "renamed or dropped, or has lost its privileges",
             detail=error.message,
-            hint="An administrator can give it to another role, by the column owner of cerebro.run_log, which then can"
-            " resume or drop it.",
+            hint="An administrator can give it to another role, by the column owner of "
+            "cerebro.run_log, which then can resume or drop it.",
         ) from error
 
 
 @contextmanager
 def completing(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
-    """Complete a run whose training is over; an error in this last step ends the run, and the log has the reason.
+    """Complete a run whose training is over; an error in this last step ends the run, and the log
+    has the reason.
 
     A session of its own logs the reason: the error may have come from the others.
     """
@@ -220,16 +247,23 @@ def _end_early(workplace: Workplace, run_id: int, error: BaseException) -> None:
     """Log how a run ended, unless the log has its end already."""
     log = RunLog(workplace.control, run_id)
     workplace.control.unguarded()
-    with suppress(CerebroError):  # such as where the log is locked: the caller hears of the first error
+    with suppress(
+        CerebroError
+    ):  # such as where the log is locked: the caller hears of the first error
         log.stop(*_ending(error), Cost())
     refuse_lost_role(workplace, log, error)
 
 
 def refuse_lost(workplace: Workplace, log: RunLog, request: FitRequest) -> None:
-    """End the call of a completed run where its transaction is lost: a statement in it could end the whole server."""
+    """End the call of a completed run where its transaction is lost: a statement in it could end
+    the whole server.
+    """
     if workplace.segment_lost:
         server = workplace.platform.name
-        lost = f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this transaction with it"
+        lost = (
+            f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this "
+            "transaction with it"
+        )
         log.outputs_missing(lost)
         name = request.spec.arguments.model_output_table
         raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
@@ -244,8 +278,12 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
 
 
 def stop_run(spending: Spending, error: BaseException) -> None:
-    """End what the run began, and log why it ends early; one whose session or server is told to end is interrupted."""
-    with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
+    """End what the run began, and log why it ends early; one whose session or server is told to end
+    is interrupted.
+    """
+    with suppress(
+        CerebroError
+    ):  # where the control session is lost too, the run shows as interrupted
         spending.abandon()
         spending.workplace.stop_workers()
         if not isinstance(error, ServerGone):
@@ -260,7 +298,10 @@ def _ending(error: BaseException) -> tuple[str, str]:
 
 def _cancels(error: BaseException) -> bool:
     # Some servers cancel by a KeyboardInterrupt.
-    return isinstance(error, KeyboardInterrupt) or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
+    return (
+        isinstance(error, KeyboardInterrupt)
+        or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
+    )
 
 
 def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Surroundings:
@@ -278,7 +319,11 @@ def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Sur
         failed,
         db.notice,
         workplace.reopen,
-        decided=quiet if silent else AutomlWords(db.info, request).decided if request.spec.is_automl else decided,
+        decided=quiet
+        if silent
+        else AutomlWords(db.info, request).decided
+        if request.spec.is_automl
+        else decided,
     )
 
 
@@ -287,7 +332,12 @@ def quiet(*_: object) -> None:
 
 
 def announce(
-    db: Database, request: FitRequest, epoch: int, seconds: float, evaluations: Any, losses: Mapping[int, float]
+    db: Database,
+    request: FitRequest,
+    epoch: int,
+    seconds: float,
+    evaluations: Any,
+    losses: Mapping[int, float],
 ) -> None:
     """Tell the caller about an epoch."""
     db.info(messages.epoch_lines(epoch, seconds, evaluations, losses, request))

@@ -1,4 +1,6 @@
-"""What a run does when a trainer or a session is gone: what is made again, at whose cost, and by whom."""
+"""What a run does when a trainer or a session is gone: what is made again, at whose cost, and by
+whom.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,27 @@ class Losses:
         self._roster, self._assignments = roster, assignments
 
     def awaited(self, task: Task) -> bool:
-        """Whether anything follows a task: not where its configuration failed meanwhile, or ended without the visit."""
+        """Whether anything follows a task: not where its configuration failed meanwhile, or ended
+        without the visit.
+        """
         positions = self._roster.positions
-        return task.mst_key in positions.progress if isinstance(task, Keeping) else positions.running(task.tour)
+        return (
+            task.mst_key in positions.progress
+            if isinstance(task, Keeping)
+            else positions.running(task.tour)
+        )
 
     def lose(self, worker: Worker, task: Task, error: CerebroError) -> tuple[Charged, bool]:
-        """The trainer is gone: log what of its visits nobody may have logged, and let those that are not to blame be
-        made again; the task that is, and whether it had begun from a state that is gone as well."""
+        """The trainer is gone: log what of its visits nobody may have logged, and let those that
+        are not to blame be made again; the task that is, and whether it had begun from a state that
+        is gone as well."""
         training, positions = self._roster.training, self._roster.positions
         charged, unstored = self._assignments.lose(worker, task)
         for key in {charged.mst_key, unstored.mst_key if unstored else charged.mst_key}:
             training[key].unstored = 0
         gone = unstored is not None and positions.take_back(charged.mst_key)
-        # Only who does not hear of the session any more does not know what it has logged beyond the first.
+        # Only who does not hear of the session any more does not know what it has logged beyond the
+        # first.
         known = None if isinstance(error, ConnectionFailure) else 1
         lost: list[tuple[Visit, int, int]] = []
         if isinstance(charged, Visiting) and (unstored or known is None):

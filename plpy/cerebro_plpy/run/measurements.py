@@ -1,7 +1,8 @@
-"""What a run learns from its visits beside their states: how long things take, and what the caller should hear of.
+"""What a run learns from its visits beside their states: how long things take, and what the caller
+should hear of.
 
-A visit costs its worker what it trains, and the transactions around it: its hop. Where a visit is shorter than that,
-those that follow on the same worker share one.
+A visit costs its worker what it trains, and the transactions around it: its hop. Where a visit is
+shorter than that, those that follow on the same worker share one.
 """
 
 from __future__ import annotations
@@ -26,21 +27,29 @@ HELD_BYTES = 64 << 20
 def in_shards(shards: Sequence[Mapping[str, Any]]) -> str:
     """How a program is trained that does not fit into the memory of its trainer.
 
-    >>> print(in_shards([{"state_bytes": 3_000_000}, {"state_bytes": 1_000_000}]))
-    do not fit into trainer_memory_mb: they train in 2 shards of up to 3.0 MB in turn; all 4.0 MB lie in a file
+    >>> words = in_shards([{"state_bytes": 3_000_000}, {"state_bytes": 1_000_000}])
+    >>> print(words.replace("; ", "\\n"))
+    do not fit into trainer_memory_mb: they train in 2 shards of up to 3.0 MB in turn
+    all 4.0 MB lie in a file
     """
     sizes = [shard["state_bytes"] for shard in shards]
     return (
-        f"do not fit into trainer_memory_mb: they train in {len(sizes)} shards of up to {megabytes(max(sizes))} MB"
-        f" in turn; all {megabytes(sum(sizes))} MB lie in a file"
+        f"do not fit into trainer_memory_mb: they train in {len(sizes)} shards of up to "
+        f"{megabytes(max(sizes))} MB in turn; all {megabytes(sum(sizes))} MB lie in a file"
     )
 
 
 class Measurements:
-    """Of one run, and of earlier ones of the same programs. Training may wait `commit_seconds` for its commit."""
+    """Of one run, and of earlier ones of the same programs. Training may wait `commit_seconds` for
+    its commit.
+    """
 
     def __init__(
-        self, log: RunLog, note: Callable[[str], None], programs: Collection[str], commit_seconds: float
+        self,
+        log: RunLog,
+        note: Callable[[str], None],
+        programs: Collection[str],
+        commit_seconds: float,
     ) -> None:
         self._log, self._note = log, note
         self._timings = log.known_timings(sorted(programs))
@@ -58,9 +67,9 @@ class Measurements:
         return self._timings.of(training.situation(worker))
 
     def together(self, training: ConfigTraining, states: int = 1) -> Reach:
-        """How many visits of a configuration are to be made in one job, as far as they can be, where it makes them of
-        so many states; those of others for which the same is compiled take as long. An evaluation belongs to them where
-        they are several."""
+        """How many visits of a configuration are to be made in one job, as far as they can be,
+        where it makes them of so many states; those of others for which the same is compiled take
+        as long. An evaluation belongs to them where they are several."""
         if training.compilation not in self._visits or self._hop == math.inf:
             return Reach(1)
         evaluation = self._evaluations.get(training.compilation)
@@ -86,10 +95,15 @@ class Measurements:
                 self._timings.add(training.situation(worker), result["timings"])
                 self._log.add_timings(training.situation(worker), result["timings"])
             if result["fallback"]:
-                slow = f"mst_key={key} and its like need Keras' own, slower loop: {result['fallback']}"
+                slow = (
+                    f"mst_key={key} and its like need Keras' own, slower loop: {result['fallback']}"
+                )
                 self._note_once(training.program, slow)
             if shards := result["shards"]:
-                self._note_once((training.program, len(shards)), f"mst_key={key} and its like {in_shards(shards)}")
+                self._note_once(
+                    (training.program, len(shards)),
+                    f"mst_key={key} and its like {in_shards(shards)}",
+                )
             for text in result["warnings"]:
                 self._note_once(text, f"mst_key={key}: {text}")
 
@@ -99,12 +113,16 @@ class Measurements:
         return self._hop
 
     def take_hops(self, seconds: float) -> None:
-        """States that were trained together were stored, each of which took its worker so long beside training."""
+        """States that were trained together were stored, each of which took its worker so long
+        beside training.
+        """
         self._hop = min(self._hop, max(0.0, seconds))
 
     def take_hop(self, task: Storing) -> None:
         """Visits were stored: what their worker has done for them beside training."""
-        beyond = task.worked(time.monotonic()) - sum(result["seconds"] for result in task.trained.results)
+        beyond = task.worked(time.monotonic()) - sum(
+            result["seconds"] for result in task.trained.results
+        )
         self._hop = min(self._hop, max(0.0, beyond))
 
     def _note_once(self, subject: object, text: str) -> None:

@@ -1,4 +1,6 @@
-"""What a run tells its user while it goes on, in the words that users of MADlib know; and how it ranks."""
+"""What a run tells its user while it goes on, in the words that users of MADlib know; and how it
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ TITLES = {"training": "Training", "validation": "Validation"}
 def ranking_of(configs: Sequence[Config], has_validation: bool, *, loss: bool = False) -> Ranking:
     """What ranks the configurations of a run: data set, metric, and whether larger is better.
 
-    The first metric where all configurations have the same one, else the loss; or always the `loss`.
+    The first metric where all configurations have the same one, else the loss; or always the
+    `loss`.
     """
     firsts = {config.metrics[0] if config.metrics and not loss else LOSS for config in configs}
     name, metric = firsts.pop() if len(firsts) == 1 else LOSS
@@ -26,7 +29,9 @@ def ranking_of(configs: Sequence[Config], has_validation: bool, *, loss: bool = 
 
 
 def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, float] | None:
-    """The mst_key whose model has the best value of the metric that ranks, and that value; NaN never wins."""
+    """The mst_key whose model has the best value of the metric that ranks, and that value; NaN
+    never wins.
+    """
     ranking = request.spec.ranking
     sign = -1.0 if ranking.descending else 1.0
     configs = {config.mst_key: config for config in request.configs}
@@ -69,15 +74,23 @@ def decision_lines(rows: Iterable[DecisionRow]) -> str:
 
 
 def epoch_lines(
-    epoch: int, seconds: float, evaluations: Sequence[Evaluation], losses: Mapping[int, float], request: FitRequest
+    epoch: int,
+    seconds: float,
+    evaluations: Sequence[Evaluation],
+    losses: Mapping[int, float],
+    request: FitRequest,
 ) -> str:
-    """The message at the end of an epoch. `losses` are the mean losses while training, by mst_key."""
+    """The message at the end of an epoch. `losses` are the mean losses while training, by
+    mst_key.
+    """
     lines = [f"Time for training in iteration {epoch}: {seconds:.3f} sec"]
     for dataset, title in TITLES.items():
         of_set = [item for item in evaluations if item.dataset == dataset and item.epoch == epoch]
         if of_set:
             lines.append(f"{title} set after iteration {epoch}:")
-            lines += [f"mst_key={i.mst_key}: metric={metric_text(i)}, loss={i.loss}" for i in of_set]
+            lines += [
+                f"mst_key={i.mst_key}: metric={metric_text(i)}, loss={i.loss}" for i in of_set
+            ]
     if len(lines) == 1:
         lines.append(f"Mean loss while training in iteration {epoch}:")
         lines += [f"mst_key={key}: loss={loss}" for key, loss in sorted(losses.items())]
@@ -93,9 +106,15 @@ def best_lines(evaluations: Sequence[Evaluation], request: FitRequest) -> list[s
     return [f"Best so far: mst_key={winner[0]}, {ranking.dataset} {ranking.metric}={winner[1]}"]
 
 
-def stopped_line(stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest) -> str:
+def stopped_line(
+    stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest
+) -> str:
     """The message at the end of a run whose time was over before all was trained."""
-    limit = "the budget" if request.deadline or request.allowance or request.repeat.endings else "max_runtime"
+    limit = (
+        "the budget"
+        if request.deadline or request.allowance or request.repeat.endings
+        else "max_runtime"
+    )
     said = f"{limit} was over: {len(stopped)} of {len(request.configs)} configurations ended early"
     return "\n".join([said, *best_lines(evaluations, request)])
 

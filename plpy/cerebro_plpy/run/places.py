@@ -1,11 +1,14 @@
-"""The places of a run: what it may have at work of what quotas allow, and its wait until that is something.
+"""The places of a run: what it may have at work of what quotas allow, and its wait until that is
+something.
 
-A run stands in the queue from its first line in the log to its end. Its row there contains what it has and wants. The
-row counts while the orchestrator holds its lock, and its places count while workers hold theirs. A run without places
-waits and asks now and then; no other process has to be at work for that.
+A run stands in the queue from its first line in the log to its end. Its row there contains what it
+has and wants. The row counts while the orchestrator holds its lock, and its places count while
+workers hold theirs. A run without places waits and asks now and then; no other process has to be at
+work for that.
 
-Nothing serialises the runs. A run that takes places commits that first, then asks once more: of two runs that take
-places at the same time, one at least sees both, and gives back what is too much before it starts a trainer.
+Nothing serialises the runs. A run that takes places commits that first, then asks once more: of two
+runs that take places at the same time, one at least sees both, and gives back what is too much
+before it starts a trainer.
 """
 
 from __future__ import annotations
@@ -26,17 +29,22 @@ from cerebro_plpy.run.request import FitRequest
 
 WAIT_SECONDS = 0.5
 LOOK_SECONDS = 1.0
-"""So often a run looks whether it is to have more or fewer places: while it is the next, and while it has some."""
+"""So often a run looks whether it is to have more or fewer places: while it is the next, and while
+it has some.
+"""
 SHOW_SECONDS = 20.0
-"""So often a run shows that it still waits, or works in its places: what nobody shows is not counted after a minute."""
+"""So often a run shows that it still waits, or works in its places: what nobody shows is not
+counted after a minute.
+"""
 MOST_WAITS = 6
-"""Those behind look more seldom, by their position, up to so many times: whoever looks holds up others for a moment,
-because which runs are alive is told by locks."""
+"""Those behind look more seldom, by their position, up to so many times: whoever looks holds up
+others for a moment, because which runs are alive is told by locks."""
 
 
 class Wish(NamedTuple):
-    """How many places are the least that a run can work with, and the most that it can use; of how many configurations
-    it is; and whether it is `steady`, and cannot give places back before its end."""
+    """How many places are the least that a run can work with, and the most that it can use; of how
+    many configurations it is; and whether it is `steady`, and cannot give places back before its
+    end."""
 
     least: int
     most: int
@@ -45,7 +53,9 @@ class Wish(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """All runs that are alive, in the order of their arrival, what their roles may have, and what all may together."""
+    """All runs that are alive, in the order of their arrival, what their roles may have, and what
+    all may together.
+    """
 
     rows: Sequence[Row]
     entries: Sequence[Entry]
@@ -55,7 +65,9 @@ class Queue(NamedTuple):
     @property
     def limited(self) -> bool:
         """Whether any quota is in force."""
-        return self.server != Limit() or any(role.rests or role.limit != Limit() for role in self.roles.values())
+        return self.server != Limit() or any(
+            role.rests or role.limit != Limit() for role in self.roles.values()
+        )
 
     def place_of(self, run_id: int) -> int | None:
         """Where a run stands among all."""
@@ -103,9 +115,15 @@ def read(db: Database) -> Queue:
     """The queue as it is now."""
     db.platform.look_anew(db)
     rows = db.glance(sql("queue.entries"))
-    asked = [(row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"]) for row in rows]
+    asked = [
+        (row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"])
+        for row in rows
+    ]
     limits = {row["role"]: Limit(row["role_trainers"], row["role_configs"]) for row in rows}
-    roles = {row["role"]: Role(limits[row["role"]], float(row["role_used"] or 0.0), row["rests"]) for row in rows}
+    roles = {
+        row["role"]: Role(limits[row["role"]], float(row["role_used"] or 0.0), row["rests"])
+        for row in rows
+    }
     return Queue(rows, [Entry(*each) for each in asked], roles, _limit(_quotas(db).get(None)))
 
 
@@ -118,20 +136,25 @@ def _limit(quota: Row | None) -> Limit:
 
 
 def refuse(db: Database, wish: Wish) -> None:
-    """Refuse a run that no quota would ever let begin, or for which there is no place in the queue."""
+    """Refuse a run that no quota would ever let begin, or for which there is no place in the
+    queue.
+    """
     quotas = _quotas(db)
     for role, quota in quotas.items():
         whose = "all roles together" if role is None else f"role {role!r}"
         if wish.configs > (quota["configs"] or wish.configs):
             raise ConfigurationLimit(
-                f"the run would have {wish.configs} configurations, but runs of {whose} may have {quota['configs']} at"
-                " a time",
-                hint="Train fewer, one part after another; or an administrator can change configs in cerebro.quota.",
+                f"the run would have {wish.configs} configurations, but runs of {whose} may have "
+                f"{quota['configs']} at a time",
+                hint="Train fewer, one part after another; or an administrator can change configs "
+                "in cerebro.quota.",
             )
         if wish.least > (quota["trainers"] or wish.least):
             raise ConfigurationLimit(
-                f"the run needs {wish.least} trainers, but {whose} may have {quota['trainers']} at work at a time",
-                hint="Each segment of this server needs one. An administrator can change trainers in cerebro.quota.",
+                f"the run needs {wish.least} trainers, but {whose} may have {quota['trainers']} at "
+                "work at a time",
+                hint="Each segment of this server needs one. An administrator can change trainers "
+                "in cerebro.quota.",
             )
     if any(quota["runs_waiting"] is not None for quota in quotas.values()):
         _refuse_to_wait(db, wish, quotas)
@@ -148,16 +171,18 @@ def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) 
             whose = "all roles together" if role is None else f"role {role!r}"
             raise ConfigurationLimit(
                 f"the run would have to wait, and {count} runs of {whose} do, of at most {most}",
-                hint="Call again when some have ended: SELECT * FROM cerebro.queue ORDER BY position; or an"
-                " administrator can change runs_waiting in cerebro.quota.",
+                hint="Call again when some have ended: SELECT * FROM cerebro.queue ORDER BY "
+                "position; or an administrator can change runs_waiting in cerebro.quota.",
             )
 
 
 @contextmanager
 def queued(db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> Iterator[Places]:
-    """The places of a run, at least as many as it can work with, when it is its turn; it gives them back at the end.
+    """The places of a run, at least as many as it can work with, when it is its turn; it gives them
+    back at the end.
 
-    Where it ends early it does so when it says why, and else they are gone with its control session.
+    Where it ends early it does so when it says why, and else they are gone with its control
+    session.
     """
     places = Places(db, workplace, log, wish)
     places.wait()
@@ -216,7 +241,9 @@ class Places:
         return taken
 
     def _ask(self, wanted: int, held: int) -> int:
-        """Commit a number of places, as far as they are free beside those that the run had; return how many it has."""
+        """Commit a number of places, as far as they are free beside those that the run had; return
+        how many it has.
+        """
         self._shown = time.monotonic()
         rows = self._workplace.control.run(sql("queue.take"), (*self._own, wanted, held))
         return int(rows[0][0] or 0)
@@ -242,21 +269,28 @@ class Places:
         self._workplace.control.run(sql("queue.leave"), self._own)
 
     def admit(self, configs: int) -> None:
-        """So many configurations more are to join; ConfigurationLimit where quotas leave no room for them."""
+        """So many configurations more are to join; ConfigurationLimit where quotas leave no room
+        for them.
+        """
         values = (*self._own, configs, self._configs)
         if not all(self._workplace.control.run(sql("queue.add"), values)[0][0] for _ in range(2)):
             raise ConfigurationLimit(
-                f"quotas leave no room for {configs} more configurations: see configs of cerebro.quota"
+                f"quotas leave no room for {configs} more configurations: see configs of "
+                "cerebro.quota"
             )
         self._configs += configs
 
     def wait(self) -> float:
-        """Wait until the run has places; for how many seconds that was. Its log says that it is queued meanwhile."""
+        """Wait until the run has places; for how many seconds that was. Its log says that it is
+        queued meanwhile.
+        """
         began, waits = time.monotonic(), False
         while not self._taken():
             if not waits:
                 waits = True
-                self._ask(0, 0)  # first, so that whoever sees that the run is queued sees its position, too
+                self._ask(
+                    0, 0
+                )  # first, so that whoever sees that the run is queued sees its position, too
                 self._log.queued(True)
                 self._tell()
             self._show_wait()
@@ -285,8 +319,8 @@ class Places:
         _, self._position = self._share()
         if not self._told and self._position is not None:
             self._db.notice(
-                f"run {self._log.run_id} is queued, at position {self._position}: it goes on by itself when quotas"
-                " leave it a place; see cerebro.queue"
+                f"run {self._log.run_id} is queued, at position {self._position}: it goes on by "
+                "itself when quotas leave it a place; see cerebro.queue"
             )
         self._told = True
 
@@ -302,7 +336,9 @@ class Places:
         return queue.shares()[index], queue.rows[index]["position"]
 
     def _refuse_if_hidden(self) -> None:
-        """Raise an error if the role of the run has another name by now: the run could wait forever."""
+        """Raise an error if the role of the run has another name by now: the run could wait
+        forever.
+        """
         if self._db.in_procedure and self._db.glance(sql("run.own"), self._log.run_id):
             return  # its control session is away, and may not come back
         if self._db.in_procedure or not self._log.owned():

@@ -1,4 +1,5 @@
-"""A plan as people and programs read it: a tree in the form of PostgreSQL's EXPLAIN, as text or as JSON.
+"""A plan as people and programs read it: a tree in the form of PostgreSQL's EXPLAIN, as text or as
+JSON.
 
 Where a run has gone by its plan, each node has what happened beside what was expected.
 """
@@ -11,7 +12,15 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.hopping import plans, simulation
 from cerebro_plpy.hopping.allowance import Prices
-from cerebro_plpy.hopping.plans import AVERAGES, SOURCES, Program, RunPlan, Settled, StoredLayer, Strategy
+from cerebro_plpy.hopping.plans import (
+    AVERAGES,
+    SOURCES,
+    Program,
+    RunPlan,
+    Settled,
+    StoredLayer,
+    Strategy,
+)
 from cerebro_plpy.hopping.simulation import Outcome
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict, dataclass, field
@@ -24,7 +33,9 @@ DIGITS = 3
 
 
 class Node(NamedTuple):
-    """A node of the tree: what stands beside its name, what stands below it, and the nodes that are part of it."""
+    """A node of the tree: what stands beside its name, what stands below it, and the nodes that are
+    part of it.
+    """
 
     name: str
     head: Mapping[str, object]
@@ -33,7 +44,9 @@ class Node(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A number, and what it counts: it is shown in the unit that suits it, and is a plain number in JSON."""
+    """A number, and what it counts: it is shown in the unit that suits it, and is a plain number in
+    JSON.
+    """
 
     value: float
     unit: str = "s"
@@ -68,9 +81,10 @@ class Ways(NamedTuple):
 
 @dataclass(frozen=True)
 class Happened:
-    """What a run came to: `seconds` in all, where it has ended; the part in which its workers were `idle`; its programs
-    with what was measured of them, and `sums` of each by its name; what `others` would have taken by that; which
-    `changes` of its strategy there were; and what it has cost in `money`, where something has a price."""
+    """What a run came to: `seconds` in all, where it has ended; the part in which its workers were
+    `idle`; its programs with what was measured of them, and `sums` of each by its name; what
+    `others` would have taken by that; which `changes` of its strategy there were; and what it has
+    cost in `money`, where something has a price."""
 
     status: str
     seconds: float | None
@@ -84,11 +98,15 @@ class Happened:
 
 def written(tree: Node, form: str) -> list[str]:
     """The lines of a tree, or the one text that is its JSON."""
-    return [json.dumps([{"Plan": _plain(tree)}], indent=2)] if form == JSON else list(_lines(tree, 0))
+    return (
+        [json.dumps([{"Plan": _plain(tree)}], indent=2)] if form == JSON else list(_lines(tree, 0))
+    )
 
 
 class Known(NamedTuple):
-    """What a plan is seen by: the orders that a replay repeats, and the prices, where there are any."""
+    """What a plan is seen by: the orders that a replay repeats, and the prices, where there are
+    any.
+    """
 
     orders: Mapping[tuple[int, int], Sequence[int]] = {}
     prices: Prices | None = None
@@ -99,11 +117,21 @@ def tree(plan: RunPlan, known: Known, happened: Happened | None = None) -> Node:
     settled = Settled(plan.work, known.orders, plan.compiled)
     outcome = plans.outcome(settled, plan.programs, plan.chosen)
     parts = [_workers(plan, outcome, happened), _states(plan, outcome, happened)]
-    parts += [*map(_stored, plan.stored), *(_program(plan, each, happened) for each in plan.programs)]
-    head = {"strategy": plan.chosen.name, "configs": len(plan.work.rows), "epochs": plan.work.epochs}
+    parts += [
+        *map(_stored, plan.stored),
+        *(_program(plan, each, happened) for each in plan.programs),
+    ]
+    head = {
+        "strategy": plan.chosen.name,
+        "configs": len(plan.work.rows),
+        "epochs": plan.work.epochs,
+    }
     if happened and happened.seconds is not None:
         head["actual"] = Measure(happened.seconds)
-    facts = {**dict(_run(plan, settled, happened)), **dict(_money(plan, outcome, known.prices, happened))}
+    facts = {
+        **dict(_run(plan, settled, happened)),
+        **dict(_money(plan, outcome, known.prices, happened)),
+    }
     return Node("Fit", {**head, **_expected(plan)}, facts, parts)
 
 
@@ -136,7 +164,9 @@ def _stored(each: StoredLayer) -> Node:
     return Node("Features", head, facts)
 
 
-def _run(plan: RunPlan, settled: Settled, happened: Happened | None) -> Iterator[tuple[str, object]]:
+def _run(
+    plan: RunPlan, settled: Settled, happened: Happened | None
+) -> Iterator[tuple[str, object]]:
     yield "Execution", plans.MEANINGS[plan.chosen.name]
     yield "Compared", Ways((plan.chosen, *plan.others))
     if plan.seconds is not None and plan.error is not None:
@@ -167,9 +197,15 @@ def _strategy(each: Strategy) -> str:
 
 def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
     data, chosen = plan.data, plan.chosen
-    shared = 1 if chosen.stays else -(-len(plan.work.segments) // chosen.workers) / len(plan.work.segments)
+    shared = (
+        1
+        if chosen.stays
+        else -(-len(plan.work.segments) // chosen.workers) / len(plan.work.segments)
+    )
     kept = min(data.room, int(data.bytes * shared))
-    states = max((HOPPING * (each.state_bytes or 0) for each in plan.programs if not each.shards), default=0)
+    states = max(
+        (HOPPING * (each.state_bytes or 0) for each in plan.programs if not each.shards), default=0
+    )
     shards = [int(shard["memory_bytes"]) for each in plan.programs for shard in each.shards]
     facts: dict[str, object] = {
         "Segments": len(plan.work.segments),
@@ -183,7 +219,11 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) 
         facts["Idle"] = Measure(100 * outcome.idle, "%")
     if happened:
         facts["Actual Idle"] = Measure(100 * happened.idle, "%")
-    return Node("Workers", {"workers": chosen.workers, "threads": chosen.threads, "gpus": len(data.gpus)}, facts)
+    return Node(
+        "Workers",
+        {"workers": chosen.workers, "threads": chosen.threads, "gpus": len(data.gpus)},
+        facts,
+    )
 
 
 def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
@@ -231,7 +271,11 @@ def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node
         facts["State"] = Measure(program.state_bytes, "B")
     if happened:
         facts |= _actual(happened, program, sum(rows) / len(rows))
-    head = {"configs": len(program.configs), "backend": program.backend, "batch": program.batch_size}
+    head = {
+        "configs": len(program.configs),
+        "backend": program.backend,
+        "batch": program.batch_size,
+    }
     return Node("Program", head, facts, [_shard(each) for each in program.shards])
 
 

@@ -1,7 +1,8 @@
-"""Where the configurations of a run stand, also those that have gone on from a state which is still to be stored.
+"""Where the configurations of a run stand, also those that have gone on from a state which is still
+to be stored.
 
-A trainer that holds a state can train on from it at once. What it leaves is committed after that state, or not at all:
-until then it is known where the configuration stood before.
+A trainer that holds a state can train on from it at once. What it leaves is committed after that
+state, or not at all: until then it is known where the configuration stood before.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from cerebro_plpy.records import replace
 
 
 class Positions:
-    """Of all configurations that have not failed, by mst_key; with a `residence` they stay with workers."""
+    """Of all configurations that have not failed, by mst_key; with a `residence` they stay with
+    workers.
+    """
 
-    def __init__(self, plan: Plan, progress: Mapping[int, ConfigProgress], residence: Residence | None = None) -> None:
+    def __init__(
+        self, plan: Plan, progress: Mapping[int, ConfigProgress], residence: Residence | None = None
+    ) -> None:
         self.plan, self.residence = plan, residence
         self.progress = dict(progress)
         self._before: dict[int, ConfigProgress] = {}  # of those that have gone on
@@ -33,7 +38,9 @@ class Positions:
         return progress is not None and tour[0].segment_id in progress.running
 
     def holds(self, tour: Tour) -> bool:
-        """Whether a configuration that has made a tour, which is not stored, has not gone on yet."""
+        """Whether a configuration that has made a tour, which is not stored, has not gone on
+        yet.
+        """
         return tour[0].mst_key not in self._before and self.running(tour)
 
     def gone_on(self, mst_key: int) -> bool:
@@ -65,7 +72,9 @@ class Positions:
         self.progress[key] = schedule.abandon(self.progress[key], tour)
 
     def take_back(self, mst_key: int) -> bool:
-        """What a configuration may have gone on from is lost, and what followed with it; whether it had gone on."""
+        """What a configuration may have gone on from is lost, and what followed with it; whether it
+        had gone on.
+        """
         before = self._before.pop(mst_key, None)
         if before is None or mst_key not in self.progress:
             return False
@@ -78,19 +87,23 @@ class Positions:
         self._change(mst_key, lambda progress: replace(progress, limit=epoch))
 
     def grow(self, epochs: int, evaluate_epochs: Iterable[int]) -> dict[int, int]:
-        """Let the plan have more epochs, with evaluations after these; return the limits, by mst_key, of those that
-        would go on by themselves, and are not to."""
+        """Let the plan have more epochs, with evaluations after these; return the limits, by
+        mst_key, of those that would go on by themselves, and are not to."""
         plan, limits = self.plan, dict[int, int]()
         for key, progress in list(self.progress.items()):
             if progress.limit is None:
                 self.limit(key, plan.epochs)
                 if not (progress.stopping or progress.held):
                     limits[key] = plan.epochs
-        self.plan = replace(plan, epochs=epochs, evaluate_epochs=plan.evaluate_epochs.union(evaluate_epochs))
+        self.plan = replace(
+            plan, epochs=epochs, evaluate_epochs=plan.evaluate_epochs.union(evaluate_epochs)
+        )
         return limits
 
     def extend(self, mst_key: int, epoch: int) -> None:
-        """A configuration may train until the end of that epoch, also where it had come to its end."""
+        """A configuration may train until the end of that epoch, also where it had come to its
+        end.
+        """
         segments = frozenset(self.plan.segments)
 
         def extended(progress: ConfigProgress) -> ConfigProgress:

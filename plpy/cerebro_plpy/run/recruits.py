@@ -1,8 +1,10 @@
-"""Configurations that join a run while it goes on: checked as those of its call were, logged, and trained like them.
+"""Configurations that join a run while it goes on: checked as those of its call were, logged, and
+trained like them.
 
-Acts add them, or a search that draws them of a space. One may be the clone of another with other parameters. A warm
-clone begins from a copy of the state that the other one had stored by then; that table stays as long as the states of
-the run do, for whoever resumes it. In a replay clones are there from the beginning, and wait for that state.
+Acts add them, or a search that draws them of a space. One may be the clone of another with other
+parameters. A warm clone begins from a copy of the state that the other one had stored by then; that
+table stays as long as the states of the run do, for whoever resumes it. In a replay clones are
+there from the beginning, and wait for that state.
 """
 
 from __future__ import annotations
@@ -38,11 +40,15 @@ from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import check_configs
 
 MOST_TRIES = 10
-"""So often other parameters are drawn for a clone, where those before do not fit; then it has those of its parent."""
+"""So often other parameters are drawn for a clone, where those before do not fit; then it has those
+of its parent.
+"""
 
 
 class Recruits:
-    """Those of one run. Its request has mappings that can grow: frameworks, and states to begin from."""
+    """Those of one run. Its request has mappings that can grow: frameworks, and states to begin
+    from.
+    """
 
     def __init__(self, roster: Roster, around: Surroundings) -> None:
         self._roster, self._around = roster, around
@@ -51,10 +57,16 @@ class Recruits:
         self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
         self._drawing = drawing = roster.request.search.drawing if roster.request.search else None
         points = {**drawing.known, **drawing.points} if drawing else {}
-        self._points: dict[int, Point] = {key: point for key, point in points.items() if point is not None}
-        self._refused: dict[str | None, list[Point]] = defaultdict(list)  # by the group for which it was suggested
+        self._points: dict[int, Point] = {
+            key: point for key, point in points.items() if point is not None
+        }
+        self._refused: dict[str | None, list[Point]] = defaultdict(
+            list
+        )  # by the group for which it was suggested
         starts = roster.request.repeat.starts.items()
-        self._awaited = {key: each for key, each in starts if key in self._training and key not in self._warm}
+        self._awaited = {
+            key: each for key, each in starts if key in self._training and key not in self._warm
+        }
         for key in self._awaited:
             roster.positions.hold(key)
 
@@ -64,13 +76,19 @@ class Recruits:
 
     @property
     def arriving(self) -> bool:
-        """Whether a state that somebody waits for is still to be stored, though who left it has failed since."""
+        """Whether a state that somebody waits for is still to be stored, though who left it has
+        failed since.
+        """
         alive = self._roster.positions.progress
         return any(start.parent not in alive for start in self._awaited.values())
 
     def begin_clones(self, parent: ConfigTraining) -> None:
         """Let those begin that wait for the state which a configuration has just stored."""
-        for key in [key for key, start in self._awaited.items() if start == (parent.config.mst_key, parent.visits)]:
+        for key in [
+            key
+            for key, start in self._awaited.items()
+            if start == (parent.config.mst_key, parent.visits)
+        ]:
             assert parent.stored is not None
             del self._awaited[key]
             clone = self._training[key]
@@ -86,7 +104,9 @@ class Recruits:
         if gone is None:
             return None
         parent = self._awaited.pop(gone).parent
-        reason = f"mst_key={parent}, from whose state it was to begin, failed before it came to that"
+        reason = (
+            f"mst_key={parent}, from whose state it was to begin, failed before it came to that"
+        )
         return (gone, reason) if gone in alive else self.orphan()
 
     def _comes(self, start: Start) -> bool:
@@ -98,47 +118,70 @@ class Recruits:
         """Let the clone of a configuration join, with what is said to be other of it."""
         parent = None if act.mst_key is None else self._training.get(act.mst_key)
         if parent is None:
-            raise InvalidParameter(f"the run has no configuration {act.mst_key} that could be cloned")
+            raise InvalidParameter(
+                f"the run has no configuration {act.mst_key} that could be cloned"
+            )
         warm = bool(act.change.get("warm"))
         if warm and parent.stored is None:
-            raise InvalidParameter(f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm")
+            raise InvalidParameter(
+                f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm"
+            )
         origin = Origin("clone", act.mst_key, *((act.mst_key, parent.visits) if warm else ()))
         row = {**act.change, "model_id": parent.config.model_id}
         joined = self._join(self._asked([row], act.mst_key), origin, parent if warm else None)
-        if not warm:  # else it owes what it comes to, to its parent's parameters as well: no value of a point
+        if (
+            not warm
+        ):  # else it owes what it comes to, to its parent's parameters as well: no value of a point
             self._locate(joined[0])
         return joined
 
     def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
-        """Let configurations join that somebody has read from a model selection table, or drawn of a space, perhaps of
-        one around another configuration."""
-        joined = self._join(self._asked(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None)
+        """Let configurations join that somebody has read from a model selection table, or drawn of
+        a space, perhaps of one around another configuration."""
+        joined = self._join(
+            self._asked(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None
+        )
         self._locate(joined[0])
         return joined
 
     def _locate(self, configs: Sequence[Config]) -> None:
         """The sampler is told of those that lie in its space, too."""
         if self._drawing:
-            found = {config.mst_key: self._drawing.space.point(row_of(config)) for config in configs}
+            found = {
+                config.mst_key: self._drawing.space.point(row_of(config)) for config in configs
+            }
             self._points.update((key, point) for key, point in found.items() if point is not None)
 
     def draw(
         self, count: int, trials: Mapping[int, Trial], group: str | None = None
     ) -> tuple[Sequence[Config], Joined]:
-        """Let so many configurations join that a sampler suggests, or fewer where it has no more: of a group, where
-        these are the trials of one."""
+        """Let so many configurations join that a sampler suggests, or fewer where it has no more:
+        of a group, where these are the trials of one."""
         drawing, epochs = self._drawing, self._request.spec.epochs
         assert drawing is not None
-        known = [told(point, trials[key], epochs) for key, point in sorted(self._points.items()) if key in trials]
+        known = [
+            told(point, trials[key], epochs)
+            for key, point in sorted(self._points.items())
+            if key in trials
+        ]
         failed = [told(point, Trial(failed=True), epochs) for point in self._refused[group]]
         points = self._around.suggest(beside(drawing.earlier, [*known, *failed]), count)
         if len(points) < count:
             apart = "" if group is None else f" for group {group}"
-            self._around.note(f"{len(trials) + len(points)} configurations are tried{apart}: no others are suggested")
-        first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
+            self._around.note(
+                f"{len(trials) + len(points)} configurations are tried{apart}: no others are "
+                "suggested"
+            )
+        first, configs, architectures = (
+            self._log.next_key(),
+            list[Config](),
+            dict[int, StoredModel](),
+        )
         for point in points:
             try:
-                made = self._made({first + len(configs): {**drawing.space.row(point), "group": group}})
+                made = self._made(
+                    {first + len(configs): {**drawing.space.row(point), "group": group}}
+                )
             except (InvalidParameter, DatatypeMismatch):
                 self._refused[group].append(point)
             else:
@@ -155,7 +198,9 @@ class Recruits:
             assert each.of is not None
             parent = self._training[each.of]
             origin = Origin("clone", each.of, each.of, parent.visits)
-            found, joined = self._join(self._explored(each.mst_key, parent.config), origin, parent, anew=False)
+            found, joined = self._join(
+                self._explored(each.mst_key, parent.config), origin, parent, anew=False
+            )
             configs += found
             texts += joined.texts
             values += joined.values
@@ -170,7 +215,9 @@ class Recruits:
         return Made((replace(parent, mst_key=mst_key),), {})
 
     def _asked(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> Made:
-        """What these rows of an act come to; of the group of a configuration that they are like, if it is of one."""
+        """What these rows of an act come to; of the group of a configuration that they are like, if
+        it is of one.
+        """
         like = None if mst_key is None else self._training.get(mst_key)
         group = like.config.group if like else None
         keyed = enumerate(rows, self._log.next_key())
@@ -187,7 +234,11 @@ class Recruits:
     def _join(
         self, joined: Made, origin: Origin, parent: ConfigTraining | None, *, anew: bool = True
     ) -> tuple[Sequence[Config], Joined]:
-        configs, positions, residence = joined.configs, self._roster.positions, self._roster.positions.residence
+        configs, positions, residence = (
+            joined.configs,
+            self._roster.positions,
+            self._roster.positions.residence,
+        )
         for config in configs:
             self._backends[config.mst_key] = self._framework(config)
             if parent:
@@ -205,8 +256,13 @@ class Recruits:
 
     def _framework(self, config: Config) -> str:
         """What others of its model are trained with, or of its template."""
-        known = {(each.config.template or each.config.model_id): each.framework for each in self._training.values()}
-        return known.get(config.template or config.model_id) or next(iter(known.values()), BACKENDS[0])
+        known = {
+            (each.config.template or each.config.model_id): each.framework
+            for each in self._training.values()
+        }
+        return known.get(config.template or config.model_id) or next(
+            iter(known.values()), BACKENDS[0]
+        )
 
     def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec
@@ -233,7 +289,8 @@ class Recruits:
             measured = [each.logged for each in (*config.metrics, LOSS)]
             if request.spec.ranking.metric not in measured:
                 raise InvalidParameter(
-                    f"{config.compile_text:.120} has no metric {request.spec.ranking.metric}, by which the run compares"
+                    f"{config.compile_text:.120} has no metric {request.spec.ranking.metric}, by "
+                    "which the run compares"
                 )
         return checked
 
@@ -241,4 +298,6 @@ class Recruits:
         assert parent.stored is not None
         table = self._log.copy_state(parent.stored, config.mst_key, parent.visits)
         optimizers = parent.config.compile.optimizer, config.compile.optimizer
-        return self._log.copied(table, clone_source(*optimizers, anew=anew and self._request.spec.train is not None))
+        return self._log.copied(
+            table, clone_source(*optimizers, anew=anew and self._request.spec.train is not None)
+        )

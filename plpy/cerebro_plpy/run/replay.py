@@ -1,4 +1,6 @@
-"""Replay: the seed, the visit orders, forms and thread count of an earlier run, for the same bits again."""
+"""Replay: the seed, the visit orders, forms and thread count of an earlier run, for the same bits
+again.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ Forms = dict[tuple[int, int, int], str]
 
 
 class Recorded(NamedTuple):
-    """A configuration as the log has it: by what it was trained, from whose state it began if it did, where it comes
-    from, what it is, how many visits had left that state, which older versions did not log, what became of it, and the
-    layer on whose outputs it was trained, if it was."""
+    """A configuration as the log has it: by what it was trained, from whose state it began if it
+    did, where it comes from, what it is, how many visits had left that state, which older versions
+    did not log, what became of it, and the layer on whose outputs it was trained, if it was."""
 
     mst_key: int
     backend: str
@@ -49,8 +51,9 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What of an earlier run decides its bits, beside its data; its `configs` are those that its call named, and others
-    that have joined. Some began `warm`, from states of others, of which `starts` are known."""
+    """What of an earlier run decides its bits, beside its data; its `configs` are those that its
+    call named, and others that have joined. Some began `warm`, from states of others, of which
+    `starts` are known."""
 
     run_id: int
     seed: int
@@ -95,10 +98,16 @@ class RunRecord:
         return {each.mst_key: each.cut for each in self.configs if each.cut is not None}
 
     def repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
-        """Those of these configurations that so many epochs can repeat: no clones of states that do not come."""
+        """Those of these configurations that so many epochs can repeat: no clones of states that do
+        not come.
+        """
         wanted, reach = set(mst_keys), epochs * len(self.segments)
         found = wanted - self.warm
-        starts = {key: self.starts[key] for key in wanted & self.starts.keys() if self.starts[key].visits <= reach}
+        starts = {
+            key: self.starts[key]
+            for key in wanted & self.starts.keys()
+            if self.starts[key].visits <= reach
+        }
         while more := {key for key, start in starts.items() if start.parent in found} - found:
             found |= more
         return found
@@ -111,7 +120,9 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
             f"{module} error: schedule 'replay' needs replay_run, the id of the run to repeat.",
             hint=LIST_RUNS,
         )
-    seed, epochs, segments, policy, schedule, copies, single, functions, before = _logged(control, module, run_id)
+    seed, epochs, segments, policy, schedule, copies, single, functions, before = _logged(
+        control, module, run_id
+    )
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
     _check_repeatable(module, run_id, threads, single=single)
@@ -124,13 +135,19 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         epochs=epochs,
         segments=tuple(segments),
         orders=orders,
-        forms={(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])},
+        forms={
+            (row[0], row[1], segment): form
+            for row in visits
+            for segment, form in zip(row[2], row[4])
+        },
         threads=next(iter(threads), None),
         dtype_policy=policy,
         backends={each.mst_key: each.backend for each in configs},
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
-        endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))),
+        endings=endings(
+            orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))
+        ),
         limits=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
         warm=frozenset(each.mst_key for each in configs if each.warm_started_from is not None),
         configs=tuple(configs),
@@ -150,15 +167,23 @@ def _logged(control: Session, module: str, run_id: int) -> Sequence[Any]:
     return runs[0]
 
 
-def _patience(control: Session, module: str, run_id: int) -> tuple[EarlyStopping | None, tuple[int, ...]]:
-    """What stopped configurations in a search by patience, which may be repeated itself, and when it was asked."""
+def _patience(
+    control: Session, module: str, run_id: int
+) -> tuple[EarlyStopping | None, tuple[int, ...]]:
+    """What stopped configurations in a search by patience, which may be repeated itself, and when
+    it was asked.
+    """
     repeated: int | None = run_id
     while repeated is not None:
         rows = control.run(sql("run.recorded_search"), (repeated,))
-        search, params, dataset, metric, descending, evaluated, repeated = rows[0] if rows else (None,) * 7
+        search, params, dataset, metric, descending, evaluated, repeated = (
+            rows[0] if rows else (None,) * 7
+        )
         if search == PATIENCE:
             rule = read_rule(module, search, params, None)
-            return rule.stopping(Ranking(dataset, metric, descending)) if rule else None, tuple(json.loads(evaluated))
+            return rule.stopping(Ranking(dataset, metric, descending)) if rule else None, tuple(
+                json.loads(evaluated)
+            )
     return None, ()
 
 
@@ -169,10 +194,12 @@ def _start(config: Recorded) -> Start | None:
 
 
 def endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
-    """Where a budget ended configurations that visited these orders; `ended` has their last epochs with metrics.
+    """Where a budget ended configurations that visited these orders; `ended` has their last epochs
+    with metrics.
 
-    >>> endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
-    {1: Ending(visits=3, evaluated=False), 2: Ending(visits=1, evaluated=True), 3: Ending(visits=0, evaluated=False)}
+    >>> ends = endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
+    >>> {mst_key: tuple(ending) for mst_key, ending in ends.items()}
+    {1: (3, False), 2: (1, True), 3: (0, False)}
     """
     found = {}
     for mst_key, evaluated in ended.items():
@@ -205,28 +232,34 @@ def _copies(logged: float | None, segments: Sequence[int]) -> int | None:
 def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bool) -> None:
     if single:
         raise InvalidParameter(
-            f"{module} error: run {run_id} is one of madlib_fit(), which averages; no order of visits repeats it.",
+            f"{module} error: run {run_id} is one of madlib_fit(), which averages; no order of "
+            "visits repeats it.",
             hint="The same call with the same seed repeats it.",
         )
     if len(threads) > 1:
         raise InvalidParameter(
-            f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it"
-            " cannot be repeated to the bit.",
+            f"{module} error: the trainers of run {run_id} had different numbers of threads "
+            f"({sorted(threads)}); it cannot be repeated to the bit.",
             hint="Its configurations can be trained again by a run of their own.",
         )
 
 
 def check_record(
-    module: str, recorded: RunRecord, epochs: int, segments: tuple[int, ...], mst_keys: Collection[int]
+    module: str,
+    recorded: RunRecord,
+    epochs: int,
+    segments: tuple[int, ...],
+    mst_keys: Collection[int],
 ) -> Orders:
     """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
     known = {key for key, _ in recorded.orders} | recorded.endings.keys() | recorded.limits.keys()
     missing = sorted(set(mst_keys) - known)
     if recorded.segments != segments or epochs > recorded.epochs or missing:
         raise InvalidParameter(
-            f"{module} error: run {recorded.run_id} went over {recorded.epochs} iterations, segments"
-            f" {list(recorded.segments)} and configurations {sorted(known)}; this call asks for {epochs} iterations,"
-            f" segments {list(segments)} and configurations {sorted(mst_keys)}.",
+            f"{module} error: run {recorded.run_id} went over {recorded.epochs} iterations, "
+            f"segments {list(recorded.segments)} and configurations {sorted(known)}; this call "
+            f"asks for {epochs} iterations, segments {list(segments)} and configurations "
+            f"{sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
         )
     return {
@@ -237,8 +270,9 @@ def check_record(
 
 
 def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) -> None:
-    """Raises InvalidParameter where a replay is asked for with other settings than the run that it repeats had, and
-    FeatureNotSupported where that averaged until the time was over, of which no order tells."""
+    """Raises InvalidParameter where a replay is asked for with other settings than the run that it
+    repeats had, and FeatureNotSupported where that averaged until the time was over, of which no
+    order tells."""
     asked = {
         "seed": (arguments.seed, recorded.seed),
         "dtype_policy": (arguments.dtype_policy, recorded.dtype_policy),
@@ -246,7 +280,8 @@ def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) ->
     for name, (wanted, had) in asked.items():
         if wanted not in (None, had):
             raise InvalidParameter(
-                f"{module} error: {name} is {wanted!r}, but run {recorded.run_id} had {name} {had!r}.",
+                f"{module} error: {name} is {wanted!r}, but run {recorded.run_id} had {name} "
+                f"{had!r}.",
                 hint=f"Leave {name} out: a replay takes that of the run it repeats.",
             )
     averaged = (AVERAGE if recorded.copies is None else LATE) if recorded.averages else None
@@ -258,30 +293,38 @@ def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) ->
         )
     if recorded.averages and recorded.endings:
         raise FeatureNotSupported(
-            f"{module} error: run {recorded.run_id} averaged, and max_runtime ended {sorted(recorded.endings)} before"
-            " their last iteration.",
-            hint="The same call with the same seed, and as many iterations as it came to, repeats it.",
+            f"{module} error: run {recorded.run_id} averaged, and max_runtime ended "
+            f"{sorted(recorded.endings)} before their last iteration.",
+            hint="The same call with the same seed, and as many iterations as it came to, repeats "
+            "it.",
         )
 
 
 def check_clones(module: str, recorded: RunRecord, epochs: int, mst_keys: Collection[int]) -> None:
-    """Raises FeatureNotSupported where configurations began from states to which this call does not come."""
+    """Raises FeatureNotSupported where configurations began from states to which this call does not
+    come.
+    """
     left = sorted(set(mst_keys) - recorded.repeatable(mst_keys, epochs))
     if left:
         raise FeatureNotSupported(
-            f"{module} error: configurations {left} of run {recorded.run_id} began from states of others, to which"
-            " this call does not come.",
-            hint="Leave them out of the model selection table, or replay all configurations for all iterations.",
+            f"{module} error: configurations {left} of run {recorded.run_id} began from states of "
+            "others, to which this call does not come.",
+            hint="Leave them out of the model selection table, or replay all configurations for "
+            "all iterations.",
         )
 
 
 def check_functions(module: str, recorded: RunRecord, functions: Mapping[str, str]) -> None:
     """Raises InvalidParameter where custom functions are not those that the earlier run had."""
-    others = sorted(name for name, digest in functions.items() if recorded.functions.get(name) != digest)
+    others = sorted(
+        name for name, digest in functions.items() if recorded.functions.get(name) != digest
+    )
     if others:
         raise InvalidParameter(
-            f"{module} error: custom functions {', '.join(others)} are not what they were in run {recorded.run_id}.",
-            hint="A replay takes the sources that the run had: register them again under their names.",
+            f"{module} error: custom functions {', '.join(others)} are not what they were in run "
+            f"{recorded.run_id}.",
+            hint="A replay takes the sources that the run had: register them again under their "
+            "names.",
         )
 
 

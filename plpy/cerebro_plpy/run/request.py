@@ -24,11 +24,11 @@ from cerebro_plpy.tables.architectures import Made, StoredModel
 
 @dataclass(frozen=True)
 class WarmState:
-    """How an earlier state of a configuration is read: as `chunks` of a whole state, `weights_of_chunks` alone, or
-    `warm`: whole where all of it fits.
+    """How an earlier state of a configuration is read: as `chunks` of a whole state,
+    `weights_of_chunks` alone, or `warm`: whole where all of it fits.
 
-    `other_architecture` is whether that of the configuration is not the one that the state is of; `epochs` are those
-    that it was trained.
+    `other_architecture` is whether that of the configuration is not the one that the state is of;
+    `epochs` are those that it was trained.
     """
 
     source: str
@@ -41,9 +41,9 @@ class WarmState:
 class Deadline(NamedTuple):
     """When the budget of a run is over, in seconds from the moment at which its epoch loop begins.
 
-    From `last_visit` on no visit to train begins, and configurations are taken to their ends; at `cancel` what is under
-    way of that is cancelled, but for a run that has no state to make a model of: it has until it is `over`. In the
-    caller's own session a statement comes to its end before.
+    From `last_visit` on no visit to train begins, and configurations are taken to their ends; at
+    `cancel` what is under way of that is cancelled, but for a run that has no state to make a model
+    of: it has until it is `over`. In the caller's own session a statement comes to its end before.
     """
 
     last_visit: float
@@ -60,7 +60,9 @@ class Deadline(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Where a budget ended a configuration: after so many visits to train, the last state `evaluated` or not."""
+    """Where a budget ended a configuration: after so many visits to train, the last state
+    `evaluated` or not.
+    """
 
     visits: int
     evaluated: bool
@@ -77,15 +79,17 @@ class Start(NamedTuple):
 class Repeat:
     """What a run takes over from an earlier one, for the same bits.
 
-    `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of its visits, by
-    (mst_key, epoch, segment), and `threads` those of its trainers, None for any. `endings` are those of the
-    configurations that its budget ended, by mst_key: no clock decides that again. `limits` are the epochs to which its
-    search let configurations train; none where all went on to the last one. `joined` says by mst_key where those came
-    from that the call did not name, and `starts` from which states the warm clones among all begin.
-    Where a search by `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
-    `whole` has how many epochs those trained, by mst_key, that were completed: of a clone they may be fewer than those
-    of the run. `cuts` are the layers on whose outputs configurations were trained, by mst_key: with None it is still
-    to be chosen which are. One that averages takes over in how many `copies`.
+    `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of
+    its visits, by (mst_key, epoch, segment), and `threads` those of its trainers, None for any.
+    `endings` are those of the configurations that its budget ended, by mst_key: no clock decides
+    that again. `limits` are the epochs to which its search let configurations train; none where all
+    went on to the last one. `joined` says by mst_key where those came from that the call did not
+    name, and `starts` from which states the warm clones among all begin. Where a search by
+    `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
+    `whole` has how many epochs those trained, by mst_key, that were completed: of a clone they may
+    be fewer than those of the run. `cuts` are the layers on whose outputs configurations were
+    trained, by mst_key: with None it is still to be chosen which are. One that averages takes over
+    in how many `copies`.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -103,8 +107,8 @@ class Repeat:
 
 
 class Print(NamedTuple):
-    """What tells of a table what it has: a hash of all that decides that, the table whose rows it is of, and the
-    transaction before which these were there."""
+    """What tells of a table what it has: a hash of all that decides that, the table whose rows it
+    is of, and the transaction before which these were there."""
 
     fingerprint: str
     source: int
@@ -112,8 +116,8 @@ class Print(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What the layer of a cut gives for all rows, as packed tables of its own: whether an earlier run has `kept` all of
-    it, and what tells it to later ones, where these may have it."""
+    """What the layer of a cut gives for all rows, as packed tables of its own: whether an earlier
+    run has `kept` all of it, and what tells it to later ones, where these may have it."""
 
     cut: Cut
     source: PackedTable
@@ -132,9 +136,10 @@ Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
 
 
 class Drawing(NamedTuple):
-    """What a search draws configurations of, by which sampler, how many are still to be drawn; and those that were, by
-    mst_key, with the `points` of the space that they are if the sampler learns. It is `known` where others lie, and how
-    those of `earlier` runs stood. So many are `left_of_groups`, where each has a selection of its own."""
+    """What a search draws configurations of, by which sampler, how many are still to be drawn; and
+    those that were, by mst_key, with the `points` of the space that they are if the sampler learns.
+    It is `known` where others lie, and how those of `earlier` runs stood. So many are
+    `left_of_groups`, where each has a selection of its own."""
 
     space: PointSpace
     sampler: str
@@ -151,9 +156,9 @@ class Drawing(NamedTuple):
 
 
 class Searching(NamedTuple):
-    """What decides, by its name, which configurations go on, over all of a run, failed ones too; what others are
-    drawn of, if any are; how many that will hardly go on may keep their states, None for all; and which are of
-    `groups`."""
+    """What decides, by its name, which configurations go on, over all of a run, failed ones too;
+    what others are drawn of, if any are; how many that will hardly go on may keep their states,
+    None for all; and which are of `groups`."""
 
     name: str
     rule: Rule
@@ -167,18 +172,20 @@ class Searching(NamedTuple):
 class FitRequest:
     """What is asked of a run, with all that it names.
 
-    `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
-    them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
-    visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
-    for its commit. A `quiet` one tells of no epoch, nor of what was stopped. Without a `search` all configurations are
-    trained to the last epoch, unless somebody says otherwise. `maker` makes configurations of templates, in a run that
-    has these. `decided` is what was decided before it was resumed; by then it may have more `epochs` than its call has
-    said. A search by `patience` stops those that do not say themselves when they stop. Where buffers hold one group
-    each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
-    together. It may cost no more than its `allowance`, if there is one. Its `plan` is made when its trainers have
-    started. Configurations of which there are `features`, by mst_key, train on these instead of the rows.
-    Its `strategy` is the one that was asked for, or that it has changed to before it was resumed, by so many `replans`;
-    None where it is to be chosen.
+    `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is
+    the largest number of them that train at a time, `gpus` are the numbers of the devices that
+    trainers share; after `max_runtime` seconds no visit begins any more, and of `deadline` a run
+    with a budget knows. What a worker trains may wait `commit_seconds` for its commit. A `quiet`
+    one tells of no epoch, nor of what was stopped. Without a `search` all configurations are
+    trained to the last epoch, unless somebody says otherwise. `maker` makes configurations of
+    templates, in a run that has these. `decided` is what was decided before it was resumed; by then
+    it may have more `epochs` than its call has said. A search by `patience` stops those that do not
+    say themselves when they stop. Where buffers hold one group each, `groups` says which are whose,
+    and configurations that see all of them train on `block_rows` of neighbours together. It may
+    cost no more than its `allowance`, if there is one. Its `plan` is made when its trainers have
+    started. Configurations of which there are `features`, by mst_key, train on these instead of the
+    rows. Its `strategy` is the one that was asked for, or that it has changed to before it was
+    resumed, by so many `replans`; None where it is to be chosen.
     """
 
     spec: Spec
@@ -222,17 +229,27 @@ class FitRequest:
     def packed(self, mst_key: int) -> tuple[PackedTable, PackedTable | None]:
         """What a configuration is trained on, and what it is validated on, if there is that."""
         features = self.features.get(mst_key)
-        return (self.source, self.validation) if features is None else (features.source, features.validation)
+        return (
+            (self.source, self.validation)
+            if features is None
+            else (features.source, features.validation)
+        )
 
     @property
     def row_tables(self) -> tuple[PackedTable, ...]:
-        """Those of the rows themselves, whatever is stored of them: to train on, and to validate on if there is one."""
+        """Those of the rows themselves, whatever is stored of them: to train on, and to validate on
+        if there is one.
+        """
         return (self.source, self.validation) if self.validation else (self.source,)
 
     @property
     def tables(self) -> tuple[PackedTable, ...]:
         """All that its configurations see, and those that may join."""
-        pairs = [(self.source, self.validation)] if len(self.features) < len(self.configs) or self.search else []
+        pairs = (
+            [(self.source, self.validation)]
+            if len(self.features) < len(self.configs) or self.search
+            else []
+        )
         pairs += [self.packed(key) for key in self.features]
         return tuple(dict.fromkeys(table for pair in pairs for table in pair if table))
 
@@ -243,15 +260,26 @@ class FitRequest:
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch that any configuration is trained for, as far as it is known when the loop begins."""
+        """The last epoch that any configuration is trained for, as far as it is known when the loop
+        begins.
+        """
         return self.epochs or self.spec.epochs
 
     def with_configs(
         self, joined: Made, backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
     ) -> FitRequest:
         """The request where others have joined."""
-        configs, architectures = (*self.configs, *joined.configs), {**self.architectures, **joined.architectures}
-        return replace(self, configs=configs, architectures=architectures, backends=backends, warm_states=warm_states)
+        configs, architectures = (
+            (*self.configs, *joined.configs),
+            {**self.architectures, **joined.architectures},
+        )
+        return replace(
+            self,
+            configs=configs,
+            architectures=architectures,
+            backends=backends,
+            warm_states=warm_states,
+        )
 
 
 @dataclass(frozen=True)

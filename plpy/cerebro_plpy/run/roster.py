@@ -13,7 +13,8 @@ from cerebro_plpy.run.training import ConfigTraining
 
 
 class Roster(NamedTuple):
-    """What was asked, where it is logged, and by mst_key where each configuration stands and what it came to.
+    """What was asked, where it is logged, and by mst_key where each configuration stands and what
+    it came to.
 
     Of those in `keeping` the state is being copied.
     """
@@ -25,7 +26,9 @@ class Roster(NamedTuple):
     keeping: Set[int]
 
     def begin(self, tour: Tour, unstored: Tour | None = None) -> int:
-        """A tour begins, from what another one leaves where that is unstored; which attempt it is, from 1."""
+        """A tour begins, from what another one leaves where that is unstored; which attempt it is,
+        from 1.
+        """
         self.positions.begin(tour, unstored)
         training = self.training[tour[0].mst_key]
         attempt = training.begin(tour)

@@ -1,7 +1,9 @@
-"""Which workers of a run are at work: as many as it has places, which may become more or fewer while it goes on.
+"""Which workers of a run are at work: as many as it has places, which may become more or fewer
+while it goes on.
 
-A worker that is to go is given nothing more. When what it does is stored, its session ends, and its trainer with it,
-and then alone its place is given back. Where a run is to have none it rests, and goes on when it is its turn again.
+A worker that is to go is given nothing more. When what it does is stored, its session ends, and its
+trainer with it, and then alone its place is given back. Where a run is to have none it rests, and
+goes on when it is its turn again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ class Rota:
     """That of one run, whose `places` are None where it shares with nobody."""
 
     def __init__(
-        self, roster: Roster, assignments: Assignments, around: Surroundings, workers: Sequence[Worker]
+        self,
+        roster: Roster,
+        assignments: Assignments,
+        around: Surroundings,
+        workers: Sequence[Worker],
     ) -> None:
         self._roster, self._assignments = roster, assignments
         self._around, self._places = around, around.places
@@ -38,7 +44,9 @@ class Rota:
 
     @property
     def next_look(self) -> float:
-        """When the run may hear that it is to have other places; never, if it keeps those that it has."""
+        """When the run may hear that it is to have other places; never, if it keeps those that it
+        has.
+        """
         places = self._places
         return places.next_look if places and places.limited and not places.steady else math.inf
 
@@ -67,12 +75,15 @@ class Rota:
         if worker.number in self._assignments.numbers:
             self._remove(worker.number)
         self._around.note(
-            f"going on with {len(self._assignments.numbers)} workers: no new session could be opened for a lost one"
+            f"going on with {len(self._assignments.numbers)} workers: no new session could be "
+            "opened for a lost one"
         )
 
     def _change(self, places: Places, wanted: int) -> None:
         numbers = self._assignments.numbers
-        for number in sorted(numbers, key=lambda each: (each in self._assignments.idle, each))[wanted:]:
+        for number in sorted(numbers, key=lambda each: (each in self._assignments.idle, each))[
+            wanted:
+        ]:
             self._remove(number)
             self._leaving.add(number)
         for number in sorted(self._leaving)[: wanted - len(numbers)]:
@@ -91,7 +102,9 @@ class Rota:
             places.take(present)
 
     def _rest(self, places: Places, *, paused: bool) -> float:
-        """Give all back, and go on when it is this run's turn; at the earliest when it is not paused any more."""
+        """Give all back, and go on when it is this run's turn; at the earliest when it is not
+        paused any more.
+        """
         for number in [*self._staff]:
             self._dismiss(number)
         if places.held:
@@ -107,8 +120,12 @@ class Rota:
 
     def _hire(self, places: Places, count: int) -> None:
         """Let so many be at work, as far as sessions can be opened for them."""
-        free = (number for number in range(count + len(self._leaving)) if number not in self._leaving)
-        for number in [each for each in free if each not in self._assignments.numbers][: count - self._present]:
+        free = (
+            number for number in range(count + len(self._leaving)) if number not in self._leaving
+        )
+        for number in [each for each in free if each not in self._assignments.numbers][
+            : count - self._present
+        ]:
             with suppress(*NOT_OPENED):
                 self._open(places, number)
         if self._present < count:
@@ -121,7 +138,9 @@ class Rota:
     def _open(self, places: Places, number: int) -> None:
         known = self._staff.get(number)
         if known is None:
-            self._staff[number] = hired = [places.staff.hire(number, framework) for framework in self._frameworks]
+            self._staff[number] = hired = [
+                places.staff.hire(number, framework) for framework in self._frameworks
+            ]
             self._assignments.admit(hired)
         elif not all([places.staff.reopen(worker) for worker in known]):
             return self._dismiss(number)

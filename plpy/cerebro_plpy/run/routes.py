@@ -1,7 +1,7 @@
 """How a configuration's state moves from visit to visit: it hops, or copies of it are averaged.
 
-A route says what a visit starts from, which number it has in the log, how many tables hold the states in turn, and what
-the state is that a visit has left.
+A route says what a visit starts from, which number it has in the log, how many tables hold the
+states in turn, and what the state is that a visit has left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class Route(Protocol):
         ...
 
     def number(self, visit: Visit, completed: int) -> int:
-        """The number in the log of a visit that leaves a state, where so many were completed before."""
+        """The number in the log of a visit that leaves a state, where so many were completed
+        before.
+        """
         ...
 
     def turn(self, visit: Visit, stored: int) -> int:
@@ -41,12 +43,16 @@ class Route(Protocol):
         ...
 
     def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
-        """Take note of what a visit of so many rows has left; whether the configuration goes on from it."""
+        """Take note of what a visit of so many rows has left; whether the configuration goes on
+        from it.
+        """
         ...
 
 
 class Hopping:
-    """Each visit starts from what the visit before has left: the next one has the same number wherever it is."""
+    """Each visit starts from what the visit before has left: the next one has the same number
+    wherever it is.
+    """
 
     tables = HOPPING
 
@@ -70,15 +76,18 @@ class Hopping:
 
 
 class Averaging:
-    """Copies start an epoch from one state and hop among their segments; a last visit makes the mean of what they left.
+    """Copies start an epoch from one state and hop among their segments; a last visit makes the
+    mean of what they left.
 
-    `copies` are the segments of each in the order in which it visits them. Nothing depends on which of them is ready
-    first: visits know their numbers beforehand.
+    `copies` are the segments of each in the order in which it visits them. Nothing depends on which
+    of them is ready first: visits know their numbers beforehand.
     """
 
     def __init__(self, segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> None:
         self._segments, self._copies = segments, copies
-        self._before = {segment: earlier for copy in copies for earlier, segment in zip(copy, copy[1:])}
+        self._before = {
+            segment: earlier for copy in copies for earlier, segment in zip(copy, copy[1:])
+        }
         self._left: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
 
     @property
@@ -86,7 +95,11 @@ class Averaging:
         return len(self._segments) + 1
 
     def number(self, visit: Visit, completed: int) -> int:
-        place = len(self._segments) if visit.kind == "average" else self._segments.index(visit.segment_id)
+        place = (
+            len(self._segments)
+            if visit.kind == "average"
+            else self._segments.index(visit.segment_id)
+        )
         return (visit.epoch - 1) * self.tables + place + 1
 
     def turn(self, visit: Visit, stored: int) -> int:

@@ -25,10 +25,17 @@ def nothing(trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
 
 
 class Sampler(AbstractContextManager["Sampler"]):
-    """Suggests points of a space; the process is started when it is first needed, and ends with the block."""
+    """Suggests points of a space; the process is started when it is first needed, and ends with the
+    block.
+    """
 
     def __init__(
-        self, chosen: Settings, check: Callable[[], None], space: PointSpace, algorithm: str, seed: int
+        self,
+        chosen: Settings,
+        check: Callable[[], None],
+        space: PointSpace,
+        algorithm: str,
+        seed: int,
     ) -> None:
         self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
         self._check = check
@@ -59,10 +66,14 @@ def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
     return {"point": point, "values": sorted(trial.values.items()), "state": state}
 
 
-def beside(earlier: Sequence[EarlierTrial], own: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """All that a sampler is told: of a search that knows earlier runs, how configurations of each stood among its own.
+def beside(
+    earlier: Sequence[EarlierTrial], own: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """All that a sampler is told: of a search that knows earlier runs, how configurations of each
+    stood among its own.
 
-    Of the search itself those that went further stand before those that were stopped, as samplers have it anyway.
+    Of the search itself those that went further stand before those that were stopped, as samplers
+    have it anyway.
     """
     if not earlier:
         return own
@@ -71,7 +82,8 @@ def beside(earlier: Sequence[EarlierTrial], own: Sequence[Mapping[str, Any]]) ->
     placed = dict(zip(over, standings([(-epoch, value) for epoch, value in last])))
     before = [_stood(each.point, each.standing) for each in earlier]
     return before + [
-        _stood(each["point"], placed[number]) if number in placed else each for number, each in enumerate(own)
+        _stood(each["point"], placed[number]) if number in placed else each
+        for number, each in enumerate(own)
     ]
 
 

@@ -1,7 +1,8 @@
-"""The one place where it is decided which configurations of a run go on: a rule is asked, its answers are logged.
+"""The one place where it is decided which configurations of a run go on: a rule is asked, its
+answers are logged.
 
-A decision is committed before anything follows from it, together with all others that one result has led to. Whoever
-resumes the run takes them up from the log, in their order.
+A decision is committed before anything follows from it, together with all others that one result
+has led to. Whoever resumes the run takes them up from the log, in their order.
 """
 
 from __future__ import annotations
@@ -35,9 +36,16 @@ class Search:
         request = roster.request
         self._configs = {config.mst_key: config for config in request.configs}
         self._ranking = request.spec.ranking
-        self._sign = -1.0 if self._ranking.descending else 1.0  # rules want smaller values to be better
-        self._log.last_decision = sum(len(heard.decisions) for heard in request.decided) + request.replans
-        self._over, self.undecided = False, frozenset[int]()  # who was under way when the search was over
+        self._sign = (
+            -1.0 if self._ranking.descending else 1.0
+        )  # rules want smaller values to be better
+        self._log.last_decision = (
+            sum(len(heard.decisions) for heard in request.decided) + request.replans
+        )
+        self._over, self.undecided = (
+            False,
+            frozenset[int](),
+        )  # who was under way when the search was over
         self._name = request.search.name if request.search else ""
         self._course = self._begun(request.search) if request.search else None
         self._recall_acts(request.decided)
@@ -48,7 +56,9 @@ class Search:
         drawing = search.drawing
         groups = Groups(search.groups, drawing.left_of_groups if drawing else {})
         draws = drawing.left if drawing else 0
-        course = Course(search.rule, search.mst_keys, width, fixed=fixed, draws=draws, groups=groups)
+        course = Course(
+            search.rule, search.mst_keys, width, fixed=fixed, draws=draws, groups=groups
+        )
         course.recall(self._request.decided, {key: self._values(key) for key in search.mst_keys})
         for key, limit in course.limits.items():
             self._positions.limit(key, limit)
@@ -59,12 +69,16 @@ class Search:
         return course
 
     def _plan(self, course: Course, mst_key: int) -> None:
-        """A configuration that goes on in the place of others has the epochs that these have left."""
+        """A configuration that goes on in the place of others has the epochs that these have
+        left.
+        """
         if (before := course.trials[mst_key].before) and mst_key in self._training:
             self._training[mst_key].epochs = self._request.spec.epochs - before
 
     def _recall_acts(self, decided: Sequence[Heard]) -> None:
-        """Hold whom somebody has stopped, and let nobody go further than was decided, search or not."""
+        """Hold whom somebody has stopped, and let nobody go further than was decided, search or
+        not.
+        """
         last = {decision.mst_key: decision for heard in decided for decision in heard.decisions}
         by_act = [(heard.act, decision) for heard in decided for decision in heard.decisions]
         self._insisted = {decision.mst_key for act, decision in by_act if act == "continue_config"}
@@ -76,7 +90,9 @@ class Search:
                 self._positions.limit(key, decision.limit)
                 if decision.action == "hold":
                     self._positions.hold(key)
-        self._log.configs_resting([key for key, each in last.items() if each.action in ("rest", "hold", "stop")])
+        self._log.configs_resting(
+            [key for key, each in last.items() if each.action in ("rest", "hold", "stop")]
+        )
 
     @property
     def searches(self) -> bool:
@@ -108,10 +124,14 @@ class Search:
         self._by_act(act, progress, "continue", limit, f"continued by {act.actor}")
 
     def set_epochs(self, act: Act, limits: Mapping[int, int]) -> None:
-        """Somebody says for how many epochs configurations are trained, by mst_key: more than the run has, too."""
+        """Somebody says for how many epochs configurations are trained, by mst_key: more than the
+        run has, too.
+        """
         last, told = max(limits.values()), f"epochs said by {act.actor}"
         grows = last > self._positions.plan.epochs
-        own_limits = self._positions.grow(last, self._request.spec.evaluated_until(last)) if grows else {}
+        own_limits = (
+            self._positions.grow(last, self._request.spec.evaluated_until(last)) if grows else {}
+        )
         others = [(key, limit) for key, limit in own_limits.items() if key not in limits]
         made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in others]
         unfinished = [key for key in limits if not self._positions.progress[key].finished]
@@ -129,7 +149,9 @@ class Search:
                 self._log.config_completed(key)
 
     def begin_first(self, act: Act, progress: ConfigProgress) -> None:
-        """Somebody wants a configuration to go first, also where the rule has not let it begin yet."""
+        """Somebody wants a configuration to go first, also where the rule has not let it begin
+        yet.
+        """
         if self._course and not (self._course.limits[progress.mst_key] or progress.held):
             limit = self._course.rule.asked[0]
             self._positions.limit(progress.mst_key, limit)
@@ -140,14 +162,22 @@ class Search:
         """How many visits a configuration has made when those under way are."""
         training = self._training[progress.mst_key]
         ahead = training.unstored if self._positions.gone_on(progress.mst_key) else 0
-        return training.visits + ahead + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
+        return (
+            training.visits
+            + ahead
+            + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
+        )
 
     def admit(self, act: Act) -> None:
-        """Configurations join: the rule is asked about them, or they go on to the last epoch where it takes no more."""
+        """Configurations join: the rule is asked about them, or they go on to the last epoch where
+        it takes no more.
+        """
         join = self._recruits.clone if act.action == "clone_config" else self._recruits.add
         configs, joined = join(act)
         last = self._request.spec.epochs
-        decisions = [Decision(config.mst_key, "start", last, f"added by {act.actor}") for config in configs]
+        decisions = [
+            Decision(config.mst_key, "start", last, f"added by {act.actor}") for config in configs
+        ]
         asked = self._course is not None and self._course.rule.takes_more
         self._enter(configs, 0 if asked else last)
         self._log_act(act, [] if asked else decisions, None, joined)
@@ -160,7 +190,9 @@ class Search:
                 self._course.enter(config.mst_key, config.group)
 
     def _draw(self, course: Course, count: int, group: str | None) -> None:
-        """Let so many configurations join that are drawn; where there are fewer, there are no more to come."""
+        """Let so many configurations join that are drawn; where there are fewer, there are no more
+        to come.
+        """
         configs, joined = self._recruits.draw(count, of_group(course.trials, group), group)
         if configs:
             self._log.joined(joined)
@@ -172,11 +204,17 @@ class Search:
         last = self._positions.plan.epochs
         return last if progress.limit is None else progress.limit
 
-    def _by_act(self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str) -> None:
+    def _by_act(
+        self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str
+    ) -> None:
         self._log_act(act, [Decision(progress.mst_key, action, limit, why)], self.visits(progress))
 
     def _log_act(
-        self, act: Act, decisions: Sequence[Decision], visits: int | None, joined: Joined | None = None
+        self,
+        act: Act,
+        decisions: Sequence[Decision],
+        visits: int | None,
+        joined: Joined | None = None,
     ) -> None:
         """Commit an act with all that it decides, of one configuration after so many visits."""
         rows = self._rows(Heard(None, tuple(decisions)))
@@ -201,7 +239,9 @@ class Search:
             return {}
         return dict(self._ranked(self._configs[mst_key], self._training[mst_key].evaluations))
 
-    def _ranked(self, config: Config, evaluations: Iterable[Evaluation]) -> Iterable[tuple[int, float]]:
+    def _ranked(
+        self, config: Config, evaluations: Iterable[Evaluation]
+    ) -> Iterable[tuple[int, float]]:
         for each in evaluations:
             if each.dataset == self._ranking.dataset:
                 yield each.epoch, self._sign * messages.ranked_value(each, config, self._ranking)
@@ -231,12 +271,16 @@ class Search:
             self._tell(rows, self._evaluations())
 
     def decide(self) -> None:
-        """Ask the rule about all that it has not heard of; where nothing is left to decide, let all that rest end."""
+        """Ask the rule about all that it has not heard of; where nothing is left to decide, let all
+        that rest end.
+        """
         if self._course and not self._over:
             self._ask(self._course)
         self._release()
         settled = not (self.waits or self._recruits.arriving)
-        if settled and all(each.finished or each.resting for each in self._positions.progress.values()):
+        if settled and all(
+            each.finished or each.resting for each in self._positions.progress.values()
+        ):
             self.close()
 
     def fill(self, idle: int) -> bool:
@@ -274,12 +318,17 @@ class Search:
         if most is None:
             return
         alive = self._positions.progress
-        left = [key for key in course.rule.losers(course.trials) if key in alive and not alive[key].held]
+        left = [
+            key for key in course.rule.losers(course.trials) if key in alive and not alive[key].held
+        ]
         able = [key for key in left if not self._training[key].released]
         gone = able[: max(0, len(able) - most)]
         if not gone:
             return
-        made = [Decision(key, "stop", course.trials[key].limit, "its state is dropped for live_states") for key in gone]
+        made = [
+            Decision(key, "stop", course.trials[key].limit, "its state is dropped for live_states")
+            for key in gone
+        ]
         self._log.decided(self._name, self._rows(Heard(None, tuple(made))))
         for decision in made:
             course.settle(decision)
@@ -289,7 +338,11 @@ class Search:
 
     def _release(self) -> None:
         """Drop the states that are to go, as soon as nobody stores or copies them."""
-        gone = [key for key in sorted(self._spare) if not self._training[key].unstored and key not in self._keeping]
+        gone = [
+            key
+            for key in sorted(self._spare)
+            if not self._training[key].unstored and key not in self._keeping
+        ]
         if gone:
             self._spare.difference_update(gone)
             for key in gone:
@@ -303,12 +356,20 @@ class Search:
         unfinished = [each for each in progress if not each.finished]
         ended = any(training.completed() for training in self._training.values())
         going_on = self._over or ended or self._recruits.arriving
-        return bool(unfinished) and not going_on and all(each.resting and each.held for each in unfinished)
+        return (
+            bool(unfinished)
+            and not going_on
+            and all(each.resting and each.held for each in unfinished)
+        )
 
     def close(self) -> None:
-        """No rule decides any more: who rests has come to its end, also where somebody has let it go on since."""
+        """No rule decides any more: who rests has come to its end, also where somebody has let it
+        go on since.
+        """
         if not self._over and self._course:
-            self.undecided = frozenset(key for key, trial in self._course.trials.items() if trial.under_way)
+            self.undecided = frozenset(
+                key for key, trial in self._course.trials.items() if trial.under_way
+            )
         resting = [key for key, progress in self._positions.progress.items() if progress.resting]
         for key in resting:
             end = self._positions.end if self._training[key].evaluated else self._positions.stop
@@ -323,9 +384,17 @@ class Search:
             training = self._training.get(each.mst_key)
             visits, values = (training.visits, self._values(each.mst_key)) if training else (0, {})
             epoch = max(values, default=0)
-            told = f"{self._ranking.metric} {self._sign * values[epoch]:.6g} after epoch {epoch}: " if epoch else ""
+            told = (
+                f"{self._ranking.metric} {self._sign * values[epoch]:.6g} after epoch {epoch}: "
+                if epoch
+                else ""
+            )
             why = told + each.why
-            rows.append(DecisionRow(number, each.mst_key, each.action, epoch, visits, each.limit, heard.cause, why))
+            rows.append(
+                DecisionRow(
+                    number, each.mst_key, each.action, epoch, visits, each.limit, heard.cause, why
+                )
+            )
         self._log.last_decision += len(rows)
         return rows
 

@@ -1,4 +1,6 @@
-"""What a run has cost so far: what its workers tell, and what the sessions of the call itself use."""
+"""What a run has cost so far: what its workers tell, and what the sessions of the call itself
+use.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from cerebro_plpy.run.log import RunLog
 COUNT_SECONDS = 5.0
 """So often a run counts, for the quota of its role, the processor seconds that it has used."""
 LOOK_SECONDS, LOOK_SHARE = 1.0, 0.01
-"""States cost as long as they lie somewhere: the log is asked so often at most, and for so much of the time."""
+"""States cost as long as they lie somewhere: the log is asked so often at most, and for so much of
+the time.
+"""
 
 
 class Spending:
@@ -31,14 +35,18 @@ class Spending:
         self._counted, self._count_again = 0.0, 0.0
 
     def recall(self, allowance: Allowance) -> None:
-        """Take up what the log has of the run; it is asked again for its states where these are paid for."""
+        """Take up what the log has of the run; it is asked again for its states where these are
+        paid for.
+        """
         self._before = self._logged_cost()
         self._stored = self._before.byte_seconds
         if allowance.max_cost is not None and allowance.prices.gb_month:
             self._look_again = 0.0
 
     def spent(self) -> Spent:
-        """All that the run has cost, before it was resumed, too; of states as of a second or more ago."""
+        """All that the run has cost, before it was resumed, too; of states as of a second or more
+        ago.
+        """
         began = time.monotonic()
         if began >= self._look_again:
             self._stored = self._logged_cost().byte_seconds
@@ -55,7 +63,8 @@ class Spending:
             self.count()
 
     def count(self) -> None:
-        """Count what the run is known to have used since it was counted last, for the quota of its role.
+        """Count what the run is known to have used since it was counted last, for the quota of its
+        role.
 
         What the log says of that decides nothing: its owner may change it.
         """

@@ -1,7 +1,9 @@
-"""What people ask of a live run: each act is taken up at a border of visits, is done or refused, and is logged as such.
+"""What people ask of a live run: each act is taken up at a border of visits, is done or refused,
+and is logged as such.
 
-An act is data. Whoever asks writes a row, by their own rights; the run reads it in a session of its owner. What an act
-does to a configuration is a decision like those of a search, committed with the act's own row.
+An act is data. Whoever asks writes a row, by their own rights; the run reads it in a session of its
+owner. What an act does to a configuration is a decision like those of a search, committed with the
+act's own row.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ LISTEN_SECONDS = 0.25
 
 
 class Bounds(NamedTuple):
-    """What of a run ends by the clock, which stands still while it is paused; and whose output is `written` already."""
+    """What of a run ends by the clock, which stands still while it is paused; and whose output is
+    `written` already.
+    """
 
     budget: Budget
     endings: Endings
@@ -70,7 +74,9 @@ class Steering:
             return
         self._heard_at = time.monotonic()
         acts = self._log.acts()
-        if self.paused and not acts and not self._log.owned():  # else nothing would tell: a paused run writes nothing
+        if (
+            self.paused and not acts and not self._log.owned()
+        ):  # else nothing would tell: a paused run writes nothing
             raise hidden_run(self._log.run_id)
         for act in acts:
             try:
@@ -112,12 +118,20 @@ class Steering:
         beyond = act.action == "set_epochs" and self._asked(act) > training.epochs
         if beyond and key in self._bounds.written:
             raise InvalidParameter(f"mst_key {key} is trained, and its output is being written")
-        if (training.completed() and not beyond) or key in self._bounds.endings.stopped or key in self._bounds.written:
+        if (
+            (training.completed() and not beyond)
+            or key in self._bounds.endings.stopped
+            or key in self._bounds.written
+        ):
             raise InvalidParameter(f"mst_key {key} is not trained any more")
         if training.released:
-            raise InvalidParameter(f"the state of mst_key {key} was dropped, for which live_states left no room")
+            raise InvalidParameter(
+                f"the state of mst_key {key} was dropped, for which live_states left no room"
+            )
         if act.action in ("stop_config", "continue_config") and self._search.awaits(key):
-            raise InvalidParameter(f"mst_key {key} has not begun: it waits for the state that it is a clone of")
+            raise InvalidParameter(
+                f"mst_key {key} has not begun: it waits for the state that it is a clone of"
+            )
         if act.action == "stop_config":
             if progress.held or progress.finished:
                 raise InvalidParameter(f"mst_key {key} is stopped already")
@@ -127,14 +141,20 @@ class Steering:
                 raise InvalidParameter(f"mst_key {key} is being trained")
             begun = progress.waiting and begun_with_epoch(self._positions.plan, progress)
             if begun and training.evaluated:
-                raise InvalidParameter(f"mst_key {key} was evaluated in the midst of an epoch, as that of its end")
+                raise InvalidParameter(
+                    f"mst_key {key} was evaluated in the midst of an epoch, as that of its end"
+                )
             if progress.stopping and self._within_epoch(progress):
-                raise InvalidParameter(f"mst_key {key} was stopped for good in the midst of an epoch")
+                raise InvalidParameter(
+                    f"mst_key {key} was stopped for good in the midst of an epoch"
+                )
             self._go_on()
             self._search.revive(act, progress, training.epochs)
         elif act.action == "set_epochs":
             if progress.stopping:
-                raise InvalidParameter(f"mst_key {key} was stopped; cerebro.continue_config lets it go on before")
+                raise InvalidParameter(
+                    f"mst_key {key} was stopped; cerebro.continue_config lets it go on before"
+                )
             self._search.set_epochs(act, {key: self._epochs(act, progress)})
         else:
             if progress.finished:
@@ -145,14 +165,23 @@ class Steering:
     def _within_epoch(self, progress: ConfigProgress) -> bool:
         """Whether the epoch stays incomplete of a configuration that begins no further visit."""
         plan = self._positions.plan
-        return not plan.averaging and self._search.visits(progress) % len(plan.visited(progress.mst_key)) > 0
+        return (
+            not plan.averaging
+            and self._search.visits(progress) % len(plan.visited(progress.mst_key)) > 0
+        )
 
     def _set_all_epochs(self, act: Act) -> None:
         if self._search.searches:
-            raise InvalidParameter("a search decides for how many epochs its configurations are trained: name one")
+            raise InvalidParameter(
+                "a search decides for how many epochs its configurations are trained: name one"
+            )
         progress = self._positions.progress.values()
         written = self._bounds.written
-        going_on = [each for each in progress if not (each.finished or each.stopping or each.mst_key in written)]
+        going_on = [
+            each
+            for each in progress
+            if not (each.finished or each.stopping or each.mst_key in written)
+        ]
         if not going_on:
             raise InvalidParameter("no configuration is trained any more")
         self._search.set_epochs(act, {each.mst_key: self._epochs(act, each) for each in going_on})
@@ -161,7 +190,9 @@ class Steering:
         """As many epochs as are asked for, or those that a configuration has begun already."""
         asked, plan = self._asked(act), self._positions.plan
         begun = progress.kind == "evaluate" or progress.running or begun_with_epoch(plan, progress)
-        ahead = math.ceil(progress.beyond / len(plan.visited(progress.mst_key)))  # of a tour that is under way
+        ahead = math.ceil(
+            progress.beyond / len(plan.visited(progress.mst_key))
+        )  # of a tour that is under way
         return max(asked, progress.epoch + ahead if begun else progress.epoch - 1)
 
     def _asked(self, act: Act) -> int:

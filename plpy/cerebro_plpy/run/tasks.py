@@ -24,7 +24,9 @@ class Beside(Protocol):
     """What the caller's session does beside a run, while the workers have nothing to tell it."""
 
     def trained(self, run_id: int, mst_key: int) -> None:
-        """Hear of a configuration that is trained no further, and of which a state is stored; it may still fail."""
+        """Hear of a configuration that is trained no further, and of which a state is stored; it
+        may still fail.
+        """
 
     def finished(self, mst_key: int) -> None:
         """Hear that such a configuration has nothing left to do."""
@@ -59,12 +61,13 @@ def unheard(rows: Sequence[DecisionRow], evaluations: Iterable[Evaluation]) -> N
 class Surroundings:
     """What a run needs of the place it runs in.
 
-    `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
-    (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
-    configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
-    it lost its own, or says that it cannot. `beside` is what is done while workers are waited for; `decided` hears of
-    what a search decides, and of all evaluations by then; which configurations to try next it is told by `suggest`, and
-    what it has cost by `spent`. `count` may count that for the quota of the role.
+    `check` is called often and may raise; `epoch` hears of each epoch that all configurations have
+    completed (its number, its seconds, all evaluations so far, mean losses while training by
+    mst_key), `failed` of each configuration that fails, `note` what else the caller should know;
+    `reopen` gives a worker a new session after it lost its own, or says that it cannot. `beside` is
+    what is done while workers are waited for; `decided` hears of what a search decides, and of all
+    evaluations by then; which configurations to try next it is told by `suggest`, and what it has
+    cost by `spent`. `count` may count that for the quota of the role.
     """
 
     check: Callable[[], None]
@@ -96,7 +99,9 @@ class OfTour:
 
 @dataclass(frozen=True)
 class Results(OfTour):
-    """The task of computing final metrics after an epoch, from sums over segments; `tour` was the last to add some."""
+    """The task of computing final metrics after an epoch, from sums over segments; `tour` was the
+    last to add some.
+    """
 
     tour: Tour
     sums: Sums
@@ -105,7 +110,9 @@ class Results(OfTour):
 
 @dataclass(frozen=True)
 class Keeping:
-    """The task of keeping a state as that of the best epoch; meanwhile nothing else is done with its configuration."""
+    """The task of keeping a state as that of the best epoch; meanwhile nothing else is done with
+    its configuration.
+    """
 
     best: BestState
     attempt: int = 1
@@ -139,14 +146,18 @@ class Visiting(OfTour):
     @property
     def step(self) -> Step:
         """What attempts at it are counted for."""
-        return next((visit.visit_no for visit in self.visits if isinstance(visit, TrainVisit)), self.tour[0])
+        return next(
+            (visit.visit_no for visit in self.visits if isinstance(visit, TrainVisit)), self.tour[0]
+        )
 
 
 @dataclass(frozen=True)
 class Storing(OfTour):
-    """The task of storing, since that moment, what a worker's visits have left, after `seconds` of work for them.
+    """The task of storing, since that moment, what a worker's visits have left, after `seconds` of
+    work for them.
 
-    Its trainer may do the visits `beside` it; but not where that state is `evaluated` next, which it has then.
+    Its trainer may do the visits `beside` it; but not where that state is `evaluated` next, which
+    it has then.
     """
 
     tour: Tour
@@ -164,7 +175,9 @@ class Storing(OfTour):
 
 @dataclass(frozen=True)
 class Fusing:
-    """The task of making visits of several configurations in one job, and storing what they leave."""
+    """The task of making visits of several configurations in one job, and storing what they
+    leave.
+    """
 
     tasks: Sequence[Visiting]
 

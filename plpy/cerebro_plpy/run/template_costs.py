@@ -1,5 +1,5 @@
-"""What templates cost, as earlier runs of `cerebro.train` over the same table have measured: for networks that nobody
-has compiled yet, but others of the same template."""
+"""What templates cost, as earlier runs of `cerebro.train` over the same table have measured: for
+networks that nobody has compiled yet, but others of the same template."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ class Goal(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What configurations have in common that a plan takes together: their template, and the rows of a batch."""
+    """What configurations have in common that a plan takes together: their template, and the rows
+    of a batch.
+    """
 
     template: str
     batch_size: int
 
 
 class Measured(NamedTuple):
-    """What earlier runs have measured: of each kind a program that has all configurations, and how many `networks` each
-    of them is, at most one. The newest has taken so many seconds until its trainers were there (`begun`), and so many
-    `beside` its visits."""
+    """What earlier runs have measured: of each kind a program that has all configurations, and how
+    many `networks` each of them is, at most one. The newest has taken so many seconds until its
+    trainers were there (`begun`), and so many `beside` its visits."""
 
     programs: Mapping[Kind, Program]
     networks: Mapping[Kind, float] = {}
@@ -44,8 +46,9 @@ class Measured(NamedTuple):
 
 
 def measured(session: Session, goal: Goal, threads: int, wanted: Collection[Kind]) -> Measured:
-    """What the newest run of the caller that had each kind has measured of it, with trainers of so many threads. What
-    the first of these runs tell of all that is `wanted`, older ones are not asked."""
+    """What the newest run of the caller that had each kind has measured of it, with trainers of so
+    many threads. What the first of these runs tell of all that is `wanted`, older ones are not
+    asked."""
     known: Measured | None = None
     for run_id, text, seconds, templates in session.run(sql("plan.trained"), (*goal, threads)):
         try:
@@ -63,7 +66,9 @@ def measured(session: Session, goal: Goal, threads: int, wanted: Collection[Kind
         found = {kind: _usual(each) for kind, each in kinds.items()}
         networks = {kind: len(each) / len(found[kind].configs) for kind, each in kinds.items()}
         if known is not None:
-            known = known._replace(programs={**found, **known.programs}, networks={**networks, **known.networks})
+            known = known._replace(
+                programs={**found, **known.programs}, networks={**networks, **known.networks}
+            )
         else:
             known = Measured(found, networks, plan.begun, _beside(plan, programs, seconds))
         if known.programs.keys() >= set(wanted):
@@ -72,7 +77,9 @@ def measured(session: Session, goal: Goal, threads: int, wanted: Collection[Kind
 
 
 def _beside(plan: RunPlan, programs: Sequence[Program], seconds: float) -> float:
-    """What a run took beside its visits. One that was over before it had made all of them tells nothing of that."""
+    """What a run took beside its visits. One that was over before it had made all of them tells
+    nothing of that.
+    """
     again = plans.outcome(Settled(plan.work, {}, plan.compiled), programs, plan.chosen)
     return max(0.0, seconds - plan.begun - again.seconds) if again else 0.0
 
@@ -82,7 +89,9 @@ def _usual(programs: Sequence[Program]) -> Program:
     configs = tuple(key for each in programs for key in each.configs)
 
     def mean(name: str) -> float:
-        return sum((getattr(each, name) or 0.0) * len(each.configs) for each in programs) / len(configs)
+        return sum((getattr(each, name) or 0.0) * len(each.configs) for each in programs) / len(
+            configs
+        )
 
     forms = {each.form for each in programs}
     return replace(
@@ -102,8 +111,12 @@ def _usual(programs: Sequence[Program]) -> Program:
     )
 
 
-def of_run(session: Session, request: FitRequest, programs: Sequence[Program], threads: int) -> Measured:
-    """What runs before one of `cerebro.train` tell of it, whose programs are these; nothing of another one."""
+def of_run(
+    session: Session, request: FitRequest, programs: Sequence[Program], threads: int
+) -> Measured:
+    """What runs before one of `cerebro.train` tell of it, whose programs are these; nothing of
+    another one.
+    """
     train = request.spec.train
     if train is None:
         return Measured({})
@@ -112,7 +125,9 @@ def of_run(session: Session, request: FitRequest, programs: Sequence[Program], t
 
 
 def completed(request: FitRequest, programs: Sequence[Program], known: Measured) -> list[Program]:
-    """The programs of a run, where those that nobody has timed cost what others of their templates did."""
+    """The programs of a run, where those that nobody has timed cost what others of their templates
+    did.
+    """
     train = request.spec.train
 
     def expected(program: Program) -> Program:

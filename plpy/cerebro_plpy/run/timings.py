@@ -1,7 +1,8 @@
-"""What is known about the speed of a program's forms, on the machines of this run and from earlier runs.
+"""What is known about the speed of a program's forms, on the machines of this run and from earlier
+runs.
 
-A trainer decides which form it uses; it measures what nobody has measured yet. What one found, the others and
-later runs are told.
+A trainer decides which form it uses; it measures what nobody has measured yet. What one found, the
+others and later runs are told.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from cerebro_plpy.trainer.machine import described
 SHARDED = "sharded"
 """The form of programs that do not fit into the memory of their trainer."""
 LANES = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
-"""Forms that train several states at once, and how many, in order; they tell nothing of how fast one trains."""
+"""Forms that train several states at once, and how many, in order; they tell nothing of how fast
+one trains.
+"""
 MOST_ON_A_CORE = 8
-"""More states gain nothing there: their arithmetic then takes longer than what is around it. On a GPU it does not."""
+"""More states gain nothing there: their arithmetic then takes longer than what is around it. On a
+GPU it does not.
+"""
 REGULARIZERS = ("L1", "L2", "L1L2")
 
 
@@ -39,7 +44,9 @@ class Timings:
     """Timings by situation and form."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]] = ()) -> None:
-        """`rows`: machine, program, batch size, threads, form, seconds per row (None: it fails), of compilation."""
+        """`rows`: machine, program, batch size, threads, form, seconds per row (None: it fails), of
+        compilation.
+        """
         self._known: dict[Situation, Known] = {}
         for machine, program, batch_size, threads, form, per_row, compiling in rows:
             found = {"seconds_per_row": per_row, "compile_seconds": compiling}
@@ -50,17 +57,27 @@ class Timings:
         return self._known.get(situation, {})
 
     def machine(self, framework: str) -> str:
-        """How trainers of a framework that timed anything call this machine, those of the last version by its name."""
+        """How trainers of a framework that timed anything call this machine, those of the last
+        version by its name.
+        """
         here = described(framework)
-        return max((each.machine for each in self._known if each.machine.startswith(here)), default=here)
+        return max(
+            (each.machine for each in self._known if each.machine.startswith(here)), default=here
+        )
 
     def speeds(self, machine: str, program: str, batch_size: int) -> dict[int, dict[str, float]]:
-        """Seconds for a row by number of threads and form, on machines whose description begins so."""
+        """Seconds for a row by number of threads and form, on machines whose description begins
+        so.
+        """
         found: dict[int, dict[str, float]] = {}
         for situation, forms in self._known.items():
             if situation.machine.startswith(machine) and situation[1:3] == (program, batch_size):
-                seconds = {f: timing["seconds_per_row"] for f, timing in forms.items() if f not in LANES}
-                found.setdefault(situation.threads, {}).update({f: s for f, s in seconds.items() if s is not None})
+                seconds = {
+                    f: timing["seconds_per_row"] for f, timing in forms.items() if f not in LANES
+                }
+                found.setdefault(situation.threads, {}).update(
+                    {f: s for f, s in seconds.items() if s is not None}
+                )
         return found
 
     def add(self, situation: Situation, found: Mapping[str, Any]) -> None:
@@ -69,9 +86,11 @@ class Timings:
 
 
 def digest(program: Mapping[str, Any]) -> str:
-    """A name for a program that configs share when they differ in learning rate or regularization only.
+    """A name for a program that configs share when they differ in learning rate or regularization
+    only.
 
-    >>> def adam(rate): return {"optimizer": {"class_name": "Adam", "config": {"learning_rate": rate}}}
+    >>> def adam(rate): return {"optimizer": {"class_name": "Adam",
+    ...     "config": {"learning_rate": rate}}}
     >>> digest(adam(0.1)) == digest(adam(0.2)), digest(adam(0.1)) == digest({})
     (True, False)
     """
@@ -99,7 +118,8 @@ def form_of(states: int) -> str:
 
 
 def saving(known: Known, states: int) -> float:
-    """Seconds that so many states save of each row where they are trained side by side, by the timings of forms.
+    """Seconds that so many states save of each row where they are trained side by side, by the
+    timings of forms.
 
     >>> round(saving({"scan": {"seconds_per_row": 3.0}, "fused_8": {"seconds_per_row": 2.0}}, 6), 2)
     0.33
@@ -128,4 +148,7 @@ def _without_numbers(node: Any) -> Any:
         return node
     if node.get("class_name") in REGULARIZERS:
         return {"class_name": node["class_name"]}
-    return {key: None if key == "learning_rate" else _without_numbers(part) for key, part in node.items()}
+    return {
+        key: None if key == "learning_rate" else _without_numbers(part)
+        for key, part in node.items()
+    }

@@ -1,4 +1,6 @@
-"""What the epoch loop knows of one configuration: its state, its attempts, and numbers that it still adds up."""
+"""What the epoch loop knows of one configuration: its state, its attempts, and numbers that it
+still adds up.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from cerebro_plpy.hopping.policies import remaining_visits
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import Dataset, StateSource, Sums
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TourVisit, Trained, VisitResult, Worker
+from cerebro_plpy.platform.protocol import (
+    BestState,
+    EvaluateVisit,
+    TourVisit,
+    Trained,
+    VisitResult,
+    Worker,
+)
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.run.request import Evaluation, FitRequest
@@ -46,8 +55,8 @@ class Kept(NamedTuple):
 class Past(NamedTuple):
     """What a configuration did before its run was interrupted; nothing, where the run only begins.
 
-    `visits` are those completed, in order; `attempts` are all that were made, whatever became of them; `best` is the
-    state that was kept. The states of one that was `released` are gone.
+    `visits` are those completed, in order; `attempts` are all that were made, whatever became of
+    them; `best` is the state that was kept. The states of one that was `released` are gone.
     """
 
     visits: Sequence[tuple[Visit, VisitResult]] = ()
@@ -57,20 +66,26 @@ class Past(NamedTuple):
     released: bool = False
 
     def completed(self, segments: Collection[int]) -> Iterator[Visit]:
-        """All that need not be done again; what segments found for an evaluation that was not completed is lost."""
+        """All that need not be done again; what segments found for an evaluation that was not
+        completed is lost.
+        """
         yield from (visit for visit, _ in self.visits)
-        for key, epoch in {(evaluation.mst_key, evaluation.epoch) for evaluation in self.evaluations}:
+        for key, epoch in {
+            (evaluation.mst_key, evaluation.epoch) for evaluation in self.evaluations
+        }:
             yield from (Visit(epoch, key, segment, "evaluate") for segment in segments)
 
 
 @dataclass
 class ConfigTraining:
-    """One configuration while it trains: nobody else knows the numbers of its visits, or its tables.
+    """One configuration while it trains: nobody else knows the numbers of its visits, or its
+    tables.
 
-    `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
-    are the attempts that were made before the run was resumed; `best` is the state that is kept, `epoch` that of the
-    newest. So many visits are trained, but `unstored` yet. It is trained for so many `epochs`, unless it is stopped: as
-    many as the call said, or as somebody has said since.
+    `program` is the digest of its program, `state` what its next visit starts from, `stored` where
+    that lies; `earlier` are the attempts that were made before the run was resumed; `best` is the
+    state that is kept, `epoch` that of the newest. So many visits are trained, but `unstored` yet.
+    It is trained for so many `epochs`, unless it is stopped: as many as the call said, or as
+    somebody has said since.
     """
 
     request: FitRequest
@@ -89,7 +104,9 @@ class ConfigTraining:
     states: int = 0  # that were stored
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
-    holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
+    holding: dict[str, set[int]] = field(
+        default_factory=dict
+    )  # tables of which is known whose states they have
     parts: dict[int, dict[int, Part]] = field(default_factory=dict)  # by epoch and segment
     evaluations: list[Evaluation] = field(default_factory=list)
     best: Kept | None = None
@@ -100,7 +117,9 @@ class ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
         route, attempts = route_of(request, config), dict(past.attempts)
-        epochs = min(request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs))
+        epochs = min(
+            request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs)
+        )
         training = cls(request, config, run_id, key, state, route, past.attempts, attempts, epochs)
         training.evaluations, training.best = list(past.evaluations), past.best
         for visit, result in past.visits:
@@ -108,7 +127,9 @@ class ConfigTraining:
         if past.released:
             training.release()
         # A run that ended early may have left more in its tables than its log tells.
-        tables = [] if past.attempts else state_tables.state_tables(run_id, config.mst_key, route.tables)
+        tables = (
+            [] if past.attempts else state_tables.state_tables(run_id, config.mst_key, route.tables)
+        )
         training.holding = {table: set() for table in tables}
         return training
 
@@ -134,12 +155,16 @@ class ConfigTraining:
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
-        return Situation(worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads)
+        return Situation(
+            worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads
+        )
 
     def tour_visits(
         self, tour: Tour, attempt: int, remaining_rows: int, known: Mapping[str, Any]
     ) -> Iterator[TourVisit]:
-        """This attempt at visits of which the first one leaves a state; `known` are timings of forms."""
+        """This attempt at visits of which the first one leaves a state; `known` are timings of
+        forms.
+        """
         key, turn = tour[0].mst_key, self.route.turn(tour[0], self.states + bool(self.unstored))
         source = (
             later_state(self.run_id, key, self.visits + self.unstored, None)
@@ -149,14 +174,26 @@ class ConfigTraining:
         numbers = count(self.number(tour[0]))
         for kind, group in groupby(tour, lambda visit: visit.kind):
             if kind == "evaluate":
-                evaluation = evaluate_visit(self.request, self.config, self.run_id, tuple(group), 1, source)
+                evaluation = evaluate_visit(
+                    self.request, self.config, self.run_id, tuple(group), 1, source
+                )
                 yield evaluate_within(self.request, self.config, evaluation)
                 continue
             for visit, number in zip(group, numbers):
                 free = set() if self.unstored else self._free(visit)
                 fresh = {table for table in free if not self.holding[table]}
                 tables = self.route.tables
-                told = Attempt(number, attempt, remaining_rows, known, turn, free, fresh, tables, self.compilation)
+                told = Attempt(
+                    number,
+                    attempt,
+                    remaining_rows,
+                    known,
+                    turn,
+                    free,
+                    fresh,
+                    tables,
+                    self.compilation,
+                )
                 yield train_visit(self.request, self.config, self.run_id, visit, told, source)
                 source = later_state(self.run_id, key, number, None)
 
@@ -196,16 +233,31 @@ class ConfigTraining:
         return self.attempts[step]
 
     def alone(self, progress: ConfigProgress) -> bool:
-        """Whether its next visits are to be made one by one: one was tried before, or writes of its segment alone."""
+        """Whether its next visits are to be made one by one: one was tried before, or writes of its
+        segment alone.
+        """
         if progress.kind == "evaluate":
-            steps = [Visit(progress.epoch, progress.mst_key, segment, "evaluate") for segment in progress.waiting]
-            return self.config.fit.callbacks.board is not None or any(step in self.attempts for step in steps)
-        return progress.kind == "average" or bool(progress.copies) or self.visits + self.unstored + 1 in self.attempts
+            steps = [
+                Visit(progress.epoch, progress.mst_key, segment, "evaluate")
+                for segment in progress.waiting
+            ]
+            return self.config.fit.callbacks.board is not None or any(
+                step in self.attempts for step in steps
+            )
+        return (
+            progress.kind == "average"
+            or bool(progress.copies)
+            or self.visits + self.unstored + 1 in self.attempts
+        )
 
     def before_tried(self) -> int:
-        """How many of its next visits come before one that was tried, too: begun from a state that was never stored."""
+        """How many of its next visits come before one that was tried, too: begun from a state that
+        was never stored.
+        """
         following = self.visits + self.unstored + 1
-        tried = (step - following for step in self.attempts if isinstance(step, int) and step > following)
+        tried = (
+            step - following for step in self.attempts if isinstance(step, int) and step > following
+        )
         return min(tried, default=sys.maxsize)
 
     @property
@@ -215,8 +267,9 @@ class ConfigTraining:
         return any(isinstance(step, Visit) and step.epoch > newest for step in self.attempts)
 
     def lost(self, tour: Tour, first: Step, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
-        """Visits of which nobody heard whether they were logged, with their numbers, and those of the attempts; none
-        but the `first` is `charged` with one, and that only where it may be to blame."""
+        """Visits of which nobody heard whether they were logged, with their numbers, and those of
+        the attempts; none but the `first` is `charged` with one, and that only where it may be to
+        blame."""
         numbers = count(0 if isinstance(first, Visit) else first)
         for visit in tour:
             number = 0 if visit.kind == "evaluate" else next(numbers)
@@ -236,10 +289,16 @@ class ConfigTraining:
         stored = None
         if result.state_table:
             stored = StoredState(result.state_table, visit.segment_id, result.base_table)
-            others = self.holding.get(stored.table, set()) if stored.table in self._free(visit) else set()
+            others = (
+                self.holding.get(stored.table, set())
+                if stored.table in self._free(visit)
+                else set()
+            )
             self.holding[stored.table] = {*others, visit.segment_id}
             self.states += 1
-        left = later_state(self.run_id, visit.mst_key, self.route.number(visit, self.visits), stored)
+        left = later_state(
+            self.run_id, visit.mst_key, self.route.number(visit, self.visits), stored
+        )
         self.visits += 1
         self.unstored = max(0, self.unstored - 1)
         if visit.kind == "train":
@@ -250,7 +309,9 @@ class ConfigTraining:
 
     @property
     def evaluated(self) -> bool:
-        """Whether metrics were computed of the newest state, or of one of its epoch after which none was trained."""
+        """Whether metrics were computed of the newest state, or of one of its epoch after which
+        none was trained.
+        """
         return bool(self.evaluations) and self.evaluations[-1].epoch == self.epoch
 
     @property
@@ -264,13 +325,23 @@ class ConfigTraining:
         return self._best_state(epoch, self.state, self.stored.segment_id)
 
     def best_of(self, trained: Trained) -> BestState | None:
-        """The state that is to be kept of those that were evaluated in a tour, if one is better than all before."""
+        """The state that is to be kept of those that were evaluated in a tour, if one is better
+        than all before.
+        """
         key, told = self.config.mst_key, trained.evaluated
-        found = [each for visit, result in told for each in evaluations(key, visit.epoch, result["metrics"], 0.0)]
+        found = [
+            each
+            for visit, result in told
+            for each in evaluations(key, visit.epoch, result["metrics"], 0.0)
+        ]
         best = kept_epoch(self.config, self.request, [*self.evaluations, *found])
-        segments = [visit.dataset.segment_id for visit, _ in trained.trained if best and visit.epoch <= best]
+        segments = [
+            visit.dataset.segment_id for visit, _ in trained.trained if best and visit.epoch <= best
+        ]
         states = [visit.state for visit, _ in trained.evaluated if visit.epoch == best]
-        return self._best_state(best, states[0], segments[-1]) if best is not None and states else None
+        return (
+            self._best_state(best, states[0], segments[-1]) if best is not None and states else None
+        )
 
     def _best_state(self, epoch: int, state: StateSource, segment_id: int | None) -> BestState:
         key, replaced = self.config.mst_key, self.best.stored.table if self.best else None
@@ -278,10 +349,14 @@ class ConfigTraining:
         return BestState(self.run_id, key, epoch, state, segment_id, table, replaced)
 
     def _free(self, visit: Visit) -> set[str]:
-        """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""
+        """Tables that are known to have nothing of that visit's segment, nor of an attempt at it
+        that was lost.
+        """
         if self.attempts.get(self.route.number(visit, self.visits), 0) > 1:
             return set()
-        return {table for table, segments in self.holding.items() if visit.segment_id not in segments}
+        return {
+            table for table, segments in self.holding.items() if visit.segment_id not in segments
+        }
 
     def mean_loss(self, epoch: int) -> float:
         """Mean training loss per row of the visits of an epoch, which is asked for once."""
@@ -293,8 +368,12 @@ class ConfigTraining:
         return visit if visit.kind == "evaluate" else self.number(visit)
 
 
-def evaluations(mst_key: int, epoch: int, found: Mapping[str, Mapping[str, Any]], elapsed: float) -> list[Evaluation]:
-    """What was found of a configuration after an epoch, by data set, and how long after the run had begun."""
+def evaluations(
+    mst_key: int, epoch: int, found: Mapping[str, Mapping[str, Any]], elapsed: float
+) -> list[Evaluation]:
+    """What was found of a configuration after an epoch, by data set, and how long after the run had
+    begun.
+    """
     return [
         Evaluation(mst_key, epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
         for dataset, value in found.items()
@@ -304,7 +383,8 @@ def evaluations(mst_key: int, epoch: int, found: Mapping[str, Mapping[str, Any]]
 def add_parts(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:
     """What the segments found, per data set: `sums` added element by element, and `rows`.
 
-    >>> add_parts([{"training": {"rows": 1, "sums": [[1.0, 2.0]]}}, {"training": {"rows": 2, "sums": [[3.0, 4.0]]}}])
+    >>> add_parts([{"training": {"rows": 1, "sums": [[1.0, 2.0]]}},
+    ...     {"training": {"rows": 2, "sums": [[3.0, 4.0]]}}])
     {'sums': {'training': [[4.0, 6.0]]}, 'rows': {'training': 3}}
     """
     sums: dict[str, list[list[float]]] = {}

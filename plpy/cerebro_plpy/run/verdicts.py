@@ -21,11 +21,17 @@ def stopping_of(config: Config, patience: EarlyStopping | None) -> EarlyStopping
     return config.fit.callbacks.stopping or patience
 
 
-def check_monitor(config: Config, datasets: Collection[str], patience: EarlyStopping | None = None) -> None:
-    """Raises InvalidParameter where a configuration watches what is not computed of these data sets."""
+def check_monitor(
+    config: Config, datasets: Collection[str], patience: EarlyStopping | None = None
+) -> None:
+    """Raises InvalidParameter where a configuration watches what is not computed of these data
+    sets.
+    """
     stopping = stopping_of(config, patience)
     if stopping:
-        computed = [Watched(dataset, m.logged) for dataset in datasets for m in (LOSS, *config.metrics)]
+        computed = [
+            Watched(dataset, m.logged) for dataset in datasets for m in (LOSS, *config.metrics)
+        ]
         stopping.check(f"{_name(config)} of mst_key {config.mst_key}", computed)
 
 
@@ -36,7 +42,9 @@ def keeps_best(config: Config, request: FitRequest) -> bool:
 
 
 def verdict(config: Config, request: FitRequest, evaluations: Iterable[Evaluation]) -> Verdict:
-    """What becomes of a configuration, of which these are the evaluations in the order of their epochs."""
+    """What becomes of a configuration, of which these are the evaluations in the order of their
+    epochs.
+    """
     stopping = stopping_of(config, request.patience)
     if stopping is None:
         return Verdict(None, None, sys.maxsize)
@@ -44,11 +52,17 @@ def verdict(config: Config, request: FitRequest, evaluations: Iterable[Evaluatio
     metrics = [LOSS, *config.metrics]
     place = [m.logged for m in metrics].index(name)
     larger = {"min": False, "max": True}.get(stopping.mode, larger_is_better(metrics[place].metric))
-    values = [(each.epoch, (each.loss, *each.metrics)[place]) for each in evaluations if each.dataset == dataset]
+    values = [
+        (each.epoch, (each.loss, *each.metrics)[place])
+        for each in evaluations
+        if each.dataset == dataset
+    ]
     return stopping.rule(larger).judge(values)
 
 
-def kept_epoch(config: Config, request: FitRequest, evaluations: Iterable[Evaluation]) -> int | None:
+def kept_epoch(
+    config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
+) -> int | None:
     """The epoch of which the state is to be kept as the best, where that is wanted."""
     return verdict(config, request, evaluations).best if keeps_best(config, request) else None
 

@@ -21,11 +21,11 @@ from cerebro_plpy.run.verdicts import keeps_best
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
-    about forms: the rows that its program has still to train, and the timings known; `compilation` names what is
-    compiled for it. `turn` counts the states that are
-    stored, and this one; `tables` hold them in turn; those that are `free` have nothing of its segment, and those that
-    are `fresh` nothing at all."""
+    """One attempt at a training visit: which of the configuration's visits it is, and what its
+    trainer is told about forms: the rows that its program has still to train, and the timings
+    known; `compilation` names what is compiled for it. `turn` counts the states that are stored,
+    and this one; `tables` hold them in turn; those that are `free` have nothing of its segment, and
+    those that are `fresh` nothing at all."""
 
     visit_no: int
     number: int
@@ -39,9 +39,11 @@ class Attempt:
 
 
 def config_seed(seed: int, key: int) -> int:
-    """The seed of a configuration's initial weights and generators: the same for the same run seed and key.
+    """The seed of a configuration's initial weights and generators: the same for the same run seed
+    and key.
 
-    Those of groups have that of the model whose architecture they share: they begin alike, and a trainer draws once.
+    Those of groups have that of the model whose architecture they share: they begin alike, and a
+    trainer draws once.
 
     >>> config_seed(1, 2) == config_seed(1, 2), config_seed(1, 2) == config_seed(1, 3)
     (True, False)
@@ -77,8 +79,12 @@ def program_key(run_id: int, mst_key: int) -> str:
 
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
-    """Where a configuration starts: an earlier run, weights of the architecture table, or nothing."""
-    seed = config_seed(request.spec.seed, config.mst_key if config.group is None else config.model_id)
+    """Where a configuration starts: an earlier run, weights of the architecture table, or
+    nothing.
+    """
+    seed = config_seed(
+        request.spec.seed, config.mst_key if config.group is None else config.model_id
+    )
     key = state_key(run_id, config.mst_key, 0)
     warm = request.warm_states.get(config.mst_key)
     if warm:
@@ -89,7 +95,9 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     return StateSource("new", key, seed)
 
 
-def later_state(run_id: int, mst_key: int, visit_no: int, stored: StoredState | None) -> StateSource:
+def later_state(
+    run_id: int, mst_key: int, visit_no: int, stored: StoredState | None
+) -> StateSource:
     """The state that a visit left; only the trainer has it where it is not stored."""
     return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, stored=stored)
 
@@ -110,8 +118,12 @@ def training_rows(request: FitRequest, config: Config, segment_id: int) -> Datas
     return Dataset(request.packed(config.mst_key)[0], segment_id, buffers)
 
 
-def evaluated_rows(request: FitRequest, config: Config, visit: Visit) -> Iterator[tuple[str, Dataset]]:
-    """What a configuration is evaluated on of a segment after an epoch, with what messages call it."""
+def evaluated_rows(
+    request: FitRequest, config: Config, visit: Visit
+) -> Iterator[tuple[str, Dataset]]:
+    """What a configuration is evaluated on of a segment after an epoch, with what messages call
+    it.
+    """
     segment_id, training = visit.segment_id, request.spec.evaluates_training(visit.epoch)
     if training:
         yield "training", training_rows(request, config, segment_id)
@@ -125,7 +137,12 @@ def evaluated_rows(request: FitRequest, config: Config, visit: Visit) -> Iterato
 
 
 def train_visit(
-    request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: Attempt, state: StateSource
+    request: FitRequest,
+    config: Config,
+    run_id: int,
+    visit: Visit,
+    attempt: Attempt,
+    state: StateSource,
 ) -> TrainVisit:
     """A training visit, or one that averages the states of others."""
     key, tables = config.mst_key, attempt.tables
@@ -167,8 +184,12 @@ def train_visit(
     )
 
 
-def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any] | None:
-    """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes first."""
+def _callbacks(
+    config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes
+    first.
+    """
     board = config.fit.callbacks.board
     if board is None:
         return None
@@ -185,7 +206,9 @@ def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str,
 def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, tour: Tour, attempt: int, state: StateSource
 ) -> EvaluateVisit:
-    """An evaluation of the training partitions of segments, and of the validation partitions beside them."""
+    """An evaluation of the training partitions of segments, and of the validation partitions beside
+    them.
+    """
     visit = tour[0]
     named = tuple(pair for segment in tour for pair in evaluated_rows(request, config, segment))
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}

@@ -1,6 +1,8 @@
-"""Whether the states that configurations go on from fit: asked of trainers, before anything is trained.
+"""Whether the states that configurations go on from fit: asked of trainers, before anything is
+trained.
 
-Only trainers can build a model, so only they know whether another architecture takes the weights of an earlier one.
+Only trainers can build a model, so only they know whether another architecture takes the weights of
+an earlier one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from cerebro_plpy.run.workers import Crew
 
 
 def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
-    """Raises DatatypeMismatch where weights do not fit; a NOTICE says where an optimizer begins anew."""
+    """Raises DatatypeMismatch where weights do not fit; a NOTICE says where an optimizer begins
+    anew.
+    """
     for config in request.configs:
         warm = request.warm_states.get(config.mst_key)
         if not warm or not (warm.source == "warm" or warm.other_architecture):
@@ -25,28 +29,34 @@ def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
         whole = _restore(request, config, crew)
         if warm.source == "warm" and not whole:
             workplace.db.notice(
-                f"mst_key={config.mst_key}: the optimizer begins anew, for its variables, or the weights that it"
-                " trains, are not those of before, or do not go over to another backend."
+                f"mst_key={config.mst_key}: the optimizer begins anew, for its variables, or the "
+                "weights that it trains, are not those of before, or do not go over to another "
+                "backend."
             )
 
 
 def clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool) -> str:
     """What of the state of another configuration a clone goes on with.
 
-    Where learning rates rise and fall over all that is planned they begin `anew`, and the optimizer with them, in a
-    clone that has all of its epochs before it.
+    Where learning rates rise and fall over all that is planned they begin `anew`, and the optimizer
+    with them, in a clone that has all of its epochs before it.
     """
     return "weights_of_chunks" if anew else goes_on_with(before, optimizer)
 
 
 def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:
-    worker = next(each for each in crew.workers if each.framework == request.backends[config.mst_key])
+    worker = next(
+        each for each in crew.workers if each.framework == request.backends[config.mst_key]
+    )
     state = visits.initial_state(request, config, 0)
     job = Job("restore", visits.program(request, config), state.key)
     try:
         return drive(worker.session, crew.visits.restore(worker, state, job))
     except ConfigFailure as error:
         raise DatatypeMismatch(
-            f"mst_key={config.mst_key} cannot go on from the weights of the model before: {error.message}",
-            hint=f"{error.hint or ''} Or leave warm_start out, and name a table that does not exist.".strip(),
+            f"mst_key={config.mst_key} cannot go on from the weights of the model before: "
+            f"{error.message}",
+            hint=(
+                f"{error.hint or ''} Or leave warm_start out, and name a table that does not exist."
+            ).strip(),
         ) from error

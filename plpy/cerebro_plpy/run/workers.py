@@ -1,4 +1,5 @@
-"""The workers of a run: a place for each that trains at a time, and in each place a worker per framework.
+"""The workers of a run: a place for each that trains at a time, and in each place a worker per
+framework.
 
 Their trainers are started at once, before any configuration is trained.
 """
@@ -33,10 +34,17 @@ class Crew:
 
 
 def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
-    """Start the trainers, of so many as there are places; where the framework is still to be chosen, of each one that
-    is installed. How each computes does not depend on how many there are, for bits do on that."""
-    frameworks = sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.local else None]
-    posts = [None] if workplace.local else workplace.platform.posts(request.source.segments, request.workers)
+    """Start the trainers, of so many as there are places; where the framework is still to be
+    chosen, of each one that is installed. How each computes does not depend on how many there are,
+    for bits do on that."""
+    frameworks = (
+        sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.local else None]
+    )
+    posts = (
+        [None]
+        if workplace.local
+        else workplace.platform.posts(request.source.segments, request.workers)
+    )
     workers = workplace.workers(posts[:places], frameworks)
     visits = workplace.platform.visits(
         trainers_of(workplace, dict(enumerate(posts)), request.gpus, request.repeat.threads),
@@ -50,9 +58,14 @@ def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
 
 
 def trainers_of(
-    workplace: Workplace, posts: Mapping[int, int | None], gpus: tuple[int, ...], threads: int | None = None
+    workplace: Workplace,
+    posts: Mapping[int, int | None],
+    gpus: tuple[int, ...],
+    threads: int | None = None,
 ) -> list[settings.TrainerOptions]:
-    """How the trainers of workers are started, by number: those on one machine share its cores, memory and GPUs."""
+    """How the trainers of workers are started, by number: those on one machine share its cores,
+    memory and GPUs.
+    """
     hosts = workplace.platform.hosts(workplace.control, posts)
     sharing = Counter(hosts.values())
     before: Counter[str] = Counter()
@@ -68,7 +81,9 @@ def trainers_of(
 def _missing(
     workplace: Workplace, visits: Visits, workers: Sequence[Worker], some_may: bool
 ) -> dict[Worker, ObjectNotReady]:
-    """Start all trainers side by side; the workers whose framework is not installed, if `some_may` be so."""
+    """Start all trainers side by side; the workers whose framework is not installed, if `some_may`
+    be so.
+    """
     dispatcher: Dispatcher[None] = Dispatcher(workplace.check)
     missing: dict[Worker, ObjectNotReady] = {}
     for index, worker in enumerate(workers):
@@ -102,7 +117,9 @@ def choose_frameworks(
 T = TypeVar("T")
 
 
-def together(workplace: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Iterator[tuple[Worker, T | None]]:
+def together(
+    workplace: Workplace, crew: Crew, steps: Sequence[Steps[T]]
+) -> Iterator[tuple[Worker, T | None]]:
     """What the steps of each worker come to, as they end; the first error ends it."""
     dispatcher: Dispatcher[T] = Dispatcher(workplace.check)
     for index, (worker, its) in enumerate(zip(crew.workers, steps)):
@@ -123,13 +140,24 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
     workers = workplace.standing(workplace.platform.posts(segments, 1), framework)
     numbered = {worker.number: worker.segment_id for worker in workers}
     trainers = [
-        replace(trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local))
+        replace(
+            trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local)
+        )
         for trainer in trainers_of(workplace, numbered, settings.devices(workplace.settings, gpu))
     ]
-    return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))
+    return Crew(
+        workers,
+        workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info),
+    )
 
 
-def score(workplace: Workplace, find_crew: Callable[[], Crew], work: Callable[[Crew], T], *, again: bool = True) -> T:
+def score(
+    workplace: Workplace,
+    find_crew: Callable[[], Crew],
+    work: Callable[[Crew], T],
+    *,
+    again: bool = True,
+) -> T:
     """Let workers score rows; if one of their trainers dies, let new ones score all rows once more.
 
     `work` leaves nothing behind if it fails. It is not done `again` where rows may not pass twice.
@@ -146,9 +174,11 @@ def score(workplace: Workplace, find_crew: Callable[[], Crew], work: Callable[[C
     return score(workplace, find_crew, work, again=False)
 
 
-def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]) -> Residence | None:
-    """How configurations stay with workers, where they may and the plan of the run does not say otherwise; None where
-    they hop. `programs` are what is compiled for each."""
+def residence(
+    request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]
+) -> Residence | None:
+    """How configurations stay with workers, where they may and the plan of the run does not say
+    otherwise; None where they hop. `programs` are what is compiled for each."""
     if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
         return None
     return of_schedule(request.spec.schedule, programs, compiled(workers))
@@ -161,7 +191,9 @@ def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
 
 
 def has_room(request: FitRequest, room: int) -> bool:
-    """Whether configurations may stay with workers that can serve all segments, and have this room for rows each."""
+    """Whether configurations may stay with workers that can serve all segments, and have this room
+    for rows each.
+    """
     return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= room
 
 

@@ -23,42 +23,63 @@ class StoredModel:
 
 
 class Made(NamedTuple):
-    """Configurations, and the architecture that each has of its own, by a model id that is its mst_key."""
+    """Configurations, and the architecture that each has of its own, by a model id that is its
+    mst_key.
+    """
 
     configs: tuple[Config, ...]
     architectures: dict[int, StoredModel]
 
 
-COLUMNS = ("model_id", "model_arch", "model_weights", "name", "description", "__internal_madlib_id__")
+COLUMNS = (
+    "model_id",
+    "model_arch",
+    "model_weights",
+    "name",
+    "description",
+    "__internal_madlib_id__",
+)
 TITLE = "Keras Model Arch"
 
 
 def load(
-    catalog: Catalog, table: str | None, text: str | None, weights: bytes | None, name: str | None, note: str | None
+    catalog: Catalog,
+    table: str | None,
+    text: str | None,
+    weights: bytes | None,
+    name: str | None,
+    note: str | None,
 ) -> None:
     """Check an architecture and add it; the table is made by the first one."""
     from uuid import uuid4  # which looks at the machine; who reads architectures does without
 
     if text is None:
-        raise NullNotAllowed(f"{TITLE}: Model architecture is NULL.", hint="Pass the JSON that model.to_json() gives.")
+        raise NullNotAllowed(
+            f"{TITLE}: Model architecture is NULL.",
+            hint="Pass the JSON that model.to_json() gives.",
+        )
     check_architecture(read_architecture(text))
     if weights is not None and len(weights) % 4:
         raise InvalidText(
-            f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the weights as float32, one"
-            " after another.",
+            f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the "
+            "weights as float32, one after another.",
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db
     exists = _is_there(catalog, table)
     if not exists:
-        catalog.wait_for_maker(table)  # of two first loads at once the second adds to what the first has made
+        catalog.wait_for_maker(
+            table
+        )  # of two first loads at once the second adds to what the first has made
         exists = _is_there(catalog, table)
     relation = existing(catalog, table) if exists else catalog.output(table)
     if not exists:
         db.rows(sql("model.table", table=relation.quoted))
         db.info(f"{TITLE}: Created new keras model architecture table {table}.")
     db.rows(sql("model.lock", table=relation.quoted))
-    model_id = db.value(sql("model.add", table=relation.quoted), text, weights, name, note, str(uuid4()))
+    model_id = db.value(
+        sql("model.add", table=relation.quoted), text, weights, name, note, str(uuid4())
+    )
     db.info(f"{TITLE}: Added model id {model_id} to {table} table")
 
 
@@ -73,7 +94,8 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
     if not db.rows(sql("model.delete", table=relation.quoted), model_id):
         shown = "NULL" if model_id is None else model_id
         raise UndefinedObject(
-            f"{TITLE}: Model id {shown} not found", hint=f"SELECT model_id, name FROM {relation.quoted};"
+            f"{TITLE}: Model id {shown} not found",
+            hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
     db.info(f"{TITLE}: Model id {model_id} has been deleted from {table}.")
     if db.value(sql("model.empty", table=relation.quoted)):
@@ -97,7 +119,9 @@ def check_columns(catalog: Catalog, relation: Relation) -> Relation:
     return relation
 
 
-def read_architectures(reader: Session, table: Relation, model_ids: list[int]) -> dict[int, StoredModel]:
+def read_architectures(
+    reader: Session, table: Relation, model_ids: list[int]
+) -> dict[int, StoredModel]:
     """The architectures by model id."""
     rows = reader.run(sql("read.architectures", table=table.quoted), (model_ids,))
     return {row[0]: StoredModel(*row) for row in rows}

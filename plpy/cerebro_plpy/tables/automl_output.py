@@ -1,4 +1,6 @@
-"""Makes the output tables of a call of AutoML: those of a fit, with what a search adds, and the best configuration."""
+"""Makes the output tables of a call of AutoML: those of a fit, with what a search adds, and the
+best configuration.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MODULE = "madlib_keras_automl"
 
 
 class Tried(NamedTuple):
-    """A configuration as the log has it, with its metrics; `loss` is the one that decides, None without a state."""
+    """A configuration as the log has it, with its metrics; `loss` is the one that decides, None
+    without a state.
+    """
 
     config: Row
     metrics: Sequence[Row]
@@ -43,7 +47,9 @@ def write(db: Database, run: LoggedRun, output: Relation) -> None:
 
 
 def write_best(db: Database, run: LoggedRun) -> None:
-    """Make the model selection table of the call, which has the configuration with the lowest loss."""
+    """Make the model selection table of the call, which has the configuration with the lowest
+    loss.
+    """
     catalog, tables = Catalog(db, MODULE), run.spec.tables
     architectures = existing(catalog, tables["architectures"])
     named = replace(architectures, spelling=run.spec.model_arch_table or architectures.spelling)
@@ -52,7 +58,9 @@ def write_best(db: Database, run: LoggedRun) -> None:
     able = [each for each in tried if each.loss is not None and each.loss == each.loss]
     best = min(able, key=lambda each: (each.loss, each.config["mst_key"]), default=None)
     if best:
-        row = [best.config[name] for name in ("mst_key", "model_id", "compile_params", "fit_params")]
+        row = [
+            best.config[name] for name in ("mst_key", "model_id", "compile_params", "fit_params")
+        ]
         db.rows(sql("automl.add_best", output=table.quoted), *row)
     db.rows(sql("automl.keys_from"), table.quoted, max(each.config["mst_key"] for each in tried))
 
@@ -63,7 +71,9 @@ def _tried(db: Database, run: LoggedRun) -> list[Tried]:
         metrics = outputs.logged_metrics(db, run.run_id, config)
         losses = [row for row in metrics if (row["dataset"], row["name"]) == (dataset, "loss")]
         alive = config["state_table"] is not None
-        found.append(Tried(config, metrics, outputs.final(losses, config["best_epoch"]) if alive else None))
+        found.append(
+            Tried(config, metrics, outputs.final(losses, config["best_epoch"]) if alive else None)
+        )
     return found
 
 
@@ -97,7 +107,11 @@ def _write_info(
     iterations = [row["epoch"] for row in outputs.deciding_losses(tried.metrics)]
     place = method.place(config["mst_key"], max(iterations, default=1)) if method else ()
     db.rows(
-        sql("output.add_info", output=table, more=sql("automl.add_info_columns", places=_places(method))),
+        sql(
+            "output.add_info",
+            output=table,
+            more=sql("automl.add_info_columns", places=_places(method)),
+        ),
         *(config[name] for name in ("mst_key", "model_id", "compile_params", "fit_params")),
         size,
         *outputs.found_metrics(db, run, config, architecture),
@@ -111,7 +125,9 @@ def _places(method: Hyperband | None) -> str:
     return sql("automl.add_places") if method else ""
 
 
-def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun, method: Hyperband | None) -> None:
+def _write_summary(
+    db: Database, table: str, output: Relation, run: LoggedRun, method: Hyperband | None
+) -> None:
     spec, source, arguments, search = run.spec, run.spec.source, run.spec.arguments, run.spec.search
     assert search is not None
     # Without a frequency that of the last round, as in MADlib.

@@ -1,6 +1,8 @@
-"""Output tables as far as they can be written while a run goes on: what configurations have come to that are trained.
+"""Output tables as far as they can be written while a run goes on: what configurations have come to
+that are trained.
 
-It is done in the caller's transaction, as for all output tables, but beside the workers, a piece at a time.
+It is done in the caller's transaction, as for all output tables, but beside the workers, a piece at
+a time.
 """
 
 from __future__ import annotations
@@ -14,13 +16,18 @@ from cerebro_plpy.tables import outputs
 from cerebro_plpy.tables.outputs import Begun, LoggedRun, OutputTables, Written
 from cerebro_plpy.tables.pieces import PIECE_SECONDS, Pieces
 
-# Somebody may be about to make a table of such a name: that is waited for when no worker waits for this session.
+# Somebody may be about to make a table of such a name: that is waited for when no worker waits for
+# this session.
 LOCK_TIMEOUT = "1s"
-BEGINNING = PIECE_SECONDS / 4  # what is begun just before its end may take the rest: see pieces.next_size()
+BEGINNING = (
+    PIECE_SECONDS / 4
+)  # what is begun just before its end may take the rest: see pieces.next_size()
 
 
 class EarlyOutput:
-    """New output tables of a run, of which nobody hears before its end that they could not be written."""
+    """New output tables of a run, of which nobody hears before its end that they could not be
+    written.
+    """
 
     def __init__(self, db: Database, output: Relation) -> None:
         self._db, self._output = db, output
@@ -43,7 +50,9 @@ class EarlyOutput:
         self._finished.append(mst_key)
 
     def piece(self) -> bool:
-        """Write for some 20 ms; False where there is nothing to write. A cancel is raised, an error is kept."""
+        """Write for some 20 ms; False where there is nothing to write. A cancel is raised, an error
+        is kept.
+        """
         if self._stopped or not (self._trained or self._finished or self._pieces):
             return False
         error = self._db.failure(self._go_on if self._place else self._begin)
@@ -82,9 +91,13 @@ class EarlyOutput:
         while self._trained or self._finished:
             if self._trained:
                 config = outputs.newest_state(self._db, run.run_id, self._trained.pop(0))
-                self._written[config["mst_key"]] = yield from outputs.model_written(self._db, tables, run, config)
+                self._written[config["mst_key"]] = yield from outputs.model_written(
+                    self._db, tables, run, config
+                )
             else:
                 config = outputs.newest_state(self._db, run.run_id, self._finished.pop(0))
                 before = self._written[config["mst_key"]]
-                self._written[config["mst_key"]] = outputs.metrics_written(self._db, tables, run, config, before)
+                self._written[config["mst_key"]] = outputs.metrics_written(
+                    self._db, tables, run, config, before
+                )
             yield

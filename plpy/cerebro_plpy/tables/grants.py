@@ -1,8 +1,9 @@
 """Predictions with a model for roles that must not read its weights.
 
-A model's owner makes a function that runs as the owner: it fills a job of the session that calls it with the weights,
-and the trainer gives them to nobody (see `trainer.requests`). Who may execute the function is PostgreSQL's own
-business: it is granted, revoked, dumped, restored and dropped with its tables like anything else.
+A model's owner makes a function that runs as the owner: it fills a job of the session that calls it
+with the weights, and the trainer gives them to nobody (see `trainer.requests`). Who may execute the
+function is PostgreSQL's own business: it is granted, revoked, dumped, restored and dropped with its
+tables like anything else.
 """
 
 from __future__ import annotations
@@ -36,15 +37,18 @@ def may_read(catalog: Catalog, model: Relation) -> bool:
 
 
 def check_granted(catalog: Catalog, model: Relation) -> None:
-    """Refuse a model whose weights the caller may not read, unless there is a function that fills a job with them.
+    """Refuse a model whose weights the caller may not read, unless there is a function that fills a
+    job with them.
 
-    It must run as the owner of the table, or it would run as the caller; `granted_function` looks at it closely.
+    It must run as the owner of the table, or it would run as the caller; `granted_function` looks
+    at it closely.
     """
     read = f"let you read it{_and_states(catalog, model)}: GRANT SELECT."
     found = _found(catalog, model)
     if not found or not found[0]["genuine"] or not found[0]["granted"]:
         raise InsufficientPrivilege(
-            f"{catalog.module} error: permission denied for the weights in table '{model.spelling}'.",
+            f"{catalog.module} error: permission denied for the weights in table "
+            f"'{model.spelling}'.",
             hint=f"Its owner can {catalog.db.platform.grant_hint(model.spelling)}{read}",
         )
 
@@ -58,17 +62,26 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     found = _found(catalog, model)
     if not found:
         signature = literal(f"{function}(json, integer)")
-        made = sql("grant.function", function=function, literal=signature, model=model.quoted, state=state.quoted)
+        made = sql(
+            "grant.function",
+            function=function,
+            literal=signature,
+            model=model.quoted,
+            state=state.quoted,
+        )
         catalog.db.rows(made)
     elif not found[0]["genuine"]:
         raise WrongObjectType(
-            f"{catalog.module} error: function {function}(json, integer) exists and is another one.",
-            hint="Rename it: the function that fills jobs for predictions has its name from the model table.",
+            f"{catalog.module} error: function {function}(json, integer) exists and is another "
+            "one.",
+            hint="Rename it: the function that fills jobs for predictions has its name from the "
+            "model table.",
         )
     catalog.db.rows(_text("grant.allow", name, model, companions))
     if not may_use:
         catalog.db.notice(
-            f"role {name} has no USAGE on schema {model.schema} and will not find the model: GRANT USAGE ON SCHEMA."
+            f"role {name} has no USAGE on schema {model.schema} and will not find the model: GRANT "
+            "USAGE ON SCHEMA."
         )
 
 
@@ -80,7 +93,8 @@ def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     function = _function(model)
     if not _found(catalog, model):
         raise UndefinedObject(
-            f"{catalog.module} error: nobody was granted predictions with table '{model.spelling}'.",
+            f"{catalog.module} error: nobody was granted predictions with table "
+            f"'{model.spelling}'.",
             hint="cerebro.grant_predict() grants them; REVOKE takes back what GRANT gave.",
         )
     catalog.db.rows(_text("grant.forbid", name, model, companions))
@@ -95,7 +109,9 @@ def _found(catalog: Catalog, model: Relation) -> Sequence[Row]:
 
 def _text(name: str, role: str, model: Relation, companions: dict[str, Relation]) -> str:
     info, summary = companions["_info"].quoted, companions["_summary"].quoted
-    return sql(name, function=_function(model), role=role, model=model.quoted, info=info, summary=summary)
+    return sql(
+        name, function=_function(model), role=role, model=model.quoted, info=info, summary=summary
+    )
 
 
 def _function(model: Relation) -> str:
@@ -113,8 +129,8 @@ def _own_tables(catalog: Catalog, given: str | None) -> tuple[Relation, dict[str
         )
     if len((model.name + SUFFIX).encode()) > MAX_BYTES:
         raise InvalidName(
-            f"{catalog.module} error: the name of table '{model.spelling}' leaves no room for that of a function with"
-            f" {SUFFIX} after it, of at most {MAX_BYTES} bytes.",
+            f"{catalog.module} error: the name of table '{model.spelling}' leaves no room for that "
+            f"of a function with {SUFFIX} after it, of at most {MAX_BYTES} bytes.",
             hint="Rename the three output tables.",
         )
     companions = {suffix: _companion(catalog, model, suffix) for suffix in ("_info", "_summary")}
@@ -127,7 +143,8 @@ def _states(catalog: Catalog, model: Relation, summary: Relation) -> Relation:
     states = model_states.find(catalog, model, summary)
     if states is None:
         raise UndefinedTable(
-            f"{catalog.module} error: the models of table '{model.spelling}' have no table of states.",
+            f"{catalog.module} error: the models of table '{model.spelling}' have no table of "
+            "states.",
             hint="Name the output table of madlib_fit_multiple_model(), as it has made it.",
         )
     _check_own(catalog, [states])
@@ -151,7 +168,10 @@ def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
 
 
 def _check_own(catalog: Catalog, tables: Sequence[Relation]) -> None:
-    others = [row["name"] for row in catalog.db.rows(sql("grant.not_own"), [table.oid for table in tables])]
+    others = [
+        row["name"]
+        for row in catalog.db.rows(sql("grant.not_own"), [table.oid for table in tables])
+    ]
     if others:
         raise InsufficientPrivilege(
             f"{catalog.module} error: {', '.join(others)}: expected tables of your own.",
@@ -160,7 +180,9 @@ def _check_own(catalog: Catalog, tables: Sequence[Relation]) -> None:
 
 
 def grantee(module: str, role: str | None, ask: Callable[[str], Sequence[Row]]) -> tuple[str, bool]:
-    """The name of a role as it must stand in a statement, and whether it may use what it takes, as a query tells."""
+    """The name of a role as it must stand in a statement, and whether it may use what it takes, as
+    a query tells.
+    """
     if role is None:
         raise NullNotAllowed(f"{module} error: role is NULL; expected the name of a role.")
     found = ask(role)
@@ -175,4 +197,6 @@ def grantee(module: str, role: str | None, ask: Callable[[str], Sequence[Row]]) 
 
 
 def _grantee(catalog: Catalog, model: Relation, role: str | None) -> tuple[str, bool]:
-    return grantee(catalog.module, role, lambda name: catalog.db.rows(sql("grant.role"), model.schema, name))
+    return grantee(
+        catalog.module, role, lambda name: catalog.db.rows(sql("grant.role"), model.schema, name)
+    )

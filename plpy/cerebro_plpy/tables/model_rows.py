@@ -1,4 +1,6 @@
-"""Writes the row of a model table: flat weights, which are picked out of a whole state, and beside it that state."""
+"""Writes the row of a model table: flat weights, which are picked out of a whole state, and beside
+it that state.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ LARGEST_FIELD = 512 << 20
 
 
 class ModelKey(NamedTuple):
-    """What tells a row of a model table apart; the segment is one that MADlib's tables name, and nothing reads."""
+    """What tells a row of a model table apart; the segment is one that MADlib's tables name, and
+    nothing reads.
+    """
 
     mst_key: int
     segment_id: int
@@ -28,7 +32,8 @@ class ModelKey(NamedTuple):
 def write_model(
     db: Database, tables: ModelTables, key: ModelKey, architecture: str, state: StoredState | None
 ) -> float | None:
-    """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
+    """One row with the flat weights of a configuration, and its state; the size of the weights in
+    kilobytes.
 
     Without a state there are no weights.
     """
@@ -40,7 +45,13 @@ def model_pieces(
 ) -> Pieces[float | None]:
     """The same piece by piece, of which the one that writes the weights cannot be cut."""
     found = (yield from flat_weights(db, state, key.mst_key)) if state else None
-    add_weights(db, sql("output.add_model", output=tables.model), found, (key.mst_key,), (architecture, key.segment_id))
+    add_weights(
+        db,
+        sql("output.add_model", output=tables.model),
+        found,
+        (key.mst_key,),
+        (architecture, key.segment_id),
+    )
     yield
     if state:
         yield from model_states.add(db, tables.states, key.mst_key, state)
@@ -48,9 +59,15 @@ def model_pieces(
 
 
 def add_weights(
-    db: Database, statement: str, found: Weights | None, before: Sequence[object], after: Sequence[object]
+    db: Database,
+    statement: str,
+    found: Weights | None,
+    before: Sequence[object],
+    after: Sequence[object],
 ) -> None:
-    """Write weights, between other values; they are not planned with, for which they would be copied."""
+    """Write weights, between other values; they are not planned with, for which they would be
+    copied.
+    """
     with db.configured(plan_cache_mode="force_generic_plan"):
         db.rows(statement, *before, found.flat if found else None, *after)
 
@@ -61,8 +78,8 @@ def flat_weights(db: Database, state: StoredState, mst_key: int) -> Pieces[Weigh
     found = yield from weights_piecewise(chunks, LARGEST_FIELD)
     if found.flat is None:
         db.notice(
-            f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
-            " field; its state has the weights."
+            f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than "
+            "pg_dump can carry in a field; its state has the weights."
         )
     return found
 

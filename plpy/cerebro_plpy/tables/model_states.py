@@ -1,9 +1,10 @@
 """The whole states of the models in a model table, from which training can go on.
 
-Scripts of MADlib's drop a model's tables by the names that MADlib gives them, and train again into the same name. So
-the states have no name beside those: they lie in a table of schema cerebro_state, which the summary table names in a
-constraint that is always true. The constraint follows when either is renamed or dumped, keeps the states from being
-dropped by mistake, and is gone with the summary. Tables that nothing names any more are orphans, and are swept.
+Scripts of MADlib's drop a model's tables by the names that MADlib gives them, and train again into
+the same name. So the states have no name beside those: they lie in a table of schema cerebro_state,
+which the summary table names in a constraint that is always true. The constraint follows when
+either is renamed or dumped, keeps the states from being dropped by mistake, and is gone with the
+summary. Tables that nothing names any more are orphans, and are swept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from cerebro_plpy.platform.state_tables import StoredState, model_states_table
 from cerebro_plpy.tables.pieces import Pieces, next_size
 
 OLD_SUFFIX = "_state"
-"""Versions before 0.3.0 kept the states in a table beside the model's, with this at the end of its name."""
+"""Versions before 0.3.0 kept the states in a table beside the model's, with this at the end of its
+name.
+"""
 
 
 FIRST_BLOCKS = 128  # a MB, which takes milliseconds
@@ -34,7 +37,9 @@ class ModelTables(NamedTuple):
 
 
 def create(db: Database, summary: str) -> str:
-    """Make a table for the states of the models that a summary, just made, tells of; its quoted name."""
+    """Make a table for the states of the models that a summary, just made, tells of; its quoted
+    name.
+    """
     sweep(db)
     states = model_states_table(secrets.token_hex(8))
     db.rows(sql("states.create", states=states, **db.platform.clauses))
@@ -45,7 +50,9 @@ def create(db: Database, summary: str) -> str:
 
 
 def sweep(db: Database) -> int:
-    """Drop the states of the caller's models that are gone, as far as nobody reads them; their bytes."""
+    """Drop the states of the caller's models that are gone, as far as nobody reads them; their
+    bytes.
+    """
     orphans = db.rows(sql("states.orphans"))
     for orphan in orphans:
         db.rows(sql("states.drop", states=orphan["name"]))
@@ -59,19 +66,29 @@ def find(catalog: Catalog, model: Relation, summary: Relation) -> Relation | Non
 
 
 def add(db: Database, states: str, mst_key: int, state: StoredState) -> Pieces[None]:
-    """Copy a state, with the frozen weights that it shares, in ranges of blocks where it can be read so."""
+    """Copy a state, with the frozen weights that it shares, in ranges of blocks where it can be
+    read so.
+    """
     before = 0
     for table in state.tables:
         source = db.platform.state_between(table, state.segment_id)
         if source is None:
-            db.rows(sql("states.add", states=states, source=db.platform.state_rows(*state)), mst_key, before)
+            db.rows(
+                sql("states.add", states=states, source=db.platform.state_rows(*state)),
+                mst_key,
+                before,
+            )
             return
-        yield from _blocks(db, sql("states.add", states=states, source=source), (mst_key, before), table)
+        yield from _blocks(
+            db, sql("states.add", states=states, source=source), (mst_key, before), table
+        )
         before = db.value(sql("states.parts", state=table)) if table != state.tables[-1] else 0
 
 
 def _blocks(db: Database, statement: str, values: tuple[int, int], table: str) -> Pieces[None]:
-    """Copy what a table has; the values are the model's key, and how many parts of it come before these."""
+    """Copy what a table has; the values are the model's key, and how many parts of it come before
+    these.
+    """
     copy = db.repeated(statement, *values, 0, 0)
     start, size, blocks = 0, FIRST_BLOCKS, db.value(sql("states.blocks"), table)
     while start < blocks:

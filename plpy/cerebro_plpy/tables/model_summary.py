@@ -1,4 +1,6 @@
-"""What the summary table of a model tells of its targets, in our form and in MADlib's of several versions."""
+"""What the summary table of a model tells of its targets, in our form and in MADlib's of several
+versions.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,21 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, UndefinedColumn
-from cerebro_plpy.packing.packed_table import OLD_CLASSES, classes_column, known_classes, read_summary_row
+from cerebro_plpy.packing.packed_table import (
+    OLD_CLASSES,
+    classes_column,
+    known_classes,
+    read_summary_row,
+)
 
 NAMES = ("dependent_varname", "independent_varname")
 NEEDED = (*NAMES, "normalizing_const", "dependent_vartype")
 
 
 def read(reader: Session, summary: Relation, *more: str) -> dict[str, Any]:
-    """The row of a model's summary table, with at least the columns that say what the model takes and gives."""
+    """The row of a model's summary table, with at least the columns that say what the model takes
+    and gives.
+    """
     row = read_summary_row(reader, summary)
     missing = [name for name in (*NEEDED, *more) if name not in row]
     if missing:
@@ -31,13 +40,17 @@ def read(reader: Session, summary: Relation, *more: str) -> dict[str, Any]:
 
 
 def numbers(row: dict[str, Any], target: str) -> list[int | None] | None:
-    """The numbers of classes. MADlib knows classes only, and before 1.18 left them out where they came encoded."""
+    """The numbers of classes. MADlib knows classes only, and before 1.18 left them out where they
+    came encoded.
+    """
     old = classes_column(row, target) == OLD_CLASSES
     numbers: list[int | None] | None = row.get("num_classes")
     return [] if old and numbers is None else numbers
 
 
-def class_values(reader: Session, summary: Relation, row: dict[str, Any], name: str) -> tuple[str | None, ...] | None:
+def class_values(
+    reader: Session, summary: Relation, row: dict[str, Any], name: str
+) -> tuple[str | None, ...] | None:
     """The classes of a target as PostgreSQL writes them, where they are known."""
     column = classes_column(row, name)
     if not row.get(column):
@@ -51,7 +64,8 @@ def float_targets(
 ) -> tuple[bool, ...]:
     """Which targets are floats: see `outputs.num_classes`.
 
-    >>> float_targets((None,), None), float_targets((None,), []), float_targets((("a", "b"), None, None), [2, None, 3])
+    >>> (float_targets((None,), None), float_targets((None,), []),
+    ...  float_targets((("a", "b"), None, None), [2, None, 3]))
     ((True,), (False,), (False, True, False))
     """
     if len(classes) == 1 or numbers is None:

@@ -1,7 +1,8 @@
 """Object tables: the functions that administrators register, and who else may name them.
 
-What such a table holds is executed as the operating-system user of the server. So it lies in the extension's schema,
-is a superuser's, and no one else may write to it; that is looked at whenever it is used, here and on the segments.
+What such a table holds is executed as the operating-system user of the server. So it lies in the
+extension's schema, is a superuser's, and no one else may write to it; that is looked at whenever it
+is used, here and on the segments.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from cerebro_plpy.trainer.requests import trusted_table
 COLUMNS = {"id", "name", "description", "object"}
 
 
-def load(catalog: Catalog, table: str | None, source: bytes | str | None, name: str | None, note: str | None) -> None:
+def load(
+    catalog: Catalog,
+    table: str | None,
+    source: bytes | str | None,
+    name: str | None,
+    note: str | None,
+) -> None:
     """Register a function; the table is made by the first one."""
     _check_administrator(catalog.db)
     text, name = function_source.check_source(source, name)
@@ -80,7 +87,9 @@ def same(catalog: Catalog, one: str, other: str) -> bool:
 
 
 def functions(catalog: Catalog, table: str | None) -> Functions | None:
-    """The functions of an object table that a model selection table names; None where it names none."""
+    """The functions of an object table that a model selection table names; None where it names
+    none.
+    """
     return read_functions(catalog, find(catalog, table))
 
 
@@ -89,7 +98,9 @@ def read_functions(catalog: Catalog, relation: Relation | None) -> Functions | N
     if relation is None:
         return None
     rows = catalog.db.rows(sql("functions.digests", table=relation.quoted))
-    existing(catalog, relation.name)  # from the first read on nobody can put another table in its place
+    existing(
+        catalog, relation.name
+    )  # from the first read on nobody can put another table in its place
     return Functions(relation.name, tuple((row["name"], row["digest"]) for row in rows))
 
 
@@ -107,19 +118,24 @@ def _name(catalog: Catalog, given: str | None, *, qualified: bool = False) -> tu
     A table that is there may be named with that schema, as MADlib does in model selection tables.
     """
     if given is None or not given.strip():
-        raise NullNotAllowed(f"{catalog.module} error: NULL/empty object table name!", hint="Name the object table.")
+        raise NullNotAllowed(
+            f"{catalog.module} error: NULL/empty object table name!", hint="Name the object table."
+        )
     schema = str(catalog.db.value(sql("functions.schema")))
     try:
         parts = split_qualified(given)
     except InvalidName as error:
         raise InvalidName(
-            f"{catalog.module} error: Invalid object table name {given}", detail=error.message, hint=error.hint
+            f"{catalog.module} error: Invalid object table name {given}",
+            detail=error.message,
+            hint=error.hint,
         ) from error
     if len(parts) > 1 and not (qualified and parts[0] == schema):
         raise InvalidParameter(
             f"DL: Custom function table has to be in the {schema} schema",
             detail=f"Received {given!r}.",
-            hint=f"Leave the schema out: {quote_identifier(parts[-1])} is looked for in {schema} alone.",
+            hint=f"Leave the schema out: {quote_identifier(parts[-1])} is looked for in {schema} "
+            "alone.",
         )
     return schema, parts[-1]
 
@@ -136,7 +152,8 @@ def existing(catalog: Catalog, name: str) -> Relation:
     missing = sorted(COLUMNS - catalog.columns(relation).keys())
     if missing:
         raise WrongObjectType(
-            f"{catalog.module} error: '{name}' is no object table: it has no column {', '.join(missing)}.",
+            f"{catalog.module} error: '{name}' is no object table: it has no column "
+            f"{', '.join(missing)}.",
             hint="Name a table made by load_custom_function().",
         )
     return relation

@@ -1,7 +1,8 @@
 """Makes MADlib's output tables from the log of a run, in the caller's transaction.
 
-All that takes long is done piece by piece (`tables.pieces`): `tables.early_output` does some of it before the run is
-completed. The whole states, from which training can go on, lie apart: see `tables.model_states`.
+All that takes long is done piece by piece (`tables.pieces`): `tables.early_output` does some of it
+before the run is completed. The whole states, from which training can go on, lie apart: see
+`tables.model_states`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,14 @@ class LoggedRun:
     def evaluate_epochs(self) -> list[int] | None:
         """The epochs after which metrics were computed."""
         epochs = self.spec.evaluated_until(self.epochs or self.spec.epochs)
-        return list(epochs if self.status == "completed" else (e for e in epochs if e <= (self.evaluated or 0))) or None
+        return (
+            list(
+                epochs
+                if self.status == "completed"
+                else (e for e in epochs if e <= (self.evaluated or 0))
+            )
+            or None
+        )
 
 
 class OutputTables(NamedTuple):
@@ -65,7 +73,9 @@ class OutputTables(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What the tables have of a configuration: which state, the kilobytes of its weights, and whether its metrics."""
+    """What the tables have of a configuration: which state, the kilobytes of its weights, and
+    whether its metrics.
+    """
 
     state: StoredState | None
     size: float | None
@@ -73,16 +83,25 @@ class Written(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Output tables that were made while the run went on, and what they have by then, by mst_key."""
+    """Output tables that were made while the run went on, and what they have by then, by
+    mst_key.
+    """
 
     tables: OutputTables
     written: Mapping[int, Written]
 
 
-def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None, begun: Begun | None = None) -> None:
+def write(
+    db: Database,
+    run: LoggedRun,
+    output: Relation,
+    states: Relation | None,
+    begun: Begun | None = None,
+) -> None:
     """Create and fill the three tables, which appear when the caller commits, and that of states.
 
-    Where the tables exist, `states` is the last of them: all are emptied and refilled; or they were `begun` before.
+    Where the tables exist, `states` is the last of them: all are emptied and refilled; or they were
+    `begun` before.
     """
     if begun is None:
         begun = Begun(_emptied(db, output, states) if states else create(db, output, run), {})
@@ -94,19 +113,27 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
         written = written or at_once(model_written(db, begun.tables, run, config))
         if not written.metrics:
             metrics_written(db, begun.tables, run, config, written)
-    newest = run if run.status == "completed" else read_run(db, run.run_id)  # metrics may have come meanwhile
+    newest = (
+        run if run.status == "completed" else read_run(db, run.run_id)
+    )  # metrics may have come meanwhile
     _write_summary(db, begun.tables.summary, output, newest)
 
 
-def model_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row) -> Pieces[Written]:
+def model_written(
+    db: Database, tables: OutputTables, run: LoggedRun, config: Row
+) -> Pieces[Written]:
     """Write the model of a configuration, which is trained no further."""
     architecture, state = read_logged_architecture(db, run, config), state_of(config)
     key = ModelKey(config["mst_key"], run.spec.segments[0])
-    size = yield from model_pieces(db, ModelTables(tables.model, tables.states), key, architecture, state)
+    size = yield from model_pieces(
+        db, ModelTables(tables.model, tables.states), key, architecture, state
+    )
     return Written(state, size)
 
 
-def metrics_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row, written: Written) -> Written:
+def metrics_written(
+    db: Database, tables: OutputTables, run: LoggedRun, config: Row, written: Written
+) -> Written:
     """Write the metrics of a configuration, which has nothing left to do."""
     architecture = read_logged_architecture(db, run, config)
     _write_info(db, tables.info, run, config, architecture, written.size)
@@ -120,7 +147,9 @@ def _remove(db: Database, tables: OutputTables, mst_key: int) -> None:
 
 def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
     """The quoted names of output tables."""
-    return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
+    return {
+        suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)
+    }
 
 
 def _emptied(db: Database, output: Relation, states: Relation) -> OutputTables:
@@ -145,7 +174,8 @@ def read_run(db: Database, run_id: int) -> LoggedRun:
     if rows[0]["status"] != "completed" and not any(map(state_of, newest_states(db, run_id))):
         raise ObjectNotReady(
             f"run {run_id} is {rows[0]['status']}, and none of its configurations has a state",
-            hint="There are models to write out once a visit is completed: SELECT * FROM cerebro.progress;",
+            hint="There are models to write out once a visit is completed: SELECT * FROM "
+            "cerebro.progress;",
         )
     spec = Spec.from_json(json.loads(rows[0]["spec"]))
     source = replace(spec.source, class_types=class_types(db, spec.source.class_types))
@@ -154,21 +184,26 @@ def read_run(db: Database, run_id: int) -> LoggedRun:
 
 
 def _logged(run_id: int, rows: list[Row]) -> list[Row]:
-    """What the log has of a run, which is never nothing; it shows nothing of it while its owner has another name."""
+    """What the log has of a run, which is never nothing; it shows nothing of it while its owner has
+    another name.
+    """
     if not rows:
         raise hidden_run(run_id)
     return rows
 
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
-    """The configurations of a run; those that did not fail, nor were stopped untrained, have a newest state."""
+    """The configurations of a run; those that did not fail, nor were stopped untrained, have a
+    newest state.
+    """
     configs = newest_states(db, run_id)
     for config in configs:
         untrained = config["status"] != "completed" and config["state_table"] is None
         if config["status"] != "failed" and not untrained and not config["kept"]:
             raise ObjectNotReady(
                 f"the state of mst_key {config['mst_key']} of run {run_id} is gone",
-                detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
+                detail="Its table was dropped, or the transaction that trained in its own session "
+                "was rolled back.",
                 hint="Train again; schedule => 'replay' repeats a run whose visits are logged.",
             )
     return configs
@@ -176,18 +211,24 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
 
 def newest_states(db: Database, run_id: int) -> list[Row]:
     """The configurations of a run, each with where its newest state lies."""
-    return _logged(run_id, db.glance(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id))
+    return _logged(
+        run_id, db.glance(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id)
+    )
 
 
 def newest_state(db: Database, run_id: int, mst_key: int) -> Row:
     """The same of one configuration."""
     alone = {"visits": " AND v.mst_key = %s::integer", "configs": " AND c.mst_key = %s::integer"}
-    return _logged(run_id, db.glance(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key))[0]
+    return _logged(
+        run_id,
+        db.glance(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key),
+    )[0]
 
 
 def held_configs(db: Database, run: LoggedRun) -> list[Row]:
-    """The configurations of a run, whose newest states cannot be emptied any more while they are read: visits of a run
-    that goes on take other tables then. What they have left before this holds is read instead."""
+    """The configurations of a run, whose newest states cannot be emptied any more while they are
+    read: visits of a run that goes on take other tables then. What they have left before this holds
+    is read instead."""
     configs = read_configs(db, run.run_id)
     while run.status == "running":
         for state in filter(None, map(state_of, configs)):
@@ -201,7 +242,11 @@ def held_configs(db: Database, run: LoggedRun) -> list[Row]:
 
 def create(db: Database, output: Relation, run: LoggedRun) -> OutputTables:
     """Create the three tables, and that of states."""
-    made, clauses, columns = names(output, SUFFIXES), db.platform.clauses, class_columns(run.spec.source)[0]
+    made, clauses, columns = (
+        names(output, SUFFIXES),
+        db.platform.clauses,
+        class_columns(run.spec.source)[0],
+    )
     db.rows(sql("output.models", output=made[""], **clauses))
     db.rows(sql("output.info", output=made["_info"], more="", **clauses))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=columns, **clauses))
@@ -210,7 +255,11 @@ def create(db: Database, output: Relation, run: LoggedRun) -> OutputTables:
 
 def state_of(config: Row) -> StoredState | None:
     """Where the newest state of a configuration of a run lies, if it has one."""
-    return StoredState(table, config["segment_id"], config["base_table"]) if (table := config["state_table"]) else None
+    return (
+        StoredState(table, config["segment_id"], config["base_table"])
+        if (table := config["state_table"])
+        else None
+    )
 
 
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
@@ -219,13 +268,23 @@ def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
     return str(_logged(run.run_id, rows)[0]["architecture"])
 
 
-def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architecture: str, size: float | None) -> None:
-    values = (config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size)
+def _write_info(
+    db: Database, table: str, run: LoggedRun, config: Row, architecture: str, size: float | None
+) -> None:
+    values = (
+        config["mst_key"],
+        config["model_id"],
+        config["compile_params"],
+        config["fit_params"],
+        size,
+    )
     metrics = found_metrics(db, run, config, architecture)
     db.rows(sql("output.add_info", output=table, more=""), *values, *metrics, config["backend"])
 
 
-def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) -> tuple[object, ...]:
+def found_metrics(
+    db: Database, run: LoggedRun, config: Row, architecture: str
+) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
     rows, columns = logged_metrics(db, run.run_id, config), run.spec.source.dependent
@@ -247,7 +306,8 @@ def metric_columns(
     dependent: Sequence[str],
     best_epoch: int | None = None,
 ) -> tuple[object, ...]:
-    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses.
+    """Elapsed times, types of metrics and loss; of training and validation final metric and loss,
+    metrics, losses.
 
     Final ones are those of the model: of the best epoch where its state was kept, else of the last.
     """
@@ -265,13 +325,19 @@ def metric_columns(
 
 
 def deciding_losses(rows: Sequence[Row]) -> list[Row]:
-    """The losses of validation where there are any, else of training: one for each time that metrics were computed."""
+    """The losses of validation where there are any, else of training: one for each time that
+    metrics were computed.
+    """
     validated = [row for row in rows if row["dataset"] == "validation"]
     return [row for row in validated or rows if row["name"] == "loss"]
 
 
-def _values(rows: Sequence[Row], metric: str | None, best_epoch: int | None, epochs: Collection[int]) -> list[object]:
-    """Final metric, final loss, metrics, losses, these after each of the epochs; NULLs where nothing was computed."""
+def _values(
+    rows: Sequence[Row], metric: str | None, best_epoch: int | None, epochs: Collection[int]
+) -> list[object]:
+    """Final metric, final loss, metrics, losses, these after each of the epochs; NULLs where
+    nothing was computed.
+    """
     of_metric, of_loss = ([row for row in rows if row["name"] == name] for name in (metric, "loss"))
     values = ({row["epoch"]: row["value"] for row in found} for found in (of_metric, of_loss))
     series = [[found.get(epoch) for epoch in epochs] if found else None for found in values]
@@ -279,7 +345,9 @@ def _values(rows: Sequence[Row], metric: str | None, best_epoch: int | None, epo
 
 
 def final(rows: Sequence[Row], best_epoch: int | None) -> float | None:
-    """The last value, or the last up to the best epoch where its state was kept; None without any."""
+    """The last value, or the last up to the best epoch where its state was kept; None without
+    any.
+    """
     values = [row["value"] for row in rows if best_epoch is None or row["epoch"] <= best_epoch]
     return values[-1] if values else None
 
@@ -315,13 +383,18 @@ def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -
 
 
 def num_classes(source: DataSpec) -> list[int | None] | None:
-    """How many classes each target has, NULL for floats; where the only target came encoded, none."""
+    """How many classes each target has, NULL for floats; where the only target came encoded,
+    none.
+    """
     # Predict tells by it targets that came encoded from floats.
     targets = zip(source.float_targets, source.class_values)
     if len(source.class_values) == 1:
         return None if source.float_targets[0] else [len(values) for _, values in targets if values]
     widths = [shape[-1] for shape in source.target_shapes or ()]
-    return [None if is_float else len(values or range(n)) for (is_float, values), n in zip(targets, widths)]
+    return [
+        None if is_float else len(values or range(n))
+        for (is_float, values), n in zip(targets, widths)
+    ]
 
 
 def class_types(db: Database, logged: Sequence[str]) -> tuple[str, ...]:
@@ -329,19 +402,24 @@ def class_types(db: Database, logged: Sequence[str]) -> tuple[str, ...]:
     found = tuple(row["type"] for row in db.rows(sql("output.types"), list(logged)))
     if len(found) != len(logged):
         raise DataCorrupted(
-            f"the log of the run names types of class values that are none: {', '.join(map(repr, logged))}",
+            "the log of the run names types of class values that are none: "
+            f"{', '.join(map(repr, logged))}",
             hint="Types may have been dropped or renamed, or the log changed. Train again.",
         )
     return found
 
 
 def class_columns(source: DataSpec) -> tuple[str, str]:
-    """Definitions and values of the `<dependent>_class_values` columns; NULLs pad them, as in the packed table."""
+    """Definitions and values of the `<dependent>_class_values` columns; NULLs pad them, as in the
+    packed table.
+    """
     types = list(zip(source.dependent, source.class_types))
     definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
     widths = [shape[-1] for shape in source.target_shapes or ()] or [0] * len(types)
     constants = [
-        f"{array_literal([*names, *[None] * (width - len(names))])}::text[]::{kind}" if names else f"NULL::{kind}"
+        f"{array_literal([*names, *[None] * (width - len(names))])}::text[]::{kind}"
+        if names
+        else f"NULL::{kind}"
         for names, width, (_, kind) in zip(source.class_values, widths, types)
     ]
     return ", ".join(definitions), ", ".join(constants)

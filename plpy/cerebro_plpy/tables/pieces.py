@@ -1,4 +1,6 @@
-"""Work that is done piece by piece, so that whoever does it can look at something else in between: a generator."""
+"""Work that is done piece by piece, so that whoever does it can look at something else in between:
+a generator.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def at_once(pieces: Pieces[T]) -> T:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How much to do in a piece that is to take three quarters of its time, where so much took so many seconds.
+    """How much to do in a piece that is to take three quarters of its time, where so much took so
+    many seconds.
 
     >>> next_size(100, 0.03), next_size(100, 0.0075), next_size(100, 0.0), next_size(1, 9.0)
     (50, 200, 200, 1)

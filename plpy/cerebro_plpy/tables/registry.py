@@ -20,17 +20,23 @@ REGISTERED = "registered"
 
 
 class Name(NamedTuple):
-    """What a name of the caller's has: how rows are divided, in all its versions, and the version that predicts."""
+    """What a name of the caller's has: how rows are divided, in all its versions, and the version
+    that predicts.
+    """
 
     split: str
     split_seed: int
     bound: str | None  # where rows are held back from, if the order of a column decides it
     deployed: int | None
-    identity: tuple[str, ...] = ()  # the columns whose values name a row; empty if that was not recorded
+    identity: tuple[
+        str, ...
+    ] = ()  # the columns whose values name a row; empty if that was not recorded
 
 
 class Ensemble(NamedTuple):
-    """What a version has that is made of several configurations, in the place of what one of them has."""
+    """What a version has that is made of several configurations, in the place of what one of them
+    has.
+    """
 
     template: str
     params: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -44,7 +50,9 @@ class Ensemble(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a run has come to: its best configuration, or an ensemble that has it first, and the metric of that."""
+    """What a run has come to: its best configuration, or an ensemble that has it first, and the
+    metric of that.
+    """
 
     run_id: int
     mst_key: int
@@ -78,18 +86,25 @@ def find_name(session: Session, model: str) -> Name | None:
 
 
 def add(
-    session: Session, model: str, name: Name, result: Result, groups: Sequence[OfGroup] = (), *, deploy: bool
+    session: Session,
+    model: str,
+    name: Name,
+    result: Result,
+    groups: Sequence[OfGroup] = (),
+    *,
+    deploy: bool,
 ) -> Added:
-    """Add a version with its models of groups, and so complete its run; it predicts from now on where that is wanted,
-    or nothing else does.
+    """Add a version with its models of groups, and so complete its run; it predicts from now on
+    where that is wanted, or nothing else does.
 
-    Raises UndefinedObject if the run cannot be seen, as after a rename of its owner: else its states would be dropped,
-    though no version has them.
+    Raises UndefinedObject if the run cannot be seen, as after a rename of its owner: else its
+    states would be dropped, though no version has them.
     """
     with transaction(session):
         session.run(sql("run.end"), ("completed", None, result.run_id))
         session.run(
-            sql("version.add_model"), (model, name.split, name.split_seed, name.bound, list(name.identity) or None)
+            sql("version.add_model"),
+            (model, name.split, name.split_seed, name.bound, list(name.identity) or None),
         )
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
@@ -102,7 +117,16 @@ def add(
             raise hidden_run(result.run_id)
         for best, rows in groups:
             size_of = _kept(session, best)
-            values = (model, version, best.value, rows, best.margin, size_of, best.run_id, best.mst_key)
+            values = (
+                model,
+                version,
+                best.value,
+                rows,
+                best.margin,
+                size_of,
+                best.run_id,
+                best.mst_key,
+            )
             session.run(sql("version.add_group"), values)
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))

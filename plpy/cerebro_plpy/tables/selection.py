@@ -1,4 +1,6 @@
-"""Model selection tables: load_model_selection_table and generate_model_configs, and reading them for a run."""
+"""Model selection tables: load_model_selection_table and generate_model_configs, and reading them
+for a run.
+"""
 
 from __future__ import annotations
 
@@ -36,27 +38,35 @@ from cerebro_plpy.tables.architectures import existing
 COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
 
 
-def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None) -> Relation:
+def check_models(
+    catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None
+) -> Relation:
     """The architecture table, in which all these models are."""
     relation = existing(catalog, table)
     check_flat(catalog.module, "model_id_list", model_ids)
     if not model_ids or None in model_ids:
         raise NullNotAllowed(
-            f"{catalog.module} error: model_id_list is NULL, empty or has a NULL; expected one or more model ids.",
+            f"{catalog.module} error: model_id_list is NULL, empty or has a NULL; expected one or "
+            "more model ids.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
-    found = {row["model_id"] for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))}
+    found = {
+        row["model_id"]
+        for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))
+    }
     if not set(model_ids) <= found:
         raise UndefinedObject(
-            f"{catalog.module}: One or more model_id of ({', '.join(map(str, model_ids))}) not found in table"
-            f" {relation.spelling}",
+            f"{catalog.module}: One or more model_id of ({', '.join(map(str, model_ids))}) not "
+            f"found in table {relation.spelling}",
             detail=f"Not found: {sorted(set(model_ids) - found, key=str)}.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
     return relation
 
 
-def create(catalog: Catalog, table: str | None, architectures: Relation, objects: str | None) -> Relation:
+def create(
+    catalog: Catalog, table: str | None, architectures: Relation, objects: str | None
+) -> Relation:
     """A new model selection table and its summary."""
     output = catalog.output(table, ("_summary",))
     catalog.db.rows(sql("model.selection", table=output.quoted, **catalog.db.platform.clauses))
@@ -64,10 +74,14 @@ def create(catalog: Catalog, table: str | None, architectures: Relation, objects
     return output
 
 
-def _create_summary(db: Database, selection: Relation, architectures: Relation, objects: str | None) -> None:
-    """The summary of a model selection table, which every session understands alike, whatever its path.
+def _create_summary(
+    db: Database, selection: Relation, architectures: Relation, objects: str | None
+) -> None:
+    """The summary of a model selection table, which every session understands alike, whatever its
+    path.
 
-    MADlib's scripts expect the name that they gave. A name without a schema is looked for beside the table first.
+    MADlib's scripts expect the name that they gave. A name without a schema is looked for beside
+    the table first.
     """
     name = quote_qualified((selection.schema, selection.name + "_summary"))
     near = architectures.schema == selection.schema
@@ -92,7 +106,9 @@ class ExistingSelection(NamedTuple):
     objects: str | None
 
 
-def read_existing(catalog: Catalog, table: str, architectures: Relation, objects: str | None) -> ExistingSelection:
+def read_existing(
+    catalog: Catalog, table: str, architectures: Relation, objects: str | None
+) -> ExistingSelection:
     """An existing model selection table over the same architectures and functions, and its rows.
 
     Where its summary was dropped, it gets another one.
@@ -105,18 +121,25 @@ def read_existing(catalog: Catalog, table: str, architectures: Relation, objects
     named = read_summary(catalog, relation, summary, LocalSession(catalog.db))
     _check_same(catalog, relation, named, architectures, objects)
     rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
-    found = [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
+    found = [
+        grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows
+    ]
     return ExistingSelection(relation, found, named.objects)
 
 
 def _check_same(
-    catalog: Catalog, selection: Relation, named: SelectionSummary, architectures: Relation, objects: str | None
+    catalog: Catalog,
+    selection: Relation,
+    named: SelectionSummary,
+    architectures: Relation,
+    objects: str | None,
 ) -> None:
     """Raises where rows are appended that refer to other tables than those before."""
     table, ours, theirs = selection.spelling, objects, named.objects
     if catalog.relation(named.architectures, beside=selection).oid != architectures.oid:
         raise InvalidParameter(
-            f"DL: Inconsistent model arch table. Use '{named.architectures}' if appending rows to '{table}'",
+            f"DL: Inconsistent model arch table. Use '{named.architectures}' if appending rows to "
+            f"'{table}'",
             hint=f"Received {architectures.spelling!r}. Drop {table} first to start a new one.",
         )
     if ours is not None and (theirs is None or not object_table.same(catalog, ours, theirs)):
@@ -135,18 +158,22 @@ class SelectionSummary(NamedTuple):
     objects: str | None
 
 
-def read_summary(catalog: Catalog, selection: Relation, summary: Relation | None, reader: Session) -> SelectionSummary:
+def read_summary(
+    catalog: Catalog, selection: Relation, summary: Relation | None, reader: Session
+) -> SelectionSummary:
     """What the summary of a model selection table says; one made by hand may lack object_table."""
     if summary is None or "model_arch_table" not in catalog.columns(summary):
         raise UndefinedTable(
-            f"{catalog.module} error: Input table '{selection.spelling}_summary' does not exist. Please ensure that the"
-            f" model selection table ({selection.spelling}) has been created by load_model_selection_table().",
+            f"{catalog.module} error: Input table '{selection.spelling}_summary' does not exist. "
+            f"Please ensure that the model selection table ({selection.spelling}) has been created "
+            "by load_model_selection_table().",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
     row = read_summary_row(reader, summary)
     if row.get("model_arch_table") is None:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{selection.spelling}_summary' names no model_arch_table.",
+            f"{catalog.module} error: table '{selection.spelling}_summary' names no "
+            "model_arch_table.",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
     return SelectionSummary(str(row["model_arch_table"]), row.get("object_table"))
@@ -159,18 +186,21 @@ def read_configs(
     missing = [name for name in COLUMNS if name not in catalog.columns(selection)]
     if missing:
         raise UndefinedColumn(
-            f"{catalog.module} error: Column '{missing[0]}' does not exist in table '{selection.spelling}'!",
+            f"{catalog.module} error: Column '{missing[0]}' does not exist in table "
+            f"'{selection.spelling}'!",
             hint="Make the table with load_model_selection_table() or generate_model_configs().",
         )
     rows = reader.run(sql("read.selection", table=selection.quoted), (CONFIGS.most + 1,))
     if not rows:
-        raise InvalidParameter(f"{catalog.module} error: Input table '{selection.spelling}' is empty!")
+        raise InvalidParameter(
+            f"{catalog.module} error: Input table '{selection.spelling}' is empty!"
+        )
     check(f"the number of rows of table '{selection.spelling}'", len(rows), CONFIGS)
     keys = [row[0] for row in rows]
     if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{selection.spelling}' has NULL or repeated keys; expected a different"
-            " mst_key, and a model_id, in every row.",
+            f"{catalog.module} error: table '{selection.spelling}' has NULL or repeated keys; "
+            "expected a different mst_key, and a model_id, in every row.",
         )
     polling = polled(rows, catalog.db.check_interrupts)
     configs = tuple(_config(catalog, selection, functions, row) for row in polling)
@@ -179,7 +209,10 @@ def read_configs(
 
 
 def _config(
-    catalog: Catalog, selection: Relation, functions: Functions | None, row: tuple[int, int, str | None, str | None]
+    catalog: Catalog,
+    selection: Relation,
+    functions: Functions | None,
+    row: tuple[int, int, str | None, str | None],
 ) -> Config:
     mst_key, model_id, compile_text, fit_text = row
     try:
@@ -187,7 +220,8 @@ def _config(
         fit = parse_fit_params(fit_text)
     except CerebroError as error:
         raise type(error)(
-            f"{catalog.module} error: mst_key {mst_key} of table '{selection.spelling}': {error.message}",
+            f"{catalog.module} error: mst_key {mst_key} of table '{selection.spelling}': "
+            f"{error.message}",
             hint=error.hint,
             detail=error.detail,
         ) from error
@@ -220,10 +254,14 @@ def load(
     for name, given in zip(("compile_params_list", "fit_params_list"), params):
         check_flat(catalog.module, name, given)
         if not given:
-            raise NullNotAllowed(f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$].")
+            raise NullNotAllowed(
+                f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$]."
+            )
     functions = object_table.functions(catalog, objects)
     ids = [i for i in model_ids or () if i is not None]
-    rows = grid.cross_product(ids, params[0] or (), params[1] or (), functions, catalog.db.check_interrupts)
+    rows = grid.cross_product(
+        ids, params[0] or (), params[1] or (), functions, catalog.db.check_interrupts
+    )
     add(catalog.db, create(catalog, table, relation, objects), rows)
 
 
@@ -235,14 +273,20 @@ def generate(
     make: Callable[[list[int], Functions | None, Poll], Sequence[grid.ConfigRow]],
     objects: str | None,
 ) -> None:
-    """Make a model selection table of what `make` gives for the model ids, or extend an existing one."""
+    """Make a model selection table of what `make` gives for the model ids, or extend an existing
+    one.
+    """
     relation = check_models(catalog, architectures, model_ids)
     ids = [i for i in model_ids or () if i is not None]
     poll = catalog.db.check_interrupts
     if table is not None and table.strip() and catalog.find(table):
         before = read_existing(catalog, table, relation, objects)
         rows = make(ids, object_table.functions(catalog, before.objects), poll)
-        add(catalog.db, before.table, tuple(grid.collapse(polled(rows, poll), polled(before.rows, poll))))
+        add(
+            catalog.db,
+            before.table,
+            tuple(grid.collapse(polled(rows, poll), polled(before.rows, poll))),
+        )
     else:
         rows = make(ids, object_table.functions(catalog, objects), poll)
         add(catalog.db, create(catalog, table, relation, objects), rows)
@@ -253,6 +297,6 @@ def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:
     if any(fit.callbacks.board for fit in fits) and not db.value(sql("functions.superuser")):
         raise InsufficientPrivilege(
             "Only a superuser may use callbacks.",
-            hint="TensorBoard writes files as the operating-system user of the server. Each epoch's metrics are in"
-            " cerebro.metric and cerebro.learning_curve.",
+            hint="TensorBoard writes files as the operating-system user of the server. Each "
+            "epoch's metrics are in cerebro.metric and cerebro.learning_curve.",
         )

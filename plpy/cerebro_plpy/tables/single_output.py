@@ -1,4 +1,5 @@
-"""Makes the output tables of MADlib's madlib_keras_fit: one model, and everything about it in one row of a summary.
+"""Makes the output tables of MADlib's madlib_keras_fit: one model, and everything about it in one
+row of a summary.
 
 The whole state, from which training can go on, lies apart: see `tables.model_states`.
 """
@@ -51,12 +52,21 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
 
 def _create(db: Database, made: dict[str, str], class_columns: str) -> str:
     db.rows(sql("single.model", output=made[""], **db.platform.clauses))
-    db.rows(sql("single.summary", output=made["_summary"], class_columns=class_columns, **db.platform.clauses))
+    db.rows(
+        sql(
+            "single.summary",
+            output=made["_summary"],
+            class_columns=class_columns,
+            **db.platform.clauses,
+        )
+    )
     return model_states.create(db, made["_summary"])
 
 
 class SingleModelTable(NamedTuple):
-    """The summary of a model table: its quoted name, the table, and the kilobytes of its weights."""
+    """The summary of a model table: its quoted name, the table, and the kilobytes of its
+    weights.
+    """
 
     summary: str
     output: Relation

@@ -1,4 +1,5 @@
-"""Configurations of templates, as a run of `cerebro.train` trains them: what it was asked decides what each comes to.
+"""Configurations of templates, as a run of `cerebro.train` trains them: what it was asked decides
+what each comes to.
 
 So one that joins while the run goes on is made as those that it began with.
 """
@@ -36,8 +37,8 @@ MODULE = "train"
 
 
 class Filled(NamedTuple):
-    """A template with the value of each of its fields; over the rows of which `group`, if not over all; and the model
-    whose architecture it shares with others, if it does."""
+    """A template with the value of each of its fields; over the rows of which `group`, if not over
+    all; and the model whose architecture it shares with others, if it does."""
 
     template: Template
     params: Params
@@ -47,7 +48,8 @@ class Filled(NamedTuple):
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes configurations of a run's templates that join it; those that were loaded are `known` by name.
+    """Makes configurations of a run's templates that join it; those that were loaded are `known` by
+    name.
 
     `poll` is called between them.
     """
@@ -58,21 +60,31 @@ class Maker:
     poll: Poll
 
     def __call__(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
-        """Of each row the `template` and its `params`, by mst_key; InvalidParameter where they are not as they must."""
+        """Of each row the `template` and its `params`, by mst_key; InvalidParameter where they are
+        not as they must.
+        """
         train = self.spec.train
         assert train is not None
         head, wanted = head_of(train), dict[int, Filled]()
         for key, row in rows.items():
             template = self.known.get(row["template"]) or find_template(row["template"])
-            count = train.training_rows if row.get("group") is None else train.groups[row["group"]].rows
-            wanted[key] = Filled(template, template.params(head, count, row["params"]), row.get("group"))
+            count = (
+                train.training_rows if row.get("group") is None else train.groups[row["group"]].rows
+            )
+            wanted[key] = Filled(
+                template, template.params(head, count, row["params"]), row.get("group")
+            )
         return made(self.spec, wanted, self.source, self.poll)
 
 
 def loaded_templates(architectures: Mapping[str, str]) -> dict[str, Template]:
-    """Those of these templates that somebody has loaded, by name: each has the architecture of a configuration."""
+    """Those of these templates that somebody has loaded, by name: each has the architecture of a
+    configuration.
+    """
     usual = {template.name for template in TEMPLATES} | {ENSEMBLE}
-    return {name: body(name, loaded(text)) for name, text in architectures.items() if name not in usual}
+    return {
+        name: body(name, loaded(text)) for name, text in architectures.items() if name not in usual
+    }
 
 
 def head_of(train: TrainSpec) -> Head:
@@ -80,7 +92,9 @@ def head_of(train: TrainSpec) -> Head:
     if train.task != REGRESSION:
         return Classes(len(train.classes))
     if train.measure is None:
-        raise FeatureNotSupported("the run was begun by an older version, which did not log what its target is like")
+        raise FeatureNotSupported(
+            "the run was begun by an older version, which did not log what its target is like"
+        )
     return Floats((Measure(**train.measure),))
 
 
@@ -101,29 +115,39 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable, poll: Po
         counts = place.counts if place and place.counts else spec.train.counts
         fitted = template.fit_params(params, watched, counts)
         if model_id not in architectures:
-            architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
+            architectures[model_id] = StoredModel(
+                model_id, template.architecture(inputs, head, params), False
+            )
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
-        configs.append(Config(key, model_id, compiled, fitted, *parsed, (), template.name, params, group))
+        configs.append(
+            Config(key, model_id, compiled, fitted, *parsed, (), template.name, params, group)
+        )
     return Made(with_metrics(configs, architectures, source, poll), architectures)
 
 
 def metric_of(ranking: str) -> str:
-    """What is computed of each configuration beside its loss, where configurations are compared by that."""
+    """What is computed of each configuration beside its loss, where configurations are compared by
+    that.
+    """
     return "accuracy" if ranking == "loss" else ranking
 
 
 def stopping(spec: Spec, rule: SearchRule | None) -> EarlyStopping:
-    """What stops configurations, and keeps the states of their best epochs: as a search by patience says it."""
+    """What stops configurations, and keeps the states of their best epochs: as a search by patience
+    says it.
+    """
     usual = EarlyStopping(f"{VALIDATION}{spec.ranking.metric}", restore_best_weights=True)
     own = rule.stopping(spec.ranking) if rule else None
-    # Who is behind in a population may still be the best, and whoever ended could not go on; and where rates rise once
-    # more, values get worse before they get better.
+    # Who is behind in a population may still be the best, and whoever ended could not go on; and
+    # where rates rise once more, values get worse before they get better.
     whole = rule is not None and (rule.name == PBT or cycles_of(rule, spec.epochs) is not None)
     return own or replace(usual, patience=spec.epochs if whole else patience(spec.epochs))
 
 
 def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
-    """The cycles of learning rates that end where configurations of so many epochs are compared, if there are rungs."""
+    """The cycles of learning rates that end where configurations of so many epochs are compared, if
+    there are rungs.
+    """
     if rule is None or rule.name not in (ASHA, HALVING, HYPERBAND, PASHA):
         return None
     first, eta = rule.first_rung(epochs), rule.parameters["eta"]

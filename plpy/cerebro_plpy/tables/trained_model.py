@@ -30,12 +30,13 @@ ANY_LOSS = "mean_squared_error"  # which suits every output
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """One model of a model table; of each target `class_values`, None where it came encoded or is a float.
+    """One model of a model table; of each target `class_values`, None where it came encoded or is a
+    float.
 
-    `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
-    `sealed` says that the caller may use the weights but not read them. `objects` names the object table of custom
-    functions, which `compile` has without their digests. `single` says that its table holds one model, which has no key
-    there.
+    `states` is the table of whole states, for a model whose weights are too large for a field of
+    the model table; `sealed` says that the caller may use the weights but not read them. `objects`
+    names the object table of custom functions, which `compile` has without their digests. `single`
+    says that its table holds one model, which has no key there.
     """
 
     relation: Relation
@@ -73,14 +74,22 @@ class TrainedModel:
         """Where the weights are read from: the model table itself, or else the table of states."""
         if self.sealed:
             text = sql("grant.begin", model=str(self.relation.oid))
-            return StateSource("sealed", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
+            return StateSource(
+                "sealed", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,)
+            )
         if self.states is not None:
             text = sql("warm.state", state=self.states.quoted)
-            return StateSource("weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,))
+            return StateSource(
+                "weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,)
+            )
         name = f"{self.relation.oid}/{self.mst_key}"
         if self.single:
-            return StateSource("weights", name, 0, sql("score.single_weights", table=self.relation.quoted))
-        return StateSource("weights", name, 0, sql("score.weights", table=self.relation.quoted), (self.mst_key,))
+            return StateSource(
+                "weights", name, 0, sql("score.single_weights", table=self.relation.quoted)
+            )
+        return StateSource(
+            "weights", name, 0, sql("score.weights", table=self.relation.quoted), (self.mst_key,)
+        )
 
 
 def measurable(catalog: Catalog, model: TrainedModel) -> TrainedModel:
@@ -92,13 +101,22 @@ def measurable(catalog: Catalog, model: TrainedModel) -> TrainedModel:
 
 
 def predictable(model: TrainedModel) -> TrainedModel:
-    """The model without its custom functions: nothing of a prediction depends on loss and metrics."""
+    """The model without its custom functions: nothing of a prediction depends on loss and
+    metrics.
+    """
     if model.compile.custom is None:
         return model
-    return replace(model, compile=replace(model.compile, loss=ANY_LOSS, metrics=(), weighted_metrics=None, custom=None))
+    return replace(
+        model,
+        compile=replace(
+            model.compile, loss=ANY_LOSS, metrics=(), weighted_metrics=None, custom=None
+        ),
+    )
 
 
-def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None) -> TrainedModel:
+def read_model(
+    catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None
+) -> TrainedModel:
     """The model with that key; without one, the only model of its table."""
     if _holds_single(catalog, relation, mst_key):
         return _read_single(catalog, reader, relation)
@@ -114,7 +132,9 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
     else:
         architecture, states = _stored(catalog, reader, (relation, summary), key)
     stored = StoredText(key, architecture, compile_text, backend)
-    model = _described(reader, relation, Summary(summary, model_summary.read(reader, summary)), stored)
+    model = _described(
+        reader, relation, Summary(summary, model_summary.read(reader, summary)), stored
+    )
     return replace(model, states=states, sealed=sealed)
 
 
@@ -145,7 +165,8 @@ def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> Train
     )
     if len(stored) != 1:
         raise WrongObjectType(
-            f"{catalog.module} error: model table '{relation.spelling}' has {len(stored)} rows; expected one."
+            f"{catalog.module} error: model table '{relation.spelling}' has {len(stored)} rows; "
+            "expected one."
         )
     text, backend = (
         _text(summary, "compile_params", row["compile_params"]),
@@ -161,11 +182,15 @@ def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> Train
     return replace(model, states=states)
 
 
-def _described(reader: Session, relation: Relation, summary: Summary, stored: StoredText) -> TrainedModel:
+def _described(
+    reader: Session, relation: Relation, summary: Summary, stored: StoredText
+) -> TrainedModel:
     """A model by what is stored of it, with what its summary says."""
     row = summary.row
     dependent = names(row, "dependent_varname")
-    classes = tuple(model_summary.class_values(reader, summary.table, row, name) for name in dependent)
+    classes = tuple(
+        model_summary.class_values(reader, summary.table, row, name) for name in dependent
+    )
     floats = model_summary.float_targets(classes, model_summary.numbers(row, dependent[0]))
     return TrainedModel(
         relation=relation,
@@ -187,7 +212,9 @@ def _described(reader: Session, relation: Relation, summary: Summary, stored: St
 def _stored(
     catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int
 ) -> tuple[str, Relation | None]:
-    """The architecture of a model, and the table of states where that and not the model table has its weights."""
+    """The architecture of a model, and the table of states where that and not the model table has
+    its weights.
+    """
     relation, summary = tables
     stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
     if stored and stored[0][1]:
@@ -198,7 +225,9 @@ def _stored(
     return _text(relation, "model_arch", stored[0][0]), states
 
 
-def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int) -> str:
+def _sealed(
+    catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int
+) -> str:
     """The architecture of a model whose weights the caller may use but not read."""
     relation, info = tables
     rows = reader.run(sql("grant.model", table=relation.quoted, info=info.quoted), (mst_key,))
@@ -227,8 +256,8 @@ def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongOb
 def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
     return ObjectNotReady(
         f"{catalog.module} error: the model {which} has no weights in table '{relation.spelling}'.",
-        hint="It failed in training, or a search has dropped its state because others did better: see"
-        " cerebro.leaderboard for the reason.",
+        hint="It failed in training, or a search has dropped its state because others did better: "
+        "see cerebro.leaderboard for the reason.",
     )
 
 
@@ -240,8 +269,12 @@ def _best(catalog: Catalog, reader: Session, info: Relation) -> int | None:
     return int(best[0][0]) if best else None
 
 
-def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str, str]:
-    """The key of the model that is meant, its compile parameters, and the framework that trained it."""
+def _info(
+    catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
+) -> tuple[int, str, str]:
+    """The key of the model that is meant, its compile parameters, and the framework that trained
+    it.
+    """
     if mst_key is None:
         raise NullNotAllowed(
             f"{catalog.module}: Multi-model needs to pass mst_key",
@@ -253,7 +286,11 @@ def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
-    return mst_key, _text(info, "compile_params", rows[0][0]), str(rows[0][1] or frameworks.BACKENDS[0])
+    return (
+        mst_key,
+        _text(info, "compile_params", rows[0][0]),
+        str(rows[0][1] or frameworks.BACKENDS[0]),
+    )
 
 
 def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
@@ -262,7 +299,8 @@ def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> 
     for name in ("model_weights", "model_arch"):
         if name not in columns:
             raise UndefinedColumn(
-                f"{catalog.module} error: column '{name}' does not exist in model table '{relation.spelling}'.",
+                f"{catalog.module} error: column '{name}' does not exist in model table "
+                f"'{relation.spelling}'.",
                 hint="Name the output table of madlib_fit_multiple_model().",
             )
     if "mst_key" not in columns and mst_key is not None:

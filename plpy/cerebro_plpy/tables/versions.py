@@ -1,6 +1,7 @@
 """Models by name: what a version of one is, and how it is found.
 
-Its owner may have changed the rows that it is read from, so that whatever relies on one checks it first.
+Its owner may have changed the rows that it is read from, so that whatever relies on one checks it
+first.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ OF_GROUP = ("run_id", "mst_key", "margin", "architecture", "compile_params", "ba
 class Known:
     """What of a version who predicts with it knows.
 
-    `classes` are the texts of the classes in the order of the outputs, none of a regression; `margin` is how far nine
-    tenths of the rows that were held back lie from their predictions, at most. `formats` are the settings under which
-    it was trained, and reads rows.
+    `classes` are the texts of the classes in the order of the outputs, none of a regression;
+    `margin` is how far nine tenths of the rows that were held back lie from their predictions, at
+    most. `formats` are the settings under which it was trained, and reads rows.
     """
 
     owner: str
@@ -49,7 +50,8 @@ class Known:
 class Version(Known):
     """A trained model under a name, with all that predictions need. `source` is quoted.
 
-    Where it is grouped by a column, it is that of all rows, and groups have others: see `of_groups`.
+    Where it is grouped by a column, it is that of all rows, and groups have others: see
+    `of_groups`.
     """
 
     target: str
@@ -72,13 +74,17 @@ class Version(Known):
 def deployed(db: Database, module: str, model: str | None) -> Version:
     """The version that predicts under a name, which is exact text; the caller's own model is meant.
 
-    Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions is deployed or its
-    weights are gone, DataCorrupted where what is stored of it cannot be.
+    Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions
+    is deployed or its weights are gone, DataCorrupted where what is stored of it cannot be.
     """
     found = find_deployed(db, module, model)
     if found is None:
         known = [row["model"] for row in db.glance(sql("predict.names"))]
-        hint = near_matches(str(model), known) if known else "You have none yet; cerebro.train makes one."
+        hint = (
+            near_matches(str(model), known)
+            if known
+            else "You have none yet; cerebro.train makes one."
+        )
         raise UndefinedObject(f"{module} error: you have no model named {model!r}.", hint=hint)
     return found
 
@@ -86,7 +92,9 @@ def deployed(db: Database, module: str, model: str | None) -> Version:
 def find_deployed(db: Database, module: str, model: str | None) -> Version | None:
     """The same; None where the caller has no model of that name."""
     if model is None:
-        raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
+        raise NullNotAllowed(
+            f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them."
+        )
     rows = db.glance(sql("predict.deployed"), model)
     if not rows:
         return None
@@ -100,7 +108,9 @@ def find_deployed(db: Database, module: str, model: str | None) -> Version | Non
 
 
 def checked(db: Caller, module: str, row: Row) -> Version:
-    """A version by a row of cerebro.version_log, which its owner may have changed, with its weights."""
+    """A version by a row of cerebro.version_log, which its owner may have changed, with its
+    weights.
+    """
     version = read_version(row)
     _check_weights(db, module, version)
     return version
@@ -116,14 +126,18 @@ def _check_weights(db: Caller, module: str, version: Version) -> None:
 
 
 def of_groups(db: Database, module: str, version: Version) -> dict[str, Version]:
-    """The models of groups that a version has, by the texts of their values; none where it is not grouped."""
+    """The models of groups that a version has, by the texts of their values; none where it is not
+    grouped.
+    """
     if version.group_by is None:
         return {}
     rows = db.glance(sql("version.groups"), version.owner, version.model, version.version)
     found = {}
     for row in rows:
         check_answers({**asdict(version), **row})
-        found[row["group_value"]] = each = replace(version, **{name: row[name] for name in OF_GROUP})
+        found[row["group_value"]] = each = replace(
+            version, **{name: row[name] for name in OF_GROUP}
+        )
         _check_weights(db, module, each)
     return found
 
@@ -134,7 +148,12 @@ def read_version(row: Row) -> Version:
         recipe = Recipe.from_json(json.loads(row["recipe"]))
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "recipe", row["recipe"]) from error
-    values = {**row, **check_answers(row), "recipe": recipe, "formats": read_recorded(_read_record(row))}
+    values = {
+        **row,
+        **check_answers(row),
+        "recipe": recipe,
+        "formats": read_recorded(_read_record(row)),
+    }
     return Version(**{each.name: values[each.name] for each in fields(Version)})
 
 
@@ -150,7 +169,9 @@ def check_answers(row: Row) -> Row:
     """What a version can answer, checked: its classes, its margin and its framework."""
     classes, margin = tuple(row["classes"] or ()), row["margin"]
     texts = all(isinstance(text, str) for text in classes)
-    if row["task"] not in TASKS or (len(classes) < 2 or not texts if row["task"] == CLASSIFICATION else classes):
+    if row["task"] not in TASKS or (
+        len(classes) < 2 or not texts if row["task"] == CLASSIFICATION else classes
+    ):
         raise _damaged(row, "classes", classes)
     if margin is not None and not 0 <= margin < math.inf:
         raise _damaged(row, "margin", margin)

@@ -1,8 +1,8 @@
 """Picks the weights out of a state as it is read chunk by chunk, with the standard library alone.
 
-A state is a safetensors file (8 bytes of header length, a JSON header, then the tensors); its metadata
-list, under `weights`, the tensors that `get_weights()` of the model gives, in order. Optimizer variables,
-often twice as large, are passed over, so that a backend never holds them.
+A state is a safetensors file (8 bytes of header length, a JSON header, then the tensors); its
+metadata list, under `weights`, the tensors that `get_weights()` of the model gives, in order.
+Optimizer variables, often twice as large, are passed over, so that a backend never holds them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ FRAMEWORK = re.compile(rb'"framework":"([a-z]{1,32})"')
 
 
 def epochs_of(beginning: bytes) -> int:
-    """The epochs that a state was trained, by its first bytes; 0 where an older version did not say.
+    """The epochs that a state was trained, by its first bytes; 0 where an older version did not
+    say.
 
     >>> epochs_of(b'........{"__metadata__":{"step":"40","epochs":"3",')
     3
@@ -85,7 +86,9 @@ class Weights:
 
 
 def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
-    """All weights of a state, one after another, as little-endian float32, and their number of bytes."""
+    """All weights of a state, one after another, as little-endian float32, and their number of
+    bytes.
+    """
     return at_once(weights_piecewise(chunks, largest))
 
 
@@ -108,7 +111,9 @@ def weights_piecewise(chunks: Iterable[bytes], largest: int) -> Generator[None, 
 
 
 def _float32(stream: _Stream, tensor: Tensor) -> Iterator[bytes | memoryview]:
-    """The bytes of a tensor as float32, in pieces; the stream is asked between them, which may end the work."""
+    """The bytes of a tensor as float32, in pieces; the stream is asked between them, which may end
+    the work.
+    """
     left = tensor.end - tensor.start
     if tensor.dtype == "F32":
         yield from stream.pieces(left)
@@ -128,7 +133,9 @@ def _header(stream: _Stream) -> list[Tensor]:
         entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
         found = [_tensor(entry, stream.position) for entry in entries]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise damage_error(f"its header is no header of safetensors ({type(error).__name__})") from error
+        raise damage_error(
+            f"its header is no header of safetensors ({type(error).__name__})"
+        ) from error
     placed = sorted(found, key=lambda tensor: (tensor.start, tensor.end))
     if any(after.start < tensor.end for tensor, after in zip(placed, placed[1:])):
         raise damage_error("its tensors lie over one another")
@@ -137,7 +144,12 @@ def _header(stream: _Stream) -> list[Tensor]:
 
 def _tensor(entry: Mapping[str, Any], base: int) -> Tensor:
     begin, end = entry["data_offsets"]
-    if type(begin) is not int or type(end) is not int or not 0 <= begin <= end or (end - begin) % SIZES[entry["dtype"]]:
+    if (
+        type(begin) is not int
+        or type(end) is not int
+        or not 0 <= begin <= end
+        or (end - begin) % SIZES[entry["dtype"]]
+    ):
         raise ValueError(entry)
     return Tensor(entry["dtype"], base + begin, base + end)
 
@@ -145,7 +157,8 @@ def _tensor(entry: Mapping[str, Any], base: int) -> Tensor:
 def damage_error(what: str) -> DataCorrupted:
     """The error for bytes that are no state."""
     return DataCorrupted(
-        f"the state is damaged: {what}", hint="Train again: the table that held the state was changed."
+        f"the state is damaged: {what}",
+        hint="Train again: the table that held the state was changed.",
     )
 
 

@@ -1,4 +1,6 @@
-"""What a trainer's answer says: its result, or an error as the class of its SQLSTATE; see `link`."""
+"""What a trainer's answer says: its result, or an error as the class of its SQLSTATE; see
+`link`.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,26 @@ def error(answer: Header) -> CerebroError | None:
     told = answer.get("error")
     if not isinstance(told, dict) or not isinstance(told.get("message"), str):
         return None
-    hint, detail = (None if told.get(name) is None else str(told[name]) for name in ("hint", "detail"))
-    kind = ConfigFailure if told.get("kind") == "config" else errors.by_sqlstate(str(told.get("sqlstate")))
+    hint, detail = (
+        None if told.get(name) is None else str(told[name]) for name in ("hint", "detail")
+    )
+    kind = (
+        ConfigFailure
+        if told.get("kind") == "config"
+        else errors.by_sqlstate(str(told.get("sqlstate")))
+    )
     return kind(told["message"], hint=hint, detail=detail)
 
 
 def lost_by(metrics: Mapping[str, Any]) -> str | None:
-    """The data set, of those evaluated, whose loss is no number any more, so that nothing comes of the configuration.
+    """The data set, of those evaluated, whose loss is no number any more, so that nothing comes of
+    the configuration.
 
     Rows that it was trained on decide where they were evaluated.
 
     >>> from math import inf
-    >>> lost_by({"training": {"loss": 1.0}, "validation": {"loss": inf}}), lost_by({"validation": {"loss": inf}})
+    >>> (lost_by({"training": {"loss": 1.0}, "validation": {"loss": inf}}),
+    ...  lost_by({"validation": {"loss": inf}}))
     (None, 'validation')
     """
     decides = next((name for name in ("training", "validation") if name in metrics), None)

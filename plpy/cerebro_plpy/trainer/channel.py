@@ -1,4 +1,6 @@
-"""Bytes to and from a trainer: all of them, however many go at a time, or an error that says that it is gone."""
+"""Bytes to and from a trainer: all of them, however many go at a time, or an error that says that
+it is gone.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,18 @@ SEND_BYTES = 4 << 20
 class Channel:
     """One end of a socket pair."""
 
-    def __init__(self, end: socket.socket, wait: Callable[[int], None], failure: Callable[[str], CerebroError]) -> None:
-        """`wait` waits until the socket can be read or written, as its argument says, and may raise to give up;
-        `failure` makes the error that says what has become of the trainer."""
+    def __init__(
+        self,
+        end: socket.socket,
+        wait: Callable[[int], None],
+        failure: Callable[[str], CerebroError],
+    ) -> None:
+        """`wait` waits until the socket can be read or written, as its argument says, and may raise
+        to give up; `failure` makes the error that says what has become of the trainer."""
         self._socket, self._wait, self._failure = end, wait, failure
         end.setblocking(False)
-        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
+        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take
+        # turns.
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def write(self, data: bytes) -> None:

@@ -1,4 +1,6 @@
-"""The process of a trainer as its backend sees it, executed by the backend or forked by a nursery."""
+"""The process of a trainer as its backend sees it, executed by the backend or forked by a
+nursery.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ CREDENTIALS = struct.Struct("3i")
 TOLD_BYTES = 4096
 END_SECONDS = 2.0
 LOST = -1
-"""The exit status of a trainer whose nursery is gone, so that nobody can say how it ended; like that of a signal."""
+"""The exit status of a trainer whose nursery is gone, so that nobody can say how it ended; like
+that of a signal.
+"""
 
 
 class Peer(NamedTuple):
@@ -45,7 +49,9 @@ class Request(NamedTuple):
 
 
 class Starting(NamedTuple):
-    """A nursery that is just being started: it can be reached when the process that starts it has ended."""
+    """A nursery that is just being started: it can be reached when the process that starts it has
+    ended.
+    """
 
     process: subprocess.Popen[bytes]
     dial: Callable[[], socket.socket | None]
@@ -65,7 +71,8 @@ class Child(Protocol):
         ...
 
     def rest(self, seconds: int | None) -> bool:
-        """For so long it may be kept for another session if this one ends now; None: it ends with this one.
+        """For so long it may be kept for another session if this one ends now; None: it ends with
+        this one.
 
         False where nobody could be told.
         """
@@ -79,8 +86,12 @@ class Child(Protocol):
 class Executed:
     """A child of the backend's own."""
 
-    def __init__(self, spec: TrainerSpec, home: str, descriptors: tuple[int, int, int], said: int) -> None:
-        """`descriptors` are its socket, its pulse and what keeps its folder; what it says goes to `said`."""
+    def __init__(
+        self, spec: TrainerSpec, home: str, descriptors: tuple[int, int, int], said: int
+    ) -> None:
+        """`descriptors` are its socket, its pulse and what keeps its folder; what it says goes to
+        `said`.
+        """
         self._process = subprocess.Popen(
             spec.command(*descriptors[:2]),
             env=spec.environment(home),
@@ -114,7 +125,9 @@ class Forked:
     """A child of a nursery, by a connection that lives as long as it does."""
 
     def __init__(self, nursery: socket.socket | Starting, request: Request) -> None:
-        """The request is sent when the nursery is ready: until then nothing of this trainer is out of hand."""
+        """The request is sent when the nursery is ready: until then nothing of this trainer is out
+        of hand.
+        """
         self.pid = 0
         self._starting = nursery if isinstance(nursery, Starting) else None
         self._connection = None if isinstance(nursery, Starting) else nursery
@@ -148,7 +161,9 @@ class Forked:
 
     def rest(self, seconds: int | None) -> bool:
         try:
-            return self._connection is not None and bool(self._connection.send(json.dumps({"rests": seconds}).encode()))
+            return self._connection is not None and bool(
+                self._connection.send(json.dumps({"rests": seconds}).encode())
+            )
         except OSError:
             return False
 
@@ -176,7 +191,8 @@ class Forked:
         with suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
         if self._nursery and self.wait(END_SECONDS) is None:
-            # It neither forks nor ends a trainer, so somebody has stopped it; its trainers end with it.
+            # It neither forks nor ends a trainer, so somebody has stopped it; its trainers end with
+            # it.
             with suppress(ProcessLookupError):
                 os.kill(self._nursery, signal.SIGKILL)
         self._connection = None

@@ -1,4 +1,5 @@
-"""The processor time of a trainer, by the clock that the kernel keeps of any process: that of all its threads.
+"""The processor time of a trainer, by the clock that the kernel keeps of any process: that of all
+its threads.
 
 Nothing is asked of the trainer, so that what it did before it failed, or was ended, is known too.
 """
@@ -11,13 +12,16 @@ import time
 
 TICKS = os.sysconf("SC_CLK_TCK")  # in a second
 PAUSE_SECONDS = 0.1  # between two looks at its memory
-BOTH = 2  # of the clocks of a process that of its time in user and in kernel mode together (CPUCLOCK_SCHED)
+# of the clocks of a process that of its time in user and in kernel mode together (CPUCLOCK_SCHED)
+BOTH = 2
 
 
 def seconds(pid: int) -> float | None:
     """Processor seconds of a process since it began; None where it is gone."""
     try:
-        return time.clock_gettime((~pid << 3) | BOTH)  # the number that clock_getcpuclockid makes of a process
+        return time.clock_gettime(
+            (~pid << 3) | BOTH
+        )  # the number that clock_getcpuclockid makes of a process
     except OSError:
         return None
 
@@ -73,8 +77,8 @@ class Clock:
         return max(0.0, used)
 
     def peak(self) -> int:
-        """The most bytes that it had in this session, as of a tenth of a second ago, and as far as that is known: what
-        it has now, where it had more for others."""
+        """The most bytes that it had in this session, as of a tenth of a second ago, and as far as
+        that is known: what it has now, where it had more for others."""
         moment = time.monotonic()
         if self._peak is None or moment - self._peak[0] > PAUSE_SECONDS:
             most, now = memory(self._pid) if self._pid and not self._ended else (0, 0)

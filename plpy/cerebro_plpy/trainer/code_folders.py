@@ -1,9 +1,10 @@
-"""The folder whose content trainers execute: one where nobody but the server's own system user can have put anything.
+"""The folder whose content trainers execute: one where nobody but the server's own system user can
+have put anything.
 
-By default it lies in the home of that user, with a server's name, or among temporary files where that home cannot be
-used; never in the data directory, where base backups would carry code. What is not safe is not used. Where an
-administrator has named a folder that is not, calls are refused; where none was named, trainers keep no code, and
-`cerebro.trainer_report` says why.
+By default it lies in the home of that user, with a server's name, or among temporary files where
+that home cannot be used; never in the data directory, where base backups would carry code. What is
+not safe is not used. Where an administrator has named a folder that is not, calls are refused;
+where none was named, trainers keep no code, and `cerebro.trainer_report` says why.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class CodeFolder:
 
 
 def chosen(setting: str | None) -> CodeFolder:
-    """The folder that the setting names, none where it is empty, the usual one where there is no such setting."""
+    """The folder that the setting names, none where it is empty, the usual one where there is no
+    such setting.
+    """
     if setting is None:
         return _usual()
     return CodeFolder(_checked(setting) if setting else None)
@@ -47,9 +50,10 @@ def _checked(path: str) -> str:
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else "it is no path"
         raise InvalidParameter(
-            f"compilation_cache is {path!r}; expected the absolute path of a folder of the system user {_user()} with"
-            f" mode 0700: {problem}",
-            hint=f"mkdir -m 0700 {path}, as {_user()}; or remove compilation_cache from cerebro.setting.",
+            f"compilation_cache is {path!r}; expected the absolute path of a folder of the system "
+            f"user {_user()} with mode 0700: {problem}",
+            hint=f"mkdir -m 0700 {path}, as {_user()}; or remove compilation_cache from "
+            "cerebro.setting.",
         ) from error
     return path
 
@@ -93,7 +97,9 @@ PLACES: tuple[Callable[[], str], ...] = (_in_home, _among_temporary_files)
 
 
 def _of_server(place: str) -> str:
-    """The folder there that has the name of this server's data directory, in which its backends work."""
+    """The folder there that has the name of this server's data directory, in which its backends
+    work.
+    """
     data = os.path.realpath(os.curdir)
     if os.path.commonpath((data, place)) == data:
         raise _unsuitable(place, "it lies in the data directory")
@@ -128,7 +134,9 @@ def _sweep(place: str) -> None:
 
 
 def _check_private(path: str) -> None:
-    """Raise unless this is a folder, and no link to one, that only this system user can look into and write to."""
+    """Raise unless this is a folder, and no link to one, that only this system user can look into
+    and write to.
+    """
     facts = os.lstat(path)
     mode = stat.S_IMODE(facts.st_mode)
     if not stat.S_ISDIR(facts.st_mode):
@@ -138,13 +146,17 @@ def _check_private(path: str) -> None:
 
 
 def _check_surroundings(folder: str) -> None:
-    """Raise where somebody else could put another folder in place of one in this folder, or of one around it."""
+    """Raise where somebody else could put another folder in place of one in this folder, or of one
+    around it.
+    """
     for path in _way_to(folder):
         facts = os.lstat(path)
         others_write = facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX
         if not stat.S_ISDIR(facts.st_mode) or others_write or facts.st_uid not in (0, os.geteuid()):
             mode = stat.S_IMODE(facts.st_mode)
-            raise _unsuitable(path, f"others can change it: it has owner {facts.st_uid} and mode {mode:04o}")
+            raise _unsuitable(
+                path, f"others can change it: it has owner {facts.st_uid} and mode {mode:04o}"
+            )
 
 
 def _way_to(folder: str) -> Iterator[str]:

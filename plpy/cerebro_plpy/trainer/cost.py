@@ -1,6 +1,8 @@
-"""What the trainer of this session, and this session itself, have cost since somebody was told last.
+"""What the trainer of this session, and this session itself, have cost since somebody was told
+last.
 
-It is told with the results of jobs, so that nothing waits for it. What is done between two is told with the later one.
+It is told with the results of jobs, so that nothing waits for it. What is done between two is told
+with the later one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ KEY = "cerebro_cost"
 
 
 class Ledger:
-    """Of one session: `since` has the processor seconds of its process that were told, or are nobody's business."""
+    """Of one session: `since` has the processor seconds of its process that were told, or are
+    nobody's business.
+    """
 
     def __init__(self, since: float) -> None:
         self._since = since
@@ -65,7 +69,9 @@ def begin(gd: dict[str, Any]) -> None:
 
 
 class Sessions:
-    """This session as that of a call, which begins now, and others that the call has beside its workers."""
+    """This session as that of a call, which begins now, and others that the call has beside its
+    workers.
+    """
 
     def __init__(self, gd: dict[str, Any]) -> None:
         begin(gd)
@@ -82,6 +88,8 @@ class Sessions:
 
 
 def of(gd: dict[str, Any]) -> Ledger:
-    """The ledger of this session; of one that was opened for whoever asks, it begins with the session."""
+    """The ledger of this session; of one that was opened for whoever asks, it begins with the
+    session.
+    """
     ledger: Ledger = gd.setdefault(KEY, Ledger(0.0))
     return ledger

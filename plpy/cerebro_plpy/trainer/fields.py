@@ -1,4 +1,6 @@
-"""Arguments of the functions that run on segments, read with care: who may train may also call them by hand."""
+"""Arguments of the functions that run on segments, read with care: who may train may also call them
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ def _refuse_depth(name: str, value: Any) -> None:
     """Whoever reads it further calls itself for each level."""
     level = [value]
     for _ in range(DEEPEST):
-        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        inner = (
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, (dict, list))
+        )
         level = [item for items in inner for item in items]
     if level:
         raise InvalidParameter(f"{name} is nested more than {DEEPEST} levels deep", hint=HINT)
@@ -55,5 +61,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
     """A whole number of at least `least`, such as PostgreSQL's integers are."""
     number = kind(name, value, int)
     if not least <= number < 1 << 31:
-        raise InvalidParameter(f"{name} is {number}; expected a whole number from {least} to 2147483647", hint=HINT)
+        raise InvalidParameter(
+            f"{name} is {number}; expected a whole number from {least} to 2147483647", hint=HINT
+        )
     return number

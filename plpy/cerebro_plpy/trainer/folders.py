@@ -10,17 +10,23 @@ import tempfile
 from contextlib import suppress
 
 PREFIX = "cerebro_trainer-"
-# Of the first pipe the backend alone has the other end, of the second the trainer, too: each ends with who has it. The
-# signal that comes with the end of a backend does nothing to a trainer that was stopped before it goes on.
-BROOM = 'read -r pid; read -r _; kill -s CONT "$pid"; read -r _ <"/proc/self/fd/$1"; exec rm -rf -- "$0"'
+# Of the first pipe the backend alone has the other end, of the second the trainer, too: each ends
+# with who has it. The signal that comes with the end of a backend does nothing to a trainer that
+# was stopped before it goes on.
+BROOM = (
+    'read -r pid; read -r _; kill -s CONT "$pid"; read -r _ <"/proc/self/fd/$1"; exec rm -rf -- '
+    '"$0"'
+)
 
 
 class Home:
-    """A folder for a trainer of this backend. It goes when both are gone, whatever ends them: neither need do it.
+    """A folder for a trainer of this backend. It goes when both are gone, whatever ends them:
+    neither need do it.
 
-    A trainer whose session ends is ended by the kernel at once, and could not; so a process that does nothing else
-    waits for it, and sees to it that one which was stopped can end. That process holds a lock on the folder: who finds
-    no process of the backend's number may be in another namespace of processes, with the same temporary files.
+    A trainer whose session ends is ended by the kernel at once, and could not; so a process that
+    does nothing else waits for it, and sees to it that one which was stopped can end. That process
+    holds a lock on the folder: who finds no process of the backend's number may be in another
+    namespace of processes, with the same temporary files.
     """
 
     def __init__(self) -> None:
@@ -64,11 +70,18 @@ class Home:
 
 
 def sweep() -> None:
-    """Remove the folders of backends that are gone, which the machine itself has left when it stopped."""
+    """Remove the folders of backends that are gone, which the machine itself has left when it
+    stopped.
+    """
     place = tempfile.gettempdir()
     for name in os.listdir(place):
         owner, rest, _ = name.removeprefix(PREFIX).partition("-")
-        if rest and name.startswith(PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+        if (
+            rest
+            and name.startswith(PREFIX)
+            and owner.isdigit()
+            and not os.path.exists(f"/proc/{owner}")
+        ):
             _remove_unless_held(os.path.join(place, name))
 
 

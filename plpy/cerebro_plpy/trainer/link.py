@@ -1,9 +1,9 @@
 """The only door to a trainer: starts the process, exchanges frames with it, and makes sure it ends.
 
-A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix socket pair.
-`cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait loop lets a cancel take effect and
-watches the trainer's memory and its pulse. A trainer ends when this socket closes, so no cleanup rests on code that a
-killed backend would not run.
+A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
+socket pair. `cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait
+loop lets a cancel take effect and watches the trainer's memory and its pulse. A trainer ends when
+this socket closes, so no cleanup rests on code that a killed backend would not run.
 """
 
 from __future__ import annotations
@@ -38,12 +38,17 @@ Buffer = Union[bytes, memoryview]
 class Link:
     """A running trainer. `check` is called while waiting and may raise to end the wait.
 
-    Without `wait` it may still be starting; then `greet` has to be called before anything else. Other sessions of the
-    same caller (`who`) may have it before and after this one.
+    Without `wait` it may still be starting; then `greet` has to be called before anything else.
+    Other sessions of the same caller (`who`) may have it before and after this one.
     """
 
     def __init__(
-        self, spec: TrainerSpec, check: Callable[[], None], *, wait: bool = True, who: str | None = None
+        self,
+        spec: TrainerSpec,
+        check: Callable[[], None],
+        *,
+        wait: bool = True,
+        who: str | None = None,
     ) -> None:
         try:
             self._home = folders.Home()
@@ -71,9 +76,16 @@ class Link:
         self._pulse = pulse.Pulse()
         self._socket, theirs = socket.socketpair()
         self._channel = Channel(self._socket, self._wait, self._gone)
-        passed, said = (theirs.fileno(), self._pulse.descriptor, self._home.descriptor), self._stderr.fileno()
+        passed, said = (
+            (theirs.fileno(), self._pulse.descriptor, self._home.descriptor),
+            self._stderr.fileno(),
+        )
         try:
-            fork = nursery.fork(self.spec, self._home.path, (*passed, said), self._who) if forked else None
+            fork = (
+                nursery.fork(self.spec, self._home.path, (*passed, said), self._who)
+                if forked
+                else None
+            )
             self._child: Child = fork or Executed(self.spec, self._home.path, passed, said)
         except OSError as error:
             self._let_go()
@@ -85,7 +97,9 @@ class Link:
             self._home.belongs(self.pid)
 
     def greet(self) -> None:
-        """Wait until the trainer has loaded its framework and says what it is, unless it has said so."""
+        """Wait until the trainer has loaded its framework and says what it is, unless it has said
+        so.
+        """
         if not self.hello:
             try:
                 self.hello = self._greeting()
@@ -98,8 +112,10 @@ class Link:
         hello = self.answer()
         if hello.get("protocol") != PROTOCOL:
             raise TrainerFailure(
-                f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks {PROTOCOL}",
-                hint=f"Install the same version of cerebro_db for {self.spec.python} and the server, then reconnect.",
+                f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks "
+                f"{PROTOCOL}",
+                hint=f"Install the same version of cerebro_db for {self.spec.python} and the "
+                "server, then reconnect.",
             )
         self.watch.begun(self.pid)
         return hello
@@ -127,14 +143,22 @@ class Link:
 
     def alive(self) -> bool:
         """Whether the trainer can take another request."""
-        if self._broken or self._owed or self._unread or self._unanswered or self._child.wait(0) is not None:
+        if (
+            self._broken
+            or self._owed
+            or self._unread
+            or self._unanswered
+            or self._child.wait(0) is not None
+        ):
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
         return not poll.poll(0)
 
     def rest(self, seconds: int) -> None:
-        """No call uses the trainer now: if the session ends before the next one, it is kept for others so long."""
+        """No call uses the trainer now: if the session ends before the next one, it is kept for
+        others so long.
+        """
         self._rests = self._child.rest(seconds)
 
     def send(self, header: Header, *payload: bytes) -> None:
@@ -160,7 +184,8 @@ class Link:
         if self._unread:
             raise _not_fetched()
         if self._owed:
-            # A statement that was passing on a large payload has failed; the rest of it will never come.
+            # A statement that was passing on a large payload has failed; the rest of it will never
+            # come.
             raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
         head = json.dumps(header, separators=(",", ":")).encode()
         return FRAME.pack(MAGIC, len(head), size) + head
@@ -175,7 +200,8 @@ class Link:
         """Send the next part of the payload of the frame that was begun."""
         if len(part) > self._owed:
             raise errors.DatatypeMismatch(
-                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is NULL, or was changed",
+                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is "
+                "NULL, or was changed",
                 hint="Pack the table again with training_preprocessor_dl().",
             )
         self._channel.write(part)
@@ -194,7 +220,9 @@ class Link:
         return self.answer()
 
     def reply_in_parts(self) -> tuple[Header, int]:
-        """The next answer, and how many bytes came with it, which are to be taken by `part` before all else."""
+        """The next answer, and how many bytes came with it, which are to be taken by `part` before
+        all else.
+        """
         answer, self._unread = self._head()
         self._unanswered = False
         return self._accepted(answer), self._unread
@@ -231,7 +259,8 @@ class Link:
     def chunks(self, header: Header) -> Iterator[Buffer]:
         """Send a request whose answer is a series of chunks, and give them one by one.
 
-        Where an earlier answer is still to be fetched, it is asked aside, and that answer may come meanwhile.
+        Where an earlier answer is still to be fetched, it is asked aside, and that answer may come
+        meanwhile.
         """
         if self._unanswered:
             yield from self._chunks_aside(header)
@@ -239,7 +268,9 @@ class Link:
             yield from self.series(header)
 
     def series(self, header: Header) -> Iterator[Buffer]:
-        """Send a request whose answer is a series of chunks, and give them one by one; none may be open before it."""
+        """Send a request whose answer is a series of chunks, and give them one by one; none may be
+        open before it.
+        """
         self.post(header)
         while True:
             answer, payload = self.receive()
@@ -283,7 +314,9 @@ class Link:
         self._check_open()
         magic, head, body = FRAME.unpack(self._channel.read(FRAME.size))
         if magic != MAGIC or max(head, body) > LARGEST:
-            raise self._failure(f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected")
+            raise self._failure(
+                f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected"
+            )
         text = bytes(self._channel.read(head))
         header = answers.header(text)
         if header is None:
@@ -291,7 +324,9 @@ class Link:
         return header, body
 
     def close(self) -> int:
-        """End the trainer at once, with what it started, and remove what it had on disk; its exit status."""
+        """End the trainer at once, with what it started, and remove what it had on disk; its exit
+        status.
+        """
         self._broken = True
         self.watch.clock.stop()
         self._socket.close()
@@ -311,7 +346,9 @@ class Link:
             raise TrainerFailure(f"the trainer (process {self.pid}) was ended before")
 
     def _accepted(self, answer: Header) -> Header:
-        """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
+        """What an answer holds under `ok`; an error in it is raised as the class of its
+        SQLSTATE.
+        """
         result = answers.result(answer)
         if result is None:
             raise answers.error(answer) or self._failure(f"the trainer answered {answer!r:.200}")
@@ -335,16 +372,20 @@ class Link:
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
-        # A process that gives up closes its socket before it ends; killed in between, its exit status would be lost.
+        # A process that gives up closes its socket before it ends; killed in between, its exit
+        # status would be lost.
         self._child.wait(END_SECONDS)
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
         tail = self._stderr.read().decode(errors="replace").strip()
         code = self.close()
         if self.hello or code < 0:
             return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
-        # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
+        # It gave up by itself, so it would again: what is installed is wrong, and no attempt more
+        # will help.
         return process.gave_up(self.spec, code, tail)
 
 
 def _not_fetched() -> CerebroError:
-    return errors.ObjectNotReady("an earlier answer was not fetched", hint="Call cerebro.trainer_start anew.")
+    return errors.ObjectNotReady(
+        "an earlier answer was not fetched", hint="Call cerebro.trainer_start anew."
+    )

@@ -13,16 +13,22 @@ from contextlib import suppress
 
 NO_GPU = "-1"  # the device number that hides them all
 TRAINER_BYTES = 1 << 30  # a trainer with its framework, a small model and some data
-# Where control groups of version 2 and 1 lie, their controller in /proc, the files with limit and use, and the entry of
-# memory.stat with what can be freed.
+# Where control groups of version 2 and 1 lie, their controller in /proc, the files with limit and
+# use, and the entry of memory.stat with what can be freed.
 GROUPS = (
     ("/sys/fs/cgroup", "", ("memory.max", "memory.current", "inactive_file")),
-    ("/sys/fs/cgroup/memory", "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")),
+    (
+        "/sys/fs/cgroup/memory",
+        "memory",
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ),
 )
 
 
 def shared(spare: int) -> tuple[int, ...]:
-    """The processors on which trainers work where so many are spared for others: all but the first, at least one."""
+    """The processors on which trainers work where so many are spared for others: all but the first,
+    at least one.
+    """
     found = sorted(_usable())  # interrupts come to the first one, where nobody has moved them
     return tuple(found[min(spare, len(found) - 1) :])
 
@@ -58,7 +64,10 @@ def width(trainers: int) -> int:
 def described(framework: str) -> str:
     """How the name begins by which a trainer of a framework, without a GPU, calls this machine."""
     models = re.findall(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    return f"{os.cpu_count()} x {models[0].strip() if models else platform.machine()}, CPU:0, {framework} "
+    return (
+        f"{os.cpu_count()} x {models[0].strip() if models else platform.machine()}, CPU:0, "
+        f"{framework} "
+    )
 
 
 def memory_bytes() -> int:
@@ -72,7 +81,9 @@ def available_bytes() -> int:
 
 
 def _groups() -> Iterator[tuple[int, int]]:
-    """Limit and free bytes of the control group of this process and of those around it, as far as they are limited."""
+    """Limit and free bytes of the control group of this process and of those around it, as far as
+    they are limited.
+    """
     paths = dict(line.split(":", 2)[1:] for line in _read("/proc/self/cgroup").splitlines())
     for base, controller, names in GROUPS:
         folder = (base + paths.get(controller, "/")).rstrip("/")
@@ -80,23 +91,31 @@ def _groups() -> Iterator[tuple[int, int]]:
             limit, used = (_read(f"{folder}/{name}").strip() for name in names[:2])
             if limit.isdigit() and used.isdigit():
                 # The kernel takes pages of files that nobody looked at lately first.
-                idle = re.search(rf"^{names[2]} (\d+)$", _read(f"{folder}/memory.stat"), re.MULTILINE)
+                idle = re.search(
+                    rf"^{names[2]} (\d+)$", _read(f"{folder}/memory.stat"), re.MULTILINE
+                )
                 yield int(limit), int(limit) - int(used) + (int(idle[1]) if idle else 0)
             folder = os.path.dirname(folder)
 
 
 def used_bytes(pid: int) -> int:
-    """Memory in bytes that a process and those that it started hold, resident or swapped out; 0 when it is gone."""
+    """Memory in bytes that a process and those that it started hold, resident or swapped out; 0
+    when it is gone.
+    """
     return sum(map(_held_bytes, {pid, *_session(pid)}))
 
 
 def _held_bytes(pid: int) -> int:
-    found = re.findall(r"^(?:VmRSS|VmSwap):\s+(\d+) kB$", _read(f"/proc/{pid}/status"), re.MULTILINE)
+    found = re.findall(
+        r"^(?:VmRSS|VmSwap):\s+(\d+) kB$", _read(f"/proc/{pid}/status"), re.MULTILINE
+    )
     return sum(map(int, found)) * 1024
 
 
 def _session(leader: int) -> Iterator[int]:
-    """Processes of the session that a process leads: its children stay in it, unless they lead one of their own."""
+    """Processes of the session that a process leads: its children stay in it, unless they lead one
+    of their own.
+    """
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         with suppress(OSError):  # it has ended meanwhile
             if os.getsid(pid) == leader:

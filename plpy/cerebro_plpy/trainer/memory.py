@@ -1,5 +1,5 @@
-"""A trainer's limit of memory, kept here because a kernel that has to choose may end the whole server; and its clock,
-which is looked at meanwhile."""
+"""A trainer's limit of memory, kept here because a kernel that has to choose may end the whole
+server; and its clock, which is looked at meanwhile."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ class Watch:
         self.clock = Clock()
 
     def begun(self, pid: int) -> None:
-        """Raise an error where a process holds more than the limit before it has a model, however fast it started."""
+        """Raise an error where a process holds more than the limit before it has a model, however
+        fast it started.
+        """
         self.clock.look(pid)
         if self._limit:
             check(pid, self._limit, starting=True)
 
     def look(self, pid: int, *, starting: bool) -> None:
-        """Raise an error where a process holds more than the limit; while it starts, no model is the reason."""
+        """Raise an error where a process holds more than the limit; while it starts, no model is
+        the reason.
+        """
         self.clock.look(pid)
         now = time.monotonic()
         if self._limit and now - self._looked >= PAUSE_SECONDS:
@@ -38,7 +42,9 @@ class Watch:
             check(pid, self._limit, starting=starting)
 
     def room(self, pid: int) -> int | None:
-        """How many bytes its limit leaves a process, as of some tenths of a second ago; None: there is no limit."""
+        """How many bytes its limit leaves a process, as of some tenths of a second ago; None: there
+        is no limit.
+        """
         if not self._limit:
             return None
         now = time.monotonic()
@@ -52,13 +58,18 @@ def check(pid: int, limit: int, *, starting: bool) -> None:
     used = used_bytes(pid)
     if used <= limit:
         return
-    # A process that is being started (vfork) has its parent's memory until its own program runs: seen twice, it is too.
+    # A process that is being started (vfork) has its parent's memory until its own program runs:
+    # seen twice, it is too.
     time.sleep(SETTLE_SECONDS)
     used = min(used, used_bytes(pid))
     if used <= limit:
         return
-    message = f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit >> 20} MB"
+    message = (
+        f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit >> 20} MB"
+    )
     raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
     if starting:
-        raise ConfigurationLimit(f"while it started, {message}", hint=f"Use fewer workers, or {raising}.")
+        raise ConfigurationLimit(
+            f"while it started, {message}", hint=f"Use fewer workers, or {raising}."
+        )
     raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")

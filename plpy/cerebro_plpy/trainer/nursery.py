@@ -1,8 +1,9 @@
-"""Asks a nursery for trainers, and starts one where there is none: `cerebro_trainer.nursery` is the other end.
+"""Asks a nursery for trainers, and starts one where there is none: `cerebro_trainer.nursery` is the
+other end.
 
-A nursery belongs to one start of one server, and to one framework of one environment as it is now: whatever changes
-leads to another address. Wherever anything is doubtful, a trainer is executed instead, which takes seconds longer: also
-where the nursery was stopped, and so does not answer.
+A nursery belongs to one start of one server, and to one framework of one environment as it is now:
+whatever changes leads to another address. Wherever anything is doubtful, a trainer is executed
+instead, which takes seconds longer: also where the nursery was stopped, and so does not answer.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ _barren: set[str] = set()
 """Addresses whose nurseries failed a trainer of this backend: none is started there again."""
 
 
-def fork(spec: TrainerSpec, home: str, descriptors: Sequence[int], who: str | None = None) -> Forked | None:
-    """A trainer with these descriptors (its socket, its pulse, what keeps its folder, and where its messages go).
+def fork(
+    spec: TrainerSpec, home: str, descriptors: Sequence[int], who: str | None = None
+) -> Forked | None:
+    """A trainer with these descriptors (its socket, its pulse, what keeps its folder, and where its
+    messages go).
 
-    It may be one that another session of the same caller (`who`) has left, and be left to such a one; None: to nobody.
-    None where it has to be executed: no nursery is wanted or can be had, or it is to use a GPU.
+    It may be one that another session of the same caller (`who`) has left, and be left to such a
+    one; None: to nobody. None where it has to be executed: no nursery is wanted or can be had, or
+    it is to use a GPU.
     """
     if not spec.nursery_seconds or spec.on_gpu:
         return None
@@ -54,9 +59,18 @@ def give_up(spec: TrainerSpec) -> None:
 
 
 def address(spec: TrainerSpec) -> str:
-    """Where it listens, in the abstract namespace: who differs in anything that its trainers depend on has another."""
+    """Where it listens, in the abstract namespace: who differs in anything that its trainers depend
+    on has another.
+    """
     server = os.getppid()
-    parts = [str(os.getuid()), spec.python, spec.framework, str(server), _started_at(server), *_installed(spec.python)]
+    parts = [
+        str(os.getuid()),
+        spec.python,
+        spec.framework,
+        str(server),
+        _started_at(server),
+        *_installed(spec.python),
+    ]
     parts += map(str, spec.cores)
     return f"cerebro_nursery-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
 
@@ -68,7 +82,13 @@ def _started_at(process: int) -> str:
 
 def _installed(python: str) -> list[str]:
     """When anything was last installed for an interpreter, and when the interpreter itself was."""
-    folders = sorted(glob(os.path.join(escape(os.path.dirname(os.path.dirname(python))), "lib/python3*/*-packages")))
+    folders = sorted(
+        glob(
+            os.path.join(
+                escape(os.path.dirname(os.path.dirname(python))), "lib/python3*/*-packages"
+            )
+        )
+    )
     return [f"{path} {os.stat(path).st_mtime_ns}" for path in (python, *folders)]
 
 
@@ -92,7 +112,16 @@ def _connected(where: str) -> socket.socket | None:
 
 def _start(spec: TrainerSpec, where: str) -> subprocess.Popen[bytes]:
     """Start a nursery; it listens when this process has ended, and imports its framework then."""
-    command = [spec.python, "-I", "-m", "cerebro_trainer.nursery", "--address", where, "--server", str(os.getppid())]
+    command = [
+        spec.python,
+        "-I",
+        "-m",
+        "cerebro_trainer.nursery",
+        "--address",
+        where,
+        "--server",
+        str(os.getppid()),
+    ]
     command += ["--framework", spec.framework, "--seconds", str(spec.nursery_seconds)]
     command += ["--cores", *map(str, spec.cores)]
     return subprocess.Popen(

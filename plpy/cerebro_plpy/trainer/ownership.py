@@ -1,8 +1,9 @@
 """Whom the trainer of a session serves: the role that started it, and nobody else.
 
-In a session of one role functions of others run: those that are declared SECURITY DEFINER, in views, in policies, or
-because the call names them. Whatever they ask for, they ask as their owner. So what a trainer holds of the role that
-started it, its rows, states and predictions, is out of their reach, and no check has to know how they came to run.
+In a session of one role functions of others run: those that are declared SECURITY DEFINER, in
+views, in policies, or because the call names them. Whatever they ask for, they ask as their owner.
+So what a trainer holds of the role that started it, its rows, states and predictions, is out of
+their reach, and no check has to know how they came to run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Raw rows on their way through a packer: blocks go there, and the arrays of a buffer come back one by one.
+"""Raw rows on their way through a packer: blocks go there, and the arrays of a buffer come back one
+by one.
 
-A backend holds a block of rows, and an array that it passes to its table. What a buffer takes beside that, and what
-images take when they are decoded, is held by the packer, whose memory is limited.
+A backend holds a block of rows, and an array that it passes to its table. What a buffer takes
+beside that, and what images take when they are decoded, is held by the packer, whose memory is
+limited.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ class Packed(NamedTuple):
 def send(gd: Globals, link: Link, spec: str | None, data: list[bytes] | None) -> str | None:
     """Send a block of rows to be packed, without waiting; None at the end.
 
-    With the first block of another buffer, or the end, the buffer before is done: its number and its shapes as JSON.
-    The packer works while the database collects the rows of the next block.
+    With the first block of another buffer, or the end, the buffer before is done: its number and
+    its shapes as JSON. The packer works while the database collects the rows of the next block.
     """
     header = fields.record("spec", spec) if spec is not None and data is not None else None
     number = None if header is None else fields.whole("buffer_id", header.get("buffer_id"))
@@ -54,15 +56,21 @@ def _packed(gd: Globals, link: Link, header: Header) -> str:
     done, size = link.reply_in_parts()
     lengths = done["lengths"]
     if sum(lengths) != size:
-        raise InvalidParameter(f"arrays of {sum(lengths)} bytes came as {size} bytes", hint=fields.HINT)
+        raise InvalidParameter(
+            f"arrays of {sum(lengths)} bytes came as {size} bytes", hint=fields.HINT
+        )
     gd[PACKED] = Packed(lengths)
     return json.dumps({"buffer_id": header["buffer_id"], "shapes": done["shapes"]})
 
 
 def fetch(gd: Globals, link: Link, place: int) -> bytes:
-    """An array of the buffer that was packed last; the first one is 1, and they are fetched in this order."""
+    """An array of the buffer that was packed last; the first one is 1, and they are fetched in this
+    order.
+    """
     packed: Packed | None = gd.get(PACKED)
     if packed is None or place != packed.fetched + 1 or place > len(packed.lengths):
-        raise ObjectNotReady(f"array {place} of a packed buffer is not the next to be fetched", hint=fields.HINT)
+        raise ObjectNotReady(
+            f"array {place} of a packed buffer is not the next to be fetched", hint=fields.HINT
+        )
     gd[PACKED] = packed._replace(fetched=place)
     return link.part(packed.lengths[place - 1])

@@ -1,7 +1,8 @@
-"""Raw rows on their way through a trainer: collected into blocks here, because no sort and no copy of the table may.
+"""Raw rows on their way through a trainer: collected into blocks here, because no sort and no copy
+of the table may.
 
-While the trainer computes one block the table is read for the next one, so a block's predictions come back with
-the call that completes the block after it.
+While the trainer computes one block the table is read for the next one, so a block's predictions
+come back with the call that completes the block after it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Predicted = tuple[str, str]  # ids and predictions of a block, as JSON
 
 @dataclass
 class Prediction:
-    """A prediction under way: what is asked of the trainer, and the rows that it has not got yet."""
+    """A prediction under way: what is asked of the trainer, and the rows that it has not got
+    yet.
+    """
 
     link: Link
     request: dict[str, Any]
@@ -36,10 +39,13 @@ class Prediction:
     computed: Ids | None = None
 
     def add(self, name: str | None, row: list[Any] | None) -> Predicted | None:
-        """Take the inputs of a row; when it completes a block, the predictions of the block before."""
+        """Take the inputs of a row; when it completes a block, the predictions of the block
+        before.
+        """
         if row is None or None in row:
             raise NullNotAllowed(
-                f"the input of the row whose id is {name} is NULL", hint="Leave such rows out: predict from a view."
+                f"the input of the row whose id is {name} is NULL",
+                hint="Leave such rows out: predict from a view.",
             )
         self.ids.append(name)
         self.rows.append(row)
@@ -48,12 +54,18 @@ class Prediction:
 
     def next(self) -> Predicted | None:
         """Send the rows that are here to the trainer; the predictions of the block before."""
-        found = None if self.computed is None else (json.dumps(self.computed), self._answer(self.computed))
+        found = (
+            None
+            if self.computed is None
+            else (json.dumps(self.computed), self._answer(self.computed))
+        )
         self.computed = None
         if self.ids:
             data = [b"".join(column) for column in _columns(self.rows)]
             lengths = [len(part) for part in data]
-            self.link.post(wire.request("rows", self.request, rows=len(self.rows), lengths=lengths), *data)
+            self.link.post(
+                wire.request("rows", self.request, rows=len(self.rows), lengths=lengths), *data
+            )
             self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
         return found
 
@@ -64,25 +76,36 @@ class Prediction:
             named = re.search(r"\brow (\d+)\b", error.message)
             if named and 1 <= int(named[1]) <= len(ids):
                 error.detail = (
-                    f"Rows are counted within a block: row {named[1]} is the one whose id is {ids[int(named[1]) - 1]}."
+                    f"Rows are counted within a block: row {named[1]} is the one whose id is "
+                    f"{ids[int(named[1]) - 1]}."
                 )
             raise
 
 
 def _columns(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
-    """The inputs of all rows, one after another; SQL's arrays may have other lengths, or several dimensions."""
-    if len({len(row) for row in rows}) > 1 or any(type(part) is not bytes for row in rows for part in row):
-        raise InvalidParameter("the inputs of all rows must be arrays of one dimension and length", hint=fields.HINT)
+    """The inputs of all rows, one after another; SQL's arrays may have other lengths, or several
+    dimensions.
+    """
+    if len({len(row) for row in rows}) > 1 or any(
+        type(part) is not bytes for row in rows for part in row
+    ):
+        raise InvalidParameter(
+            "the inputs of all rows must be arrays of one dimension and length", hint=fields.HINT
+        )
     return zip(*rows)
 
 
 def begin(gd: dict[str, Any], link: Link, spec: str | None) -> None:
-    """Begin to collect rows; `spec` is JSON with the number of rows in a block and what is asked of the trainer."""
+    """Begin to collect rows; `spec` is JSON with the number of rows in a block and what is asked of
+    the trainer.
+    """
     asked = fields.record("spec", spec)
     request = fields.kind("request", asked.get("request"), dict)
     block = fields.whole("block", asked.get("block"), 1)
     if block > MOST_ROWS:
-        raise InvalidParameter(f"block is {block}; expected at most {MOST_ROWS} rows", hint=fields.HINT)
+        raise InvalidParameter(
+            f"block is {block}; expected at most {MOST_ROWS} rows", hint=fields.HINT
+        )
     gd[KEY] = Prediction(link, request, block)
 
 

@@ -1,8 +1,10 @@
-"""A model in the trainer of this session, which tells of block after block of rows; others may use the trainer between.
+"""A model in the trainer of this session, which tells of block after block of rows; others may use
+the trainer between.
 
-While the trainer computes one block the next one is read. A query can be left in the middle, where nothing can be said
-to the trainer any more; so each request says how long it may wait for the next one. A trainer that dies is replaced,
-once in a call. The caller has no answer of that block yet, so no row comes twice.
+While the trainer computes one block the next one is read. A query can be left in the middle, where
+nothing can be said to the trainer any more; so each request says how long it may wait for the next
+one. A trainer that dies is replaced, once in a call. The caller has no answer of that block yet, so
+no row comes twice.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from cerebro_plpy.trainer.wire import Header
 
 @dataclass(frozen=True)
 class Told:
-    """What a trainer needs to tell of rows by a model: how it is started, the job, the state, and what is asked.
+    """What a trainer needs to tell of rows by a model: how it is started, the job, the state, and
+    what is asked.
 
-    `asked` is the header of each request but for its rows; `fill` begins the job in the trainer that this session has,
-    and sends the weights, each time that they are needed.
+    `asked` is the header of each request but for its rows; `fill` begins the job in the trainer
+    that this session has, and sends the weights, each time that they are needed.
     """
 
     spec: TrainerSpec
@@ -46,7 +49,9 @@ class Predictor:
         self._replaced = False
 
     def ask(self, rows: int, columns: Sequence[bytes]) -> None:
-        """Send a block of so many rows, by the bytes of each column; `answer` must have been called before another."""
+        """Send a block of so many rows, by the bytes of each column; `answer` must have been called
+        before another.
+        """
         try:
             self._send(rows, columns)
         except TrainerFailure:
@@ -78,7 +83,9 @@ class Predictor:
         return answer
 
     def settle(self) -> None:
-        """Take the answer that the trainer owes, if any: who wants the trainer now has to find it free."""
+        """Take the answer that the trainer owes, if any: who wants the trainer now has to find it
+        free.
+        """
         if self._awaited is None:
             return
         link, self._awaited = self._awaited, None
@@ -93,7 +100,9 @@ class Predictor:
             self._link = None  # an error ends the job
 
     def end(self) -> None:
-        """No further block comes, and the trainer waits for the next call; nothing is asked of the database here."""
+        """No further block comes, and the trainer waits for the next call; nothing is asked of the
+        database here.
+        """
         self._replaced = False
         if not turns.held(self._session, self):
             return

@@ -1,4 +1,6 @@
-"""How a trainer is started: which program, with what arguments, and an environment with nothing else in it."""
+"""How a trainer is started: which program, with what arguments, and an environment with nothing
+else in it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class TrainerSpec:
     kept: bool = True
     """Whether it may serve other sessions of the same roles before and after this one."""
     cores: tuple[int, ...] = ()
-    """The processors that it keeps to, by their numbers; none: those of the session that starts it."""
+    """The processors that it keeps to, by their numbers; none: those of the session that starts it.
+    """
 
     @property
     def on_gpu(self) -> bool:
@@ -32,9 +35,27 @@ class TrainerSpec:
         return self.gpu != machine.NO_GPU
 
     def command(self, socket: int, pulse: int) -> list[str]:
-        """The command line of a trainer that has its end of the socket pair, and its pulse, as these descriptors."""
-        command = [self.python, "-I", "-m", "cerebro_trainer", "--fd", str(socket), "--parent", str(os.getpid())]
-        command += ["--pulse", str(pulse), "--framework", self.framework, "--threads", str(self.threads)]
+        """The command line of a trainer that has its end of the socket pair, and its pulse, as
+        these descriptors.
+        """
+        command = [
+            self.python,
+            "-I",
+            "-m",
+            "cerebro_trainer",
+            "--fd",
+            str(socket),
+            "--parent",
+            str(os.getpid()),
+        ]
+        command += [
+            "--pulse",
+            str(pulse),
+            "--framework",
+            self.framework,
+            "--threads",
+            str(self.threads),
+        ]
         command += ["--memory", str(self.memory_bytes), "--cores", *map(str, self.cores)]
         if self.compilation_cache:
             command += ["--compilation-cache", self.compilation_cache]
@@ -50,7 +71,8 @@ class TrainerSpec:
             "KERAS_HOME": home,
             "KERAS_BACKEND": self.framework,
             "TF_CPP_MIN_LOG_LEVEL": "2",
-            "OPENBLAS_NUM_THREADS": "1",  # a process with threads cannot be forked, and both are to give the same bits
+            # a process with threads cannot be forked, and both are to give the same bits
+            "OPENBLAS_NUM_THREADS": "1",
             "CUDA_VISIBLE_DEVICES": self.gpu,
         }
 
@@ -65,7 +87,8 @@ def not_executable(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
     """The error for an interpreter that the system cannot execute."""
     return ObjectNotReady(
         f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
-        hint=f"Set trainer_python in cerebro.setting to the Python of {environment(spec.framework)}.",
+        hint="Set trainer_python in cerebro.setting to the Python of "
+        f"{environment(spec.framework)}.",
     )
 
 

@@ -1,7 +1,9 @@
-"""Whether a trainer is alive: one byte of memory that both ends share, which it changes each second.
+"""Whether a trainer is alive: one byte of memory that both ends share, which it changes each
+second.
 
-A trainer may compute for hours without an answer, and so no time of waiting says that it hangs. That it was stopped, or
-stands still, shows in this byte: `cerebro_trainer.wire.pulse` is the other end.
+A trainer may compute for hours without an answer, and so no time of waiting says that it hangs.
+That it was stopped, or stands still, shows in this byte: `cerebro_trainer.wire.pulse` is the other
+end.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ STARTING_SECONDS = 600.0
 
 
 class Pulse:
-    """The byte as the backend sees it. `descriptor` is for the trainer, and closed once that has it."""
+    """The byte as the backend sees it. `descriptor` is for the trainer, and closed once that has
+    it.
+    """
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("cerebro_pulse")
@@ -41,7 +45,8 @@ class Pulse:
         limit = STARTING_SECONDS if starting and not is_stopped(pid) else SILENT_SECONDS
         if self._silent * PAUSE_SECONDS >= limit:
             raise TrainerFailure(
-                f"the trainer (process {pid}) gave no sign of life for {limit:.0f} seconds and was ended",
+                f"the trainer (process {pid}) gave no sign of life for {limit:.0f} seconds and was "
+                "ended",
                 hint="It was stopped by a signal, or its framework stands still, as in a deadlock.",
             )
 

@@ -1,4 +1,5 @@
-"""What a segment's functions do: pass rows and state to the trainer of this session, and take results.
+"""What a segment's functions do: pass rows and state to the trainer of this session, and take
+results.
 
 Everything comes as arguments and goes back as results. No table is read or written here, because a
 function on a Greenplum segment may not do so; the statement around the function does.
@@ -22,20 +23,30 @@ PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
 COLLECTED_BYTES, COLLECTED_CHUNKS = limits.CHUNK.most, 1024
-FRAME_BYTES = 1 << 20  # of a state: weights may come in one value, and a trainer has no room for two states
+FRAME_BYTES = (
+    1 << 20
+)  # of a state: weights may come in one value, and a trainer has no room for two states
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
 ROLES = {"x": "input", "y": "target", "w": "weight"}
 Globals = dict[str, Any]
 
 
 def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> Link:
-    """The trainer of this session; one that the same role started alike and that is still alive is used again.
+    """The trainer of this session; one that the same role started alike and that is still alive is
+    used again.
 
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
     turns.take(gd)
     link: Link | None = gd.get(KEY)
-    for left in (packed_rows.PACKING, packed_rows.PACKED, CHUNKS, PART, SEALED, prediction_rows.KEY):
+    for left in (
+        packed_rows.PACKING,
+        packed_rows.PACKED,
+        CHUNKS,
+        PART,
+        SEALED,
+        prediction_rows.KEY,
+    ):
         gd.pop(left, None)
     if link is not None and link.spec == spec and link.alive() and ownership.owned(gd):
         link.send(wire.request("reset"))
@@ -44,12 +55,15 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
         link.close()
         cost.of(gd).gone(link)
     link = Link(spec, check, who=effective_role.all_roles() if spec.kept else None)
-    if spec.on_gpu and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
+    if spec.on_gpu and all(
+        name.upper().startswith("CPU") for name in link.hello.get("devices", ())
+    ):
         link.close()
         raise ObjectNotReady(
-            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has {', '.join(link.hello.get('devices', ()))}",
-            hint="Install the framework with CUDA for the interpreter that trainer_python in cerebro.setting names, or"
-            " leave use_gpus out.",
+            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has "
+            f"{', '.join(link.hello.get('devices', ()))}",
+            hint="Install the framework with CUDA for the interpreter that trainer_python in "
+            "cerebro.setting names, or leave use_gpus out.",
         )
     gd[KEY] = link
     ownership.claim(gd)
@@ -69,16 +83,19 @@ def has_trainer(gd: Globals) -> bool:
 
 
 def trainer_spec(gd: Globals, framework: str) -> TrainerSpec | None:
-    """How the trainer of this session was started, if it has this framework: who asks for one like it gets the same."""
+    """How the trainer of this session was started, if it has this framework: who asks for one like
+    it gets the same.
+    """
     link: Link | None = gd.get(KEY)
     return link.spec if link is not None and link.spec.framework == framework else None
 
 
 def rest(gd: Globals, seconds: int) -> None:
-    """A call is over: the trainer of this session, if there is one, drops data and state, and ends when no other call
-    comes in that time.
+    """A call is over: the trainer of this session, if there is one, drops data and state, and ends
+    when no other call comes in that time.
 
-    Only here does that time begin: within a call a trainer waits as long as it takes, such as for a visit elsewhere.
+    Only here does that time begin: within a call a trainer waits as long as it takes, such as for a
+    visit elsewhere.
     """
     turns.take(gd)
     link: Link | None = gd.get(KEY)
@@ -103,14 +120,17 @@ def stop_trainer(gd: Globals) -> None:
 
 
 def trainer(gd: Globals, *, sealed: bool = False) -> Link:
-    """The trainer that an earlier statement of this session started, told all that there was to tell it.
+    """The trainer that an earlier statement of this session started, told all that there was to
+    tell it.
 
-    It serves the role that started it; what is `sealed` is given to it by another one, and nothing is given back.
+    It serves the role that started it; what is `sealed` is given to it by another one, and nothing
+    is given back.
     """
     link: Link | None = gd.get(KEY)
     if link is None:
         raise ObjectNotReady(
-            "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
+            "no trainer runs in this session",
+            hint="Start one with cerebro.trainer_start in the same session.",
         )
     if not sealed:
         ownership.check(gd)
@@ -124,11 +144,14 @@ def trainer(gd: Globals, *, sealed: bool = False) -> Link:
     return link
 
 
-def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str | None, part: bytes) -> int:
-    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets, then weights.
+def add_part(
+    link: Link, dataset: str, number: int, buffer_id: int, shapes: str | None, part: bytes
+) -> int:
+    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets, then
+    weights.
 
-    `shapes` comes with the first part of the row: JSON with the numbers of inputs and of weights, the shape of each
-    array and its size in bytes.
+    `shapes` comes with the first part of the row: JSON with the numbers of inputs and of weights,
+    the shape of each array and its size in bytes.
     """
     if shapes is not None:
         arrays, size = _arrays(fields.record("shapes", shapes))
@@ -143,12 +166,16 @@ def _arrays(told: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
     shapes, sizes = (fields.kind(name, told.get(name), list) for name in ("shapes", "sizes"))
     inputs, weights = (fields.whole(name, told.get(name, 0)) for name in ("inputs", "weights"))
     if len(shapes) != len(sizes):
-        raise InvalidParameter(f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=fields.HINT)
+        raise InvalidParameter(
+            f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=fields.HINT
+        )
     arrays: list[dict[str, object]] = []
     for number, (shape, size) in enumerate(zip(shapes, sizes)):
         role = "x" if number < inputs else "w" if number >= len(shapes) - weights else "y"
         told_size = None if size is None else fields.whole("a size", size)
-        arrays.append({"role": role, "dtype": element_type(role, _lengths(shape), told_size), "shape": shape})
+        arrays.append(
+            {"role": role, "dtype": element_type(role, _lengths(shape), told_size), "shape": shape}
+        )
     return arrays, sum(sizes)
 
 
@@ -156,7 +183,8 @@ def _lengths(shape: Any) -> list[int] | None:
     if shape is None or (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
         return shape
     raise DatatypeMismatch(
-        f"the shape of a packed array is {shape!r:.100}; expected the number of its rows, and the shape of one",
+        f"the shape of a packed array is {shape!r:.100}; expected the number of its rows, and the "
+        "shape of one",
         hint="Pack the table again with training_preprocessor_dl().",
     )
 
@@ -178,10 +206,16 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     return kind
 
 
-def load_rows(link: Link, dataset: str, shapes: Sequence[Sequence[int]], parts: Sequence[bytes]) -> None:
-    """Bring rows into the trainer as a data set of one buffer: the arrays of their inputs, and that of their target."""
+def load_rows(
+    link: Link, dataset: str, shapes: Sequence[Sequence[int]], parts: Sequence[bytes]
+) -> None:
+    """Bring rows into the trainer as a data set of one buffer: the arrays of their inputs, and that
+    of their target.
+    """
     sizes = [len(part) for part in parts]
-    arrays, size = _arrays({"inputs": len(parts) - 1, "shapes": list(map(list, shapes)), "sizes": sizes})
+    arrays, size = _arrays(
+        {"inputs": len(parts) - 1, "shapes": list(map(list, shapes)), "sizes": sizes}
+    )
     link.send(wire.request("open", dataset=dataset, cache_bytes=size))
     link.send(wire.request("buffer", dataset=dataset, buffer_id=0, arrays=arrays), *parts)
     link.ask(wire.request("close", dataset=dataset))
@@ -210,23 +244,32 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
 
 
 def state_chunks(link: Link, chunk_bytes: int, key: str, part: str) -> Iterator[Buffer]:
-    """The state of that name, which a job has left, or a part of it, in chunks of that size, the last as small as it
-    is."""
+    """The state of that name, which a job has left, or a part of it, in chunks of that size, the
+    last as small as it is."""
     size = fields.whole("chunk_bytes", chunk_bytes, 1)
-    asked = wire.request("state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size, part=part)
+    asked = wire.request(
+        "state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size, part=part
+    )
     for frame in link.chunks(asked):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
 
 
 def row_outputs(link: Link, units: int, chunk_bytes: int) -> Iterator[Buffer]:
-    """Yield the lines that a job `outputs` has left, of a target and so many units each, in chunks of whole rows."""
-    sizes = {"units": fields.whole("units", units, 1), "chunk_bytes": fields.whole("chunk_bytes", chunk_bytes, 1)}
+    """Yield the lines that a job `outputs` has left, of a target and so many units each, in chunks
+    of whole rows.
+    """
+    sizes = {
+        "units": fields.whole("units", units, 1),
+        "chunk_bytes": fields.whole("chunk_bytes", chunk_bytes, 1),
+    }
     return link.series(wire.request("outputs", sizes))
 
 
 def spent(gd: Globals) -> dict[str, Any]:
-    """What the trainer and this session have cost since somebody was told last; also where the trainer is gone."""
+    """What the trainer and this session have cost since somebody was told last; also where the
+    trainer is gone.
+    """
     link: Link | None = gd.get(KEY)
     return cost.of(gd).told(link)
 
@@ -240,7 +283,9 @@ def features(link: Link, asked: Mapping[str, Any], inputs: list[bytes]) -> Buffe
 
 
 def begin(gd: Globals, link: Link, asked: Mapping[str, Any]) -> wire.Header:
-    """Begin a job that the session asks for; what is compiled for it is there for its later calls, too."""
+    """Begin a job that the session asks for; what is compiled for it is there for its later calls,
+    too.
+    """
     cost.of(gd).job()
     begun = link.ask(wire.request("begin", asked, sealed=False))
     if isinstance(asked.get("compilation"), str):
@@ -249,7 +294,7 @@ def begin(gd: Globals, link: Link, asked: Mapping[str, Any]) -> wire.Header:
 
 
 def finished(gd: Globals, link: Link) -> wire.Header:
-    """The result of the open job, which is done now, unless it has been since `job_start`; how much memory is left to
-    the trainer, and what it all has cost."""
+    """The result of the open job, which is done now, unless it has been since `job_start`; how much
+    memory is left to the trainer, and what it all has cost."""
     result = link.answer() if link.unanswered else link.ask(wire.request("finish"))
     return {**result, "room": link.watch.room(link.pid), "cost": spent(gd)}

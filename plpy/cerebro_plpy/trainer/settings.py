@@ -1,4 +1,6 @@
-"""Settings of the administrator, read from `cerebro.setting`: never from a GUC, which any user can set."""
+"""Settings of the administrator, read from `cerebro.setting`: never from a GUC, which any user can
+set.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Settings:
     spare_cores: int = field(default=0, metadata={"least": 0})
     """So many processors are left to others: trainers keep off them."""
     tenant_roles: bool = False
-    """Whether the caller is one of those that are many tenants each, whose trainers are not kept for one another."""
+    """Whether the caller is one of those that are many tenants each, whose trainers are not kept
+    for one another.
+    """
     price_per_core_hour: float | None = None
     price_per_gpu_hour: float | None = None
     price_per_gb_month: float | None = None
@@ -55,7 +59,8 @@ def read(db: Caller) -> Settings:
         name, value = row["name"], row["value"]
         if name not in known:
             raise InvalidParameter(
-                f"cerebro.setting has a row named {name!r}; expected one of {', '.join(sorted(known))}",
+                f"cerebro.setting has a row named {name!r}; expected one of "
+                f"{', '.join(sorted(known))}",
                 hint="An administrator can delete that row.",
             )
         least = known[name].metadata.get("least")
@@ -63,13 +68,21 @@ def read(db: Caller) -> Settings:
         if name.startswith(("price_", "watts_")):
             values[name] = _decimal(name, value)
         else:
-            values[name] = read_as(value) if read_as else value if least is None else _number(name, value, least)
+            values[name] = (
+                read_as(value)
+                if read_as
+                else value
+                if least is None
+                else _number(name, value, least)
+            )
     return Settings(**values)  # type: ignore[arg-type]
 
 
 def _number(name: str, text: str, least: int) -> int:
     if not text.strip().isdecimal() or len(text) > MOST_DIGITS or int(text) < least:
-        raise InvalidParameter(f"setting {name} is {text!r:.80}; expected a whole number of at least {least}")
+        raise InvalidParameter(
+            f"setting {name} is {text!r:.80}; expected a whole number of at least {least}"
+        )
     check(f"setting {name}", int(text), SETTINGS[name])
     return int(text)
 
@@ -89,11 +102,16 @@ def _gpus(text: str) -> tuple[int, ...]:
     """
     numbers = [part.strip() for part in text.split(",")] if text.strip() else []
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
-        raise InvalidParameter(f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'")
+        raise InvalidParameter(
+            f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'"
+        )
     return tuple(map(int, numbers))
 
 
-READ_AS: Mapping[str, Callable[[str], object]] = {"gpus": _gpus, "tenant_roles": lambda text: text == "true"}
+READ_AS: Mapping[str, Callable[[str], object]] = {
+    "gpus": _gpus,
+    "tenant_roles": lambda text: text == "true",
+}
 
 
 def usable_gpus(settings: Settings) -> tuple[int, ...]:
@@ -102,15 +120,17 @@ def usable_gpus(settings: Settings) -> tuple[int, ...]:
 
 
 def devices(settings: Settings, wanted: bool | None) -> tuple[int, ...]:
-    """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where there are none."""
+    """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where
+    there are none.
+    """
     if not wanted:
         return ()
     found = usable_gpus(settings)
     if not found:
         raise ObjectNotReady(
             "No GPUs configured on hosts.",
-            hint="Leave use_gpus out to work on the processor. An administrator can name devices in cerebro.setting:"
-            " INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+            hint="Leave use_gpus out to work on the processor. An administrator can name devices "
+            "in cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
         )
     return found
 
@@ -128,8 +148,8 @@ def device_of(gpus: tuple[int, ...], number: int) -> int | None:
 class TrainerOptions:
     """What a run may choose about its trainers; all else is the administrator's.
 
-    `trainers` share the cores and the memory of a machine, or have `threads` each, so that a replay gives
-    the same bits; `gpu` is the number of a device, None for none.
+    `trainers` share the cores and the memory of a machine, or have `threads` each, so that a replay
+    gives the same bits; `gpu` is the number of a device, None for none.
     """
 
     framework: str = "tensorflow"
@@ -138,7 +158,10 @@ class TrainerOptions:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        numbers = (self.trainers, *(number for number in (self.threads, self.gpu) if number is not None))
+        numbers = (
+            self.trainers,
+            *(number for number in (self.threads, self.gpu) if number is not None),
+        )
         right = all(type(number) is int and 0 <= number <= MOST for number in numbers)
         if self.framework not in FRAMEWORKS or not right or 0 in (self.trainers, self.threads):
             raise InvalidParameter(f"no trainer can be started like this: {self}"[:300])
@@ -152,7 +175,9 @@ def request(told: Mapping[str, Any]) -> TrainerOptions:
 
 
 def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
-    """How a trainer on this machine is started; which program it is, only the administrator decides."""
+    """How a trainer on this machine is started; which program it is, only the administrator
+    decides.
+    """
     if settings.trainer_python is None:
         raise ObjectNotReady(
             "no trainer interpreter is set",
@@ -160,11 +185,14 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
             f" '/path/bin/python'); that of {environment(request.framework)}.",
         )
     limit = settings.trainer_memory_mb
-    memory = limit << 20 if limit is not None else machine.memory_bytes() * 3 // 4 // request.trainers
+    memory = (
+        limit << 20 if limit is not None else machine.memory_bytes() * 3 // 4 // request.trainers
+    )
     return TrainerSpec(
         python=settings.trainer_python,
         framework=request.framework,
-        threads=request.threads or (1 if request.framework == "none" else machine.width(request.trainers)),
+        threads=request.threads
+        or (1 if request.framework == "none" else machine.width(request.trainers)),
         gpu=machine.NO_GPU if request.gpu is None else str(request.gpu),
         memory_bytes=memory,
         compilation_cache=_code_folder(settings, request.framework),
@@ -175,7 +203,9 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
 
 
 def _code_folder(settings: Settings, framework: str) -> str | None:
-    """JAX alone keeps code; a folder that an administrator has named is looked at whatever starts."""
+    """JAX alone keeps code; a folder that an administrator has named is looked at whatever
+    starts.
+    """
     if settings.compilation_cache is None and framework != "jax":
         return None
     return code_folders.chosen(settings.compilation_cache).path
@@ -186,16 +216,19 @@ def check_trainer(settings: Settings) -> None:
     spec = trainer_spec(settings, TrainerOptions())
     if not os.access(spec.python, os.X_OK):
         raise ObjectNotReady(
-            f"trainer_python is {spec.python!r}, which is not an executable file for the server's user",
+            f"trainer_python is {spec.python!r}, which is not an executable file for the server's "
+            "user",
             hint="As an administrator: UPDATE cerebro.setting SET value = '/path/bin/python'"
             f" WHERE name = 'trainer_python'; that of {environment(spec.framework)}.",
         )
 
 
 def cache_bytes(settings: Settings, trainers: int) -> int:
-    """How many bytes of decoded buffers each of the trainers that are about to start may keep, of all its partitions.
+    """How many bytes of decoded buffers each of the trainers that are about to start may keep, of
+    all its partitions.
 
-    By default half of what is free, or of the trainer's memory limit, when frameworks and models have their room.
+    By default half of what is free, or of the trainer's memory limit, when frameworks and models
+    have their room.
     """
     if settings.cache_mb is not None:
         return settings.cache_mb << 20

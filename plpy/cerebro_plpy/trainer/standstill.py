@@ -1,4 +1,6 @@
-"""Whether a process that a backend waits for stands still: a signal has stopped it, or it sleeps and does not wake."""
+"""Whether a process that a backend waits for stands still: a signal has stopped it, or it sleeps
+and does not wake.
+"""
 
 from __future__ import annotations
 

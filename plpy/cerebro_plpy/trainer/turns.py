@@ -1,7 +1,9 @@
-"""Whose turn it is with the trainer of a session, among those that hold it from one statement to the next.
+"""Whose turn it is with the trainer of a session, among those that hold it from one statement to
+the next.
 
-A query may read several streams of predictions by turns, and other calls come in between. Whoever wants the trainer
-takes it, and who had it until then first fetches the answer that it still has to get.
+A query may read several streams of predictions by turns, and other calls come in between. Whoever
+wants the trainer takes it, and who had it until then first fetches the answer that it still has to
+get.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a backend may ask of its trainer: every request with its fields, as docs/wire.md describes them.
+"""What a backend may ask of its trainer: every request with its fields, as docs/wire.md describes
+them.
 
 Whatever a session says by hand, nothing else reaches a trainer.
 """
@@ -20,8 +21,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "block": ("rows", "arrays", "lengths"),
     "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
-        "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
-        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "layers", "total", "visits", "beside",
+        "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms",
+        "callbacks",
+        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "layers", "total",
+        "visits", "beside",
     ),
     "state": ("sealed",),
     "finish": (),
@@ -32,7 +35,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "features": ("layer", "buffer_id", "arrays"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "permute": (
-        "dataset", "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",
+        "dataset", "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats",
+        "seed", "seconds",
         "idle_seconds",
     ),
     "attribute": ("rows", "arrays", "lengths", "columns", "patches", "idle_seconds"),
@@ -42,7 +46,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
 
 
 def request(do: str, fields: Mapping[str, Any] = NOTHING, /, **own: Any) -> Header:
-    """The header of a request; `own` are fields that the backend itself says, whatever a session said.
+    """The header of a request; `own` are fields that the backend itself says, whatever a session
+    said.
 
     >>> request("state_get", {"chunk_bytes": 1000, "do": "reset"})
     {'do': 'state_get', 'chunk_bytes': 1000}

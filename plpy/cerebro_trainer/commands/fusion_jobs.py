@@ -1,4 +1,6 @@
-"""A job that trains several states of one program: side by side, where that is found to be faster than one by one."""
+"""A job that trains several states of one program: side by side, where that is found to be faster
+than one by one.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ Orders = Sequence[npt.NDArray[np.int32]]
 
 @dataclass
 class Trainee:
-    """A state of the job: its name when that is done, its visits, and, once it was loaded, what the program held.
+    """A state of the job: its name when that is done, its visits, and, once it was loaded, what the
+    program held.
 
-    `error` is why it cannot be trained, where it cannot; `base` is the digest of the frozen weights that it has left.
+    `error` is why it cannot be trained, where it cannot; `base` is the digest of the frozen weights
+    that it has left.
     """
 
     key: str
@@ -44,11 +48,16 @@ class Trainee:
         """What its visits came to, or why they came to nothing."""
         if self.error is not None:
             return {"visits": [], **self.error.as_header()}
-        return {"visits": [{**visit.result(), "base": self.base} for visit in self.visits], "error": None}
+        return {
+            "visits": [{**visit.result(), "base": self.base} for visit in self.visits],
+            "error": None,
+        }
 
 
 class FusionJob(Job):
-    """Visits of several states to the same partitions, one partition after another; all are kept in memory."""
+    """Visits of several states to the same partitions, one partition after another; all are kept in
+    memory.
+    """
 
     def __init__(self, program: Program, datasets: Sequence[str], forms: Forms) -> None:
         super().__init__(program, tuple(dict.fromkeys(datasets)))
@@ -64,9 +73,13 @@ class FusionJob(Job):
     def admit(self, trainee: Trainee) -> None:
         """Another state is to be loaded, which makes the same visits in the same way."""
         if len(trainee.visits) != len(self._partitions) or not trainee.visits:
-            raise RequestError(f"states of this job make {len(self._partitions)} visits, {trainee.key!r} does not")
+            raise RequestError(
+                f"states of this job make {len(self._partitions)} visits, {trainee.key!r} does not"
+            )
         if self.trainees and not trainee.visits[0].goes_as(self.trainees[0].visits[0]):
-            raise RequestError(f'states of one job share "fit" and "forms", but {trainee.key!r} has others')
+            raise RequestError(
+                f'states of one job share "fit" and "forms", but {trainee.key!r} has others'
+            )
         self.trainees.append(trainee)
 
     @property
@@ -120,7 +133,9 @@ class FusionJob(Job):
         return losses
 
     def left(self) -> Iterator[Trainee]:
-        """Those that could be trained, one after another; the program has what is left of each in its turn."""
+        """Those that could be trained, one after another; the program has what is left of each in
+        its turn.
+        """
         for place, (trainee, member) in enumerate(self._members()):
             if trainee.error is None:
                 values = member.values if self._fusion is None else self._fusion.values(place)

@@ -1,6 +1,8 @@
-"""The frozen weights that a trainer has: those in the variables of the program that was used last, by their digest.
+"""The frozen weights that a trainer has: those in the variables of the program that was used last,
+by their digest.
 
-States of many visits share them, so they are not to be read at each hop: another program takes them over from there.
+States of many visits share them, so they are not to be read at each hop: another program takes them
+over from there.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class HeldBase:
         self._lent = program if program.layout.nbytes <= LENT_BYTES else None
 
     def of(self, program: Program) -> str | None:
-        """The digest of what is in a program's variables, computed once; None where its states have no base."""
+        """The digest of what is in a program's variables, computed once; None where its states have
+        no base.
+        """
         if program.layout.base and not self._of(program):
             self.hold(program, digest(program.read(), program.layout))
         return self._digest if program.layout.base else None
@@ -60,7 +64,9 @@ class HeldBase:
         """Have the base of that digest in the variables of a program."""
         if self._lent is None or self._digest != digest or not program.layout.base:
             raise RequestError(
-                f"the frozen weights {digest[:DIGITS]!r} are not held", sqlstate="55000", hint="Send the whole state."
+                f"the frozen weights {digest[:DIGITS]!r} are not held",
+                sqlstate="55000",
+                hint="Send the whole state.",
             )
         if self._lent is not program:
             values = self._lent.read()

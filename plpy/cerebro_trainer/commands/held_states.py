@@ -1,7 +1,8 @@
-"""The states that a trainer can be asked for: that of its program's variables, and one that another job has replaced.
+"""The states that a trainer can be asked for: that of its program's variables, and one that another
+job has replaced.
 
-A worker stores what a visit has left while the next one is trained: the values that were replaced stay as they were, as
-long as somebody refers to them, and another thread may send them.
+A worker stores what a visit has left while the next one is trained: the values that were replaced
+stay as they were, as long as somebody refers to them, and another thread may send them.
 """
 
 from __future__ import annotations
@@ -44,13 +45,17 @@ class Snapshot(NamedTuple):
 
     @classmethod
     def of(cls, held: Held, epochs: int, base: str | None) -> Snapshot:
-        """The state of a program that was trained for so many epochs; `base` is the digest of its frozen weights."""
+        """The state of a program that was trained for so many epochs; `base` is the digest of its
+        frozen weights.
+        """
         program = held.program
         header = serialization.header_of(program.layout, Progress(program.step, epochs), base)
         return cls(held.key, program.read(), program.layout, header)
 
     def chunks(self, header: Mapping[str, Any]) -> Messages:
-        """What a request wants of it, in chunks of as many bytes as that says, and how many these were."""
+        """What a request wants of it, in chunks of as many bytes as that says, and how many these
+        were.
+        """
         part = text(header, "part", choices=serialization.PARTS) if "part" in header else "whole"
         total, count = 0, 0
         size = integer(header, "chunk_bytes", minimum=1)
@@ -63,4 +68,6 @@ class Snapshot(NamedTuple):
 def not_held(key: str, held: Held | None) -> RequestError:
     """The error where somebody asks for a state that is not there."""
     named = "no state" if held is None else f"state {held.key!r}"
-    return RequestError(f"state {key!r} is not held, but {named}", sqlstate="55000", hint="Send the state's chunks.")
+    return RequestError(
+        f"state {key!r} is not held, but {named}", sqlstate="55000", hint="Send the state's chunks."
+    )

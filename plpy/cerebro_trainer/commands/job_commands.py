@@ -1,4 +1,6 @@
-"""The commands that need a framework: which state is held, which job is open, and what ends them."""
+"""The commands that need a framework: which state is held, which job is open, and what ends
+them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from cerebro_trainer.commands import row_outputs
-from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places, rows_and_target
+from cerebro_trainer.commands.explaining import (
+    Shuffling,
+    attribution_columns,
+    places,
+    rows_and_target,
+)
 from cerebro_trainer.commands.fusion_jobs import FusionJob
 from cerebro_trainer.commands.held_bases import HeldBase
 from cerebro_trainer.commands.held_states import Held, Loading, Snapshot, not_held
@@ -39,10 +46,12 @@ class Work:
     """At most one job at a time, over datasets that the trainer keeps."""
 
     private = False
-    """Whether it has had what must not stay in a process that another session may have: weights that its session was
-    not to see, or functions of users."""
+    """Whether it has had what must not stay in a process that another session may have: weights
+    that its session was not to see, or functions of users."""
 
-    def __init__(self, workshop: Workshop, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]) -> None:
+    def __init__(
+        self, workshop: Workshop, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]
+    ) -> None:
         self._workshop = workshop
         self._datasets = datasets
         self._check_peer = check_peer
@@ -60,7 +69,9 @@ class Work:
         self._recipe: RecipeValues | None = None
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
-        """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
+        """Open a job on a state; where that comes in chunks, they follow and go straight into the
+        program.
+        """
         if header.get("beside") is True:
             return self._begin_beside(header)
         self.abandon()
@@ -70,10 +81,14 @@ class Work:
         self._sealed = header.get("sealed") is True
         self.private |= self._sealed
         recipe = header.get("recipe")
-        self._recipe = None if recipe is None else RecipeValues.from_header(record(header, "recipe"))
+        self._recipe = (
+            None if recipe is None else RecipeValues.from_header(record(header, "recipe"))
+        )
         spec = self._spec(header)
         with self._boundary():
-            program = self._workshop.program(spec, record(header, "forms").get("use") if "forms" in header else None)
+            program = self._workshop.program(
+                spec, record(header, "forms").get("use") if "forms" in header else None
+            )
             reading = self._load(program, source, header)
             self._job = self._maker.made(program, header, sealed=self._sealed)
             if isinstance(self._job, FusionJob):
@@ -89,7 +104,10 @@ class Work:
         job, spec = self._open_job(), self._spec(header)
         source = text(record(header, "state"), "source", choices=SOURCES)
         if not isinstance(job, FusionJob) or source == "kept":
-            raise RequestError("the open job takes no other state than that which it was begun with", sqlstate="55000")
+            raise RequestError(
+                "the open job takes no other state than that which it was begun with",
+                sqlstate="55000",
+            )
         with self._boundary():
             job.check(self._workshop.program(spec, job.form_asked))
             job.admit(self._maker.trainee(job.program, spec, header))
@@ -148,12 +166,16 @@ class Work:
         return (Message({"ok": {**job.result(), **bases}}),)
 
     def _finish_fusion(self, job: FusionJob) -> Messages:
-        """Close a job of several states, which are held under their names until another one begins without them."""
+        """Close a job of several states, which are held under their names until another one begins
+        without them.
+        """
         kept, self._job, self._held = dict(self._unstored), None, None
         for trainee in job.left():
             self._base.replaced(job.program)
             trainee.base = self._base.of(job.program)
-            kept[trainee.key] = Snapshot.of(Held(trainee.key, job.program), trainee.epoch, trainee.base)
+            kept[trainee.key] = Snapshot.of(
+                Held(trainee.key, job.program), trainee.epoch, trainee.base
+            )
         self._unstored = kept
         warnings = self._workshop.warnings.of(job.program)
         return (Message({"ok": {**job.result(), "warnings": warnings, **self._base.told(None)}}),)
@@ -170,7 +192,9 @@ class Work:
         return self.replaced_state(header)
 
     def replaced_state(self, header: Header) -> Messages:
-        """A state that is still to be stored, in chunks; any thread may ask for it while a job is done."""
+        """A state that is still to be stored, in chunks; any thread may ask for it while a job is
+        done.
+        """
         replaced = self._unstored.get(key := text(header, "key"))
         if replaced is None:
             raise not_held(key, self._held)
@@ -188,7 +212,11 @@ class Work:
         job = self._open_to_inputs()
         counts = typed(header, "classes", list)
         if not all(count is None or (type(count) is int and count >= 0) for count in counts):
-            raise RequestError(f'"classes" must be numbers of classes, or null, by output; received {counts!r}'[:300])
+            raise RequestError(
+                f'"classes" must be numbers of classes, or null, by output; received {counts!r}'[
+                    :300
+                ]
+            )
         inputs = raw_rows.inputs(header, payload)
         with self._boundary():
             found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
@@ -198,19 +226,26 @@ class Work:
         """What a layer gives for the rows of a buffer, under the open job's state."""
         job = self._open_job()
         if self._sealed:
-            raise RequestError("the state of this job is sealed: what its layers give would tell it", sqlstate="42501")
+            raise RequestError(
+                "the state of this job is sealed: what its layers give would tell it",
+                sqlstate="42501",
+            )
         buffer = from_frame(header, payload)
         with self._boundary():
             found = job.program.features(text(header, "layer"), buffer.inputs)
         return (Message({"ok": {"shape": list(found.shape)}}, bytes_of(found)),)
 
     def outputs(self, header: Header, payload: Bytes) -> Messages:
-        """Send the outputs of rows that the job that ended last has left; they can be fetched once."""
+        """Send the outputs of rows that the job that ended last has left; they can be fetched
+        once.
+        """
         lines, self._outputs = self._outputs, None
         return row_outputs.chunks(lines, header)
 
     def tell(self, header: Header, payload: Bytes) -> Messages:
-        """For each of the raw rows the class or the number that the open job's state gives, ready for SQL."""
+        """For each of the raw rows the class or the number that the open job's state gives, ready
+        for SQL.
+        """
         job = self._open_job()
         telling = Telling.from_header(header)
         inputs = (self._recipe.inputs if self._recipe else raw_rows.inputs)(header, payload)
@@ -219,7 +254,9 @@ class Work:
             return as_columns(telling.columns(output))
 
     def permute(self, header: Header, payload: Bytes) -> Messages:
-        """How much worse the open job's state predicts the raw rows where a column of their table is shuffled."""
+        """How much worse the open job's state predicts the raw rows where a column of their table
+        is shuffled.
+        """
         job = self._open_to_inputs()
         with self._boundary():
             inputs, target = rows_and_target(header, payload, self._datasets)
@@ -228,7 +265,9 @@ class Work:
         return as_columns(found)
 
     def attribute(self, header: Header, payload: Bytes) -> Messages:
-        """What each column of their table adds to what the open job's state gives for the raw rows, and each patch."""
+        """What each column of their table adds to what the open job's state gives for the raw rows,
+        and each patch.
+        """
         job = self._open_to_inputs()
         inputs = raw_rows.inputs(header, payload)
         columns, patches = places(header, "columns", inputs), places(header, "patches", inputs)
@@ -237,7 +276,9 @@ class Work:
         return as_columns(attribution_columns(found))
 
     def _output(self, job: Job) -> Callable[[Sequence[Array]], Array]:
-        """What the one output of the job's model gives for rows, as long as anybody waits for it."""
+        """What the one output of the job's model gives for rows, as long as anybody waits for
+        it.
+        """
 
         def predict(inputs: Sequence[Array]) -> Array:
             self._check_peer()
@@ -247,7 +288,9 @@ class Work:
         return predict
 
     def abandon(self) -> None:
-        """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
+        """Drop the open job, and a state that is not here as a whole. What a job was changing is
+        not held yet.
+        """
         self._job = self._loading = self._outputs = None
         self._workshop.warnings.forget()
 
@@ -259,7 +302,9 @@ class Work:
         self._specs.clear()
 
     def _retain(self, keys: Collection[str]) -> None:
-        """Have the states of these names, which are still to be stored, whatever is done next; and no others."""
+        """Have the states of these names, which are still to be stored, whatever is done next; and
+        no others.
+        """
         kept = {key: snapshot for key, snapshot in self._unstored.items() if key in keys}
         if self._held and self._held.key in {*keys} - kept.keys():
             kept[self._held.key] = self._snapshot(self._held)
@@ -278,7 +323,9 @@ class Work:
                 self._specs[key] = spec
             return spec
         if key not in self._specs:
-            raise RequestError(f"program {key!r} is not known", sqlstate="55000", hint="Send the program itself.")
+            raise RequestError(
+                f"program {key!r} is not known", sqlstate="55000", hint="Send the program itself."
+            )
         return self._specs[key]
 
     def _open_job(self) -> Job:
@@ -297,12 +344,15 @@ class Work:
         job = self._open_job()
         if self._recipe is not None:
             raise RequestError(
-                "the open job has a recipe: what its network takes is made of raw values here", sqlstate="42501"
+                "the open job has a recipe: what its network takes is made of raw values here",
+                sqlstate="42501",
             )
         return job
 
     def _load(self, program: Program, source: str, request: Header) -> Reading | None:
-        """Make the program's variables the state; where that is still to come, what will read it."""
+        """Make the program's variables the state; where that is still to come, what will read
+        it.
+        """
         header = record(request, "state")
         if source == "kept":
             key = text(header, "key")
@@ -318,7 +368,9 @@ class Work:
         if source == "chunks":
             return serialization.read(program.layout, program.assign, self._took, base)
         if source == "averaged":
-            return averaging.read(program.layout, program.assign, self._took, integers(header, "shares"))
+            return averaging.read(
+                program.layout, program.assign, self._took, integers(header, "shares")
+            )
         self._origin, seed = Origin(0, whole=False), integer(header, "seed")
         if source in ("weights", "weights_of_chunks"):
             program.renew(seed)
@@ -328,7 +380,11 @@ class Work:
         program.write(program.initial(seed))
         if source == "joined":
             return joining.read(program.layout, program.assign, len(integers(header, "shares")))
-        return serialization.read_warm(program.layout, program.assign, self._took) if source == "warm" else None
+        return (
+            serialization.read_warm(program.layout, program.assign, self._took)
+            if source == "warm"
+            else None
+        )
 
     def _took(self, origin: Origin) -> None:
         self._origin = origin

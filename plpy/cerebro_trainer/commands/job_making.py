@@ -54,14 +54,20 @@ class JobMaker:
             asked = {"fit": record(header, "fit"), "order": record(visit, "order")}
             asked |= {"forms": record(header, "forms")} if "forms" in header else {}
             fit = Fit.from_header(asked, self._datasets[key].sizes)
-            visits.append(TrainJob(program, (key,), fit, self._workshop.forms(program, fit.batch_size), threads))
+            visits.append(
+                TrainJob(
+                    program, (key,), fit, self._workshop.forms(program, fit.batch_size), threads
+                )
+            )
         return Trainee(text(header, "result_key"), spec, visits)
 
     def _fusion(self, program: Program, header: Header) -> FusionJob:
         keys = [text(visit, "dataset") for visit in items(header, "visits")]
         self._check(keys)
         if not keys or not all(self._datasets[key].complete for key in keys):
-            raise RequestError("a job of several states visits datasets that are kept, at least one")
+            raise RequestError(
+                "a job of several states visits datasets that are kept, at least one"
+            )
         if not program.trainable:
             raise ConfigError("the model has no trainable weights")
         batch_size = integer(record(header, "fit"), "batch_size", minimum=1)
@@ -77,7 +83,9 @@ class JobMaker:
         if kind in ("train", "time"):
             if not program.trainable:
                 raise ConfigError("the model has no trainable weights")
-            fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
+            fit = Fit.from_header(
+                header, [rows for key in keys for rows in self._datasets[key].sizes]
+            )
             forms = self._workshop.forms(program, fit.batch_size)
             if kind == "time":
                 return TimeJob(program, keys, fit, forms)

@@ -1,6 +1,7 @@
 """Jobs: what happens between `begin` and `finish`, one class per kind.
 
-A job takes buffers one by one, wherever they come from: out of the cache at `finish`, or off the wire.
+A job takes buffers one by one, wherever they come from: out of the cache at `finish`, or off the
+wire.
 """
 
 from __future__ import annotations
@@ -72,16 +73,19 @@ class Dispatched(NamedTuple):
 
 
 class TrainJob(Job):
-    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers.
+    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the
+    buffers.
 
-    `warnings` are what the framework has warned of while it worked on the program. It ended when its result is asked
-    for, unless it says otherwise.
+    `warnings` are what the framework has warned of while it worked on the program. It ended when
+    its result is asked for, unless it says otherwise.
     """
 
     warnings: Sequence[str] = ()
     ended_at: float | None = None
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int) -> None:
+    def __init__(
+        self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int
+    ) -> None:
         super().__init__(program, datasets)
         if len(datasets) != 1:
             raise RequestError(f"a train job has one dataset, received {len(datasets)}")
@@ -124,7 +128,9 @@ class TrainJob(Job):
         self._wait(before, began)
 
     def _wait(self, dispatched: Dispatched | None, began: float) -> None:
-        """Until the device has done that, where there is any; what has passed since it began was spent on training."""
+        """Until the device has done that, where there is any; what has passed since it began was
+        spent on training.
+        """
         loss = dispatched.loss() if dispatched else 0.0
         self.seconds += time.perf_counter() - began
         if dispatched:
@@ -141,22 +147,30 @@ class TrainJob(Job):
         return self._fit.wanted.use
 
     def goes_as(self, other: TrainJob) -> bool:
-        """Whether another visit goes through its partition in the same way, but for the order of rows."""
+        """Whether another visit goes through its partition in the same way, but for the order of
+        rows.
+        """
         return self._fit.way == other._fit.way
 
     def weighted(self, buffer: Buffer) -> Buffer:
         """The buffer with the weights that its rows have in the loss."""
         return row_weights.weighted(buffer, self._fit.class_weight)
 
-    def form_for(self, forms: Forms, weighted: Buffer, rows: npt.NDArray[np.int32], states: int) -> str:
+    def form_for(
+        self, forms: Forms, weighted: Buffer, rows: npt.NDArray[np.int32], states: int
+    ) -> str:
         """The form of the visit, chosen on its first rows for so many states together."""
         if self._form is None:
             fit = self._fit
-            self._form = forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size, states)
+            self._form = forms.choose(
+                self.program, fit.wanted, weighted, rows, fit.batch_size, states
+            )
         return self._form
 
     def passed(self, buffer: Buffer, rows: int, loss: float, form: str) -> None:
-        """So many rows of a buffer were trained on, with that sum of losses; ConfigError where it is no number."""
+        """So many rows of a buffer were trained on, with that sum of losses; ConfigError where it
+        is no number.
+        """
         self._form = form
         self._loss += loss
         self._rows += rows
@@ -165,7 +179,8 @@ class TrainJob(Job):
             raise ConfigError(
                 f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
                 sqlstate="22003",
-                hint="A smaller learning rate, gradient clipping or normalised inputs usually help.",
+                hint="A smaller learning rate, gradient clipping or normalised inputs usually "
+                "help.",
             )
 
     def order(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
@@ -197,7 +212,9 @@ class TrainJob(Job):
             "batches": self._batches,
             "loss": self._loss / self._rows if self._rows else None,
             "form": self._form or self.program.forms[0],
-            "timings": {form: timing.as_header() for form, timing in self._forms.measured().items()},
+            "timings": {
+                form: timing.as_header() for form, timing in self._forms.measured().items()
+            },
             "fallback": self._forms.reason if self._form == FALLBACK else None,
             "warnings": self.warnings,
             "threads": self._threads,
@@ -209,7 +226,9 @@ class TrainJob(Job):
 
 
 class TimeJob(Job):
-    """How fast a config would train: its form is chosen on the first buffer, and its state stays as it was."""
+    """How fast a config would train: its form is chosen on the first buffer, and its state stays as
+    it was.
+    """
 
     def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms) -> None:
         super().__init__(program, datasets)
@@ -221,13 +240,17 @@ class TimeJob(Job):
         if self._form is None and buffer.rows:
             fit, rows = self._fit, order.natural(buffer.rows)
             weighted = row_weights.weighted(buffer, fit.class_weight)
-            self._form = self._forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size)
+            self._form = self._forms.choose(
+                self.program, fit.wanted, weighted, rows, fit.batch_size
+            )
 
     def result(self) -> dict[str, object]:
         form = self._form or self.program.forms[0]
         return {
             "form": form,
-            "timings": {name: timing.as_header() for name, timing in self._forms.measured().items()},
+            "timings": {
+                name: timing.as_header() for name, timing in self._forms.measured().items()
+            },
             **self._forms.timing(form).as_header(),
             "state_bytes": self.program.layout.nbytes,
             "shards": self.program.parts(),
@@ -235,18 +258,23 @@ class TimeJob(Job):
 
 
 class AverageJob(Job):
-    """The state is the mean of others, and that is all: nothing is trained. The reply is one of a training job."""
+    """The state is the mean of others, and that is all: nothing is trained. The reply is one of a
+    training job.
+    """
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int) -> None:
+    def __init__(
+        self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int
+    ) -> None:
         super().__init__(program, datasets)
         if datasets:
             raise RequestError(f"an averaging job has no datasets, received {len(datasets)}")
         if program.parts():
             raise ConfigError(
-                "the model does not fit into its trainer's memory, and neither does the mean of several states",
+                "the model does not fit into its trainer's memory, and neither does the mean of "
+                "several states",
                 sqlstate="53200",
-                hint="madlib_fit_multiple_model trains it in shards. Or ask the administrator to raise"
-                " trainer_memory_mb in cerebro.setting.",
+                hint="madlib_fit_multiple_model trains it in shards. Or ask the administrator to "
+                "raise trainer_memory_mb in cerebro.setting.",
             )
         self._rows = sum(shares)
         self._threads = threads
@@ -285,10 +313,12 @@ class RestoreJob(Job):
 
 
 class EvaluateJob(Job):
-    """Loss and metrics of a config over datasets, as sums that add up over segments; final ones of those whose `total`
-    is all there is."""
+    """Loss and metrics of a config over datasets, as sums that add up over segments; final ones of
+    those whose `total` is all there is."""
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], total: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, program: Program, datasets: tuple[str, ...], total: Mapping[str, Sequence[str]]
+    ) -> None:
         super().__init__(program, datasets)
         self._total = total
         self._seconds = 0.0
@@ -297,7 +327,9 @@ class EvaluateJob(Job):
         self._ends = dict.fromkeys(datasets, time.time())
 
     @classmethod
-    def asked(cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]) -> EvaluateJob:
+    def asked(
+        cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]
+    ) -> EvaluateJob:
         """As a request says it; datasets in `total` are named by what is added up."""
         asked = record(header, "total") if "total" in header else {}
         total = {name: texts(asked, name) for name in asked}
@@ -317,15 +349,24 @@ class EvaluateJob(Job):
         for kind, dataset in callbacks.datasets.items():
             if self._rows.get(dataset):
                 found: Any = self.program.results(self._sums[dataset])
-                named = zip(("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False)
-                board.scalars(kind, {f"epoch_{name}": value for name, value in named}, callbacks.epoch)
+                named = zip(
+                    ("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False
+                )
+                board.scalars(
+                    kind, {f"epoch_{name}": value for name, value in named}, callbacks.epoch
+                )
 
     def result(self) -> dict[str, object]:
         return {
-            "datasets": {dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()},
+            "datasets": {
+                dataset: {"rows": rows, "sums": self._sums[dataset]}
+                for dataset, rows in self._rows.items()
+            },
             "ended_at": self._ends,
             "seconds": self._seconds,
-            "metrics": {name: self.program.results(self._added(keys)) for name, keys in self._total.items()},
+            "metrics": {
+                name: self.program.results(self._added(keys)) for name, keys in self._total.items()
+            },
         }
 
     def _added(self, datasets: Sequence[str]) -> Sums:
@@ -335,7 +376,10 @@ class EvaluateJob(Job):
 
 def added(sums: Sums, others: Sums) -> Sums:
     """Sums of more rows than before."""
-    return [[one + other for one, other in zip(*pair, strict=True)] for pair in zip(sums, others, strict=True)]
+    return [
+        [one + other for one, other in zip(*pair, strict=True)]
+        for pair in zip(sums, others, strict=True)
+    ]
 
 
 class PredictJob(Job):

@@ -1,4 +1,6 @@
-"""Jobs that see no rows, but tell of the network of a state; and what makes jobs that know nothing of how to train."""
+"""Jobs that see no rows, but tell of the network of a state; and what makes jobs that know nothing
+of how to train.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class FrontsJob(Job):
         self._layers = layers
 
     @classmethod
-    def asked(cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]) -> FrontsJob:
+    def asked(
+        cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]
+    ) -> FrontsJob:
         """As a request says it."""
         return cls(program, datasets, texts(header, "layers"))
 

@@ -40,7 +40,9 @@ class Want:
 
 @dataclass(frozen=True)
 class Table:
-    """Predictions by row (from 1), output (from 0) and rank (from 1); `label` is the class, from 0."""
+    """Predictions by row (from 1), output (from 0) and rank (from 1); `label` is the class, from
+    0.
+    """
 
     row: npt.NDArray[np.int64]
     output: npt.NDArray[np.int64]
@@ -62,16 +64,24 @@ class Table:
 def tabulate(outputs: list[npt.NDArray[Any]], classes: Sequence[int | None], want: Want) -> Table:
     """The prediction lines of all outputs.
 
-    `outputs[i]` has shape (rows, units...); `classes[i]` is the number of class values of that output, None where
-    each unit is a class, or 0 for float targets, whose units are all reported in their order.
+    `outputs[i]` has shape (rows, units...); `classes[i]` is the number of class values of that
+    output, None where each unit is a class, or 0 for float targets, whose units are all reported in
+    their order.
     """
     if len(outputs) != len(classes):
-        raise ConfigError(f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns")
+        raise ConfigError(
+            f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns"
+        )
     parts = [
         _one_output(position, output, count, want)
         for position, (output, count) in enumerate(zip(outputs, classes, strict=True))
     ]
-    joined = Table(*(np.concatenate([getattr(part, name) for part in parts]) for name in Table.__dataclass_fields__))
+    joined = Table(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in Table.__dataclass_fields__
+        )
+    )
     order = np.lexsort((joined.rank, joined.output, joined.row))
     return Table(*(getattr(joined, name)[order] for name in Table.__dataclass_fields__))
 
@@ -86,7 +96,13 @@ def _one_output(position: int, output: npt.NDArray[Any], classes: int | None, wa
         rank = np.broadcast_to(np.arange(1, values.shape[1] + 1), values.shape)
         keep = np.ones(values.shape, dtype=np.bool_)
     row, label = np.nonzero(keep)
-    return Table(row + 1, np.full(len(row), position), label, values[keep], np.asarray(rank[keep], dtype=np.int64))
+    return Table(
+        row + 1,
+        np.full(len(row), position),
+        label,
+        values[keep],
+        np.asarray(rank[keep], dtype=np.int64),
+    )
 
 
 def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -105,12 +121,16 @@ def _probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray
     if values.shape[1] == 1 and classes == 2:
         return np.concatenate([1.0 - values, values], axis=1)
     if values.shape[1] < classes:
-        raise ConfigError(f"the model's output has {values.shape[1]} units, but there are {classes} class values")
+        raise ConfigError(
+            f"the model's output has {values.shape[1]} units, but there are {classes} class values"
+        )
     # More units than values: targets were padded with classes that no row has.
     return values[:, :classes]
 
 
-def _wanted(values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want) -> npt.NDArray[np.bool_]:
+def _wanted(
+    values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want
+) -> npt.NDArray[np.bool_]:
     if want.kind == "threshold":
         return np.asarray(values > want.threshold)
     if want.kind == "prob":

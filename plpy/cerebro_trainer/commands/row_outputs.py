@@ -1,6 +1,7 @@
 """The outputs of a network for the rows of packed datasets, each behind the target of its row.
 
-A job computes them buffer by buffer, wherever these come from. When it is done they are fetched in chunks.
+A job computes them buffer by buffer, wherever these come from. When it is done they are fetched in
+chunks.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from cerebro_trainer.wire.fields import integer
 from cerebro_trainer.wire.frames import Message, Messages
 
 Lines: TypeAlias = npt.NDArray[np.float32]
-"""A line for each row: its target, which is a number or the place of a class, and then the outputs."""
+"""A line for each row: its target, which is a number or the place of a class, and then the outputs.
+"""
 
 
 class OutputsJob(Job):
-    """The one output of a config's state for each row of its datasets, in the order of their buffers."""
+    """The one output of a config's state for each row of its datasets, in the order of their
+    buffers.
+    """
 
     def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
         super().__init__(program, datasets)
@@ -32,7 +36,9 @@ class OutputsJob(Job):
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if buffer.rows:
-            self._lines[dataset].append(_lines(single_target(buffer), self.program.predict(buffer.inputs)))
+            self._lines[dataset].append(
+                _lines(single_target(buffer), self.program.predict(buffer.inputs))
+            )
 
     def result(self) -> dict[str, object]:
         return {}
@@ -44,14 +50,19 @@ class OutputsJob(Job):
 
 
 def chunks(parts: Sequence[Lines] | None, header: Mapping[str, Any]) -> Messages:
-    """Yield the lines of a job that is done, in chunks of at most `chunk_bytes`, but of one row at least."""
+    """Yield the lines of a job that is done, in chunks of at most `chunk_bytes`, but of one row at
+    least.
+    """
     units, most = integer(header, "units", minimum=1), integer(header, "chunk_bytes", minimum=1)
     if parts is None:
         raise RequestError("the last job has left no outputs of rows", sqlstate="55000")
     rows = 0
     for lines in parts:
         if lines.shape[1] != units + 1:
-            raise ConfigError(f"the model's output has {lines.shape[1] - 1} units; expected {units}", sqlstate="42804")
+            raise ConfigError(
+                f"the model's output has {lines.shape[1] - 1} units; expected {units}",
+                sqlstate="42804",
+            )
         size = max(1, most // lines[0].nbytes)
         for start in range(0, len(lines), size):
             yield Message({"more": True}, bytes_of(lines[start : start + size]))

@@ -1,7 +1,7 @@
 """Which points of a search space to try next: the only module that knows Optuna and cmaes.
 
-A request brings all that is to be known, the trials of the search among it, so that nothing is remembered here between
-two of them, and the same request has the same answer.
+A request brings all that is to be known, the trials of the search among it, so that nothing is
+remembered here between two of them, and the same request has the same answer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ except ImportError as missing:
     raise RequestError(
         f"no configurations can be suggested: {missing}",
         sqlstate="55000",
-        hint="Install the packages optuna and cmaes for the interpreter that trainer_python in cerebro.setting names."
-        " automl_method 'hyperband' and the sampler 'random' do without.",
+        hint="Install the packages optuna and cmaes for the interpreter that trainer_python in "
+        "cerebro.setting names. automl_method 'hyperband' and the sampler 'random' do without.",
     ) from missing
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -42,14 +42,17 @@ STATES = {
     "failed": optuna.trial.TrialState.COMPLETE,
 }
 TRIES = 100
-"""For a point that was not tried before, by the sampler that was asked for, and then as many by random search."""
+"""For a point that was not tried before, by the sampler that was asked for, and then as many by
+random search.
+"""
 
 
 def suggest(header: Mapping[str, Any]) -> list[Point]:
     """As many points as are wanted, all different from each other and from those of the trials.
 
-    Fewer, where a small space has hardly one left. A trial is a point, its values by epoch, and its state: one that
-    failed was the worst; of one that was stopped its values up to there are weighed.
+    Fewer, where a small space has hardly one left. A trial is a point, its values by epoch, and its
+    state: one that failed was the worst; of one that was stopped its values up to there are
+    weighed.
     """
     space = [_distributions(alternative) for alternative in _alternatives(header)]
     trials, count = items(header, "trials"), integer(header, "count", minimum=1)
@@ -76,7 +79,9 @@ def _tpe(seed: int) -> optuna.samplers.BaseSampler:
     """Its options are passed explicitly, because what is usual changed with version 5."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
+        return optuna.samplers.TPESampler(
+            seed=seed, multivariate=True, group=True, constant_liar=True
+        )
 
 
 def _new(
@@ -86,7 +91,9 @@ def _new(
     seen: set[tuple[Any, ...]],
     evolution: Evolution | None = None,
 ) -> Point | None:
-    """A point that was not seen before. It counts as being tried, so that the next one keeps away from it."""
+    """A point that was not seen before. It counts as being tried, so that the next one keeps away
+    from it.
+    """
     study.sampler = sampler
     for _ in range(TRIES):
         trial = study.ask()
@@ -103,28 +110,38 @@ def _new(
 
 
 class Evolution:
-    """CMA-ES (Hansen, arXiv 1604.00772) over the numbers of each alternative, where there are two or more of them.
+    """CMA-ES (Hansen, arXiv 1604.00772) over the numbers of each alternative, where there are two
+    or more of them.
 
-    Generations are made of the trials that are done, in their order, and are told anew each time: so its state is the
-    log of the search and nothing else. Choices are drawn by another sampler.
+    Generations are made of the trials that are done, in their order, and are told anew each time:
+    so its state is the log of the search and nothing else. Choices are drawn by another sampler.
     """
 
-    def __init__(self, trials: Sequence[optuna.trial.FrozenTrial], space: Sequence[Distributions], seed: int) -> None:
+    def __init__(
+        self, trials: Sequence[optuna.trial.FrozenTrial], space: Sequence[Distributions], seed: int
+    ) -> None:
         self._numbers: list[dict[str, Number]] = [
             {
                 name: found
                 for name, found in alternative.items()
-                if isinstance(found, (optuna.distributions.IntDistribution, optuna.distributions.FloatDistribution))
+                if isinstance(
+                    found,
+                    (optuna.distributions.IntDistribution, optuna.distributions.FloatDistribution),
+                )
             }
             for alternative in space
         ]
         done = [trial for trial in trials if trial.value is not None and math.isfinite(trial.value)]
         self._optimizers = [
-            self._told(number, [trial for trial in done if trial.params[ALTERNATIVE] == number], seed)
+            self._told(
+                number, [trial for trial in done if trial.params[ALTERNATIVE] == number], seed
+            )
             for number in range(len(space))
         ]
 
-    def _told(self, number: int, trials: Sequence[optuna.trial.FrozenTrial], seed: int) -> cmaes.CMA | None:
+    def _told(
+        self, number: int, trials: Sequence[optuna.trial.FrozenTrial], seed: int
+    ) -> cmaes.CMA | None:
         numbers = self._numbers[number]
         if len(numbers) < 2:
             return None
@@ -133,7 +150,9 @@ class Evolution:
         size = optimizer.population_size
         for start in range(0, len(trials) - size + 1, size):
             generation = trials[start : start + size]
-            optimizer.tell([(_place(trial.params, numbers), float(trial.value or 0.0)) for trial in generation])
+            optimizer.tell(
+                [(_place(trial.params, numbers), float(trial.value or 0.0)) for trial in generation]
+            )
         return optimizer
 
     def ask(self, alternative: int) -> dict[str, Any]:
@@ -141,14 +160,20 @@ class Evolution:
         optimizer, numbers = self._optimizers[alternative], self._numbers[alternative]
         if optimizer is None:
             return {}
-        return {name: _at(numbers[name], float(place)) for name, place in zip(numbers, optimizer.ask(), strict=True)}
+        return {
+            name: _at(numbers[name], float(place))
+            for name, place in zip(numbers, optimizer.ask(), strict=True)
+        }
 
 
 def _place(params: Mapping[str, Any], numbers: Mapping[str, Number]) -> np.ndarray[Any, Any]:
     """Where values lie between their bounds, from 0 to 1."""
     found = []
     for name, distribution in numbers.items():
-        low, high, value = (_scaled(distribution, each) for each in (distribution.low, distribution.high, params[name]))
+        low, high, value = (
+            _scaled(distribution, each)
+            for each in (distribution.low, distribution.high, params[name])
+        )
         found.append((value - low) / (high - low) if high > low else 0.5)
     return np.array(found)
 
@@ -156,7 +181,9 @@ def _place(params: Mapping[str, Any], numbers: Mapping[str, Number]) -> np.ndarr
 def _at(distribution: Number, place: float) -> float:
     low, high = _scaled(distribution, distribution.low), _scaled(distribution, distribution.high)
     value = low + place * (high - low)
-    value = min(max(math.exp(value) if distribution.log else value, distribution.low), distribution.high)
+    value = min(
+        max(math.exp(value) if distribution.log else value, distribution.low), distribution.high
+    )
     return round(value) if isinstance(distribution, optuna.distributions.IntDistribution) else value
 
 
@@ -164,7 +191,9 @@ def _scaled(distribution: Number, value: float) -> float:
     return math.log(value) if distribution.log else float(value)
 
 
-def _drawn(trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution) -> Any:
+def _drawn(
+    trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution
+) -> Any:
     """A value of a distribution."""
     if isinstance(distribution, optuna.distributions.CategoricalDistribution):
         return trial.suggest_categorical(name, distribution.choices)
@@ -211,11 +240,17 @@ def _distributions(alternative: Sequence[Mapping[str, Any]]) -> Distributions:
 def _distribution(dimension: Mapping[str, Any]) -> optuna.distributions.BaseDistribution:
     kind = text(dimension, "kind", ("choice", "whole", "real"))
     if kind == "choice":
-        return optuna.distributions.CategoricalDistribution(range(integer(dimension, "count", minimum=1)))
+        return optuna.distributions.CategoricalDistribution(
+            range(integer(dimension, "count", minimum=1))
+        )
     log = typed(dimension, "log", bool)
     if kind == "whole":
-        return optuna.distributions.IntDistribution(integer(dimension, "low"), integer(dimension, "high"), log=log)
-    return optuna.distributions.FloatDistribution(number(dimension, "low"), number(dimension, "high"), log=log)
+        return optuna.distributions.IntDistribution(
+            integer(dimension, "low"), integer(dimension, "high"), log=log
+        )
+    return optuna.distributions.FloatDistribution(
+        number(dimension, "low"), number(dimension, "high"), log=log
+    )
 
 
 def _identity(point: Mapping[str, Any]) -> tuple[Any, ...]:

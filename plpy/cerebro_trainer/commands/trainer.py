@@ -1,7 +1,7 @@
 """The commands of a trainer, and what happens to errors.
 
-Requests without a reply stream. An error in one is kept back, those that follow are passed over, and the
-next request that has a reply is answered with the error.
+Requests without a reply stream. An error in one is kept back, those that follow are passed over,
+and the next request that has a reply is answered with the error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class Trainer:
         self._deferred: TrainerError | None = None
         self._failed = False
         self._idle: float | None = None
-        """How long no request may come, when no call uses the trainer; while one does it may wait for hours."""
+        """How long no request may come, when no call uses the trainer; while one does it may wait
+        for hours.
+        """
         self._commands = {
             "reset": Command(self._reset, replies=False),
             "open": Command(self._open, replies=False),
@@ -72,7 +74,9 @@ class Trainer:
         ahead.aside = self
 
     def serve(self) -> None:
-        """Answer requests until the peer goes: PeerGone, but where another session may have the process after this."""
+        """Answer requests until the peer goes: PeerGone, but where another session may have the
+        process after this.
+        """
         while True:
             try:
                 frame = self._ahead.receive(self._idle)
@@ -89,8 +93,14 @@ class Trainer:
                 self._handle(frame)
 
     def attend(self, frame: Frame) -> bool:
-        """Send the state that the job being done has replaced, if that is asked for; the answer bears the number."""
-        if self._work is None or frame.header.get("do") != "state_get" or "aside" not in frame.header:
+        """Send the state that the job being done has replaced, if that is asked for; the answer
+        bears the number.
+        """
+        if (
+            self._work is None
+            or frame.header.get("do") != "state_get"
+            or "aside" not in frame.header
+        ):
             return False
         number = {"aside": frame.header["aside"]}
         try:
@@ -102,8 +112,12 @@ class Trainer:
 
     @property
     def _reusable(self) -> bool:
-        """Whether the session did not need it any more when it ended, and whatever it has left can be overwritten."""
-        return self._idle is not None and not self._failed and not (self._work and self._work.private)
+        """Whether the session did not need it any more when it ended, and whatever it has left can
+        be overwritten.
+        """
+        return (
+            self._idle is not None and not self._failed and not (self._work and self._work.private)
+        )
 
     def _handle(self, frame: Frame) -> None:
         command = self._command(str(frame.header.get("do")))
@@ -139,7 +153,9 @@ class Trainer:
             self._work.abandon()
 
     def _reset(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        """Forget data and state, for a call is over, or another begins in the same session; programs are kept."""
+        """Forget data and state, for a call is over, or another begins in the same session;
+        programs are kept.
+        """
         self._idle = _seconds(header)
         self._datasets.clear()
         self._packing = Packing()

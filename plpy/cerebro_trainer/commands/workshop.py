@@ -1,7 +1,8 @@
-"""What of a trainer's work outlives a session: its programs, and what was learnt of them while they were compiled.
+"""What of a trainer's work outlives a session: its programs, and what was learnt of them while they
+were compiled.
 
-All else is of one session. When that is over, nothing of its rows or states is left in the programs either, and the
-next session of the same role finds them compiled.
+All else is of one session. When that is over, nothing of its rows or states is left in the programs
+either, and the next session of the same role finds them compiled.
 """
 
 from __future__ import annotations
@@ -41,14 +42,17 @@ class Workshop:
         self._names: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
 
     def program(self, spec: ProgramSpec, form: str | None = None) -> Program:
-        """The program of a spec, which has that form if one is named; made, if need be, for the memory that is left."""
+        """The program of a spec, which has that form if one is named; made, if need be, for the
+        memory that is left.
+        """
         return self.programs.get(spec, Room(self._memory, form))
 
     @contextmanager
     def boundary(self, *, silent: bool) -> Iterator[None]:
         """The one place where what a framework raises for a config becomes that config's failure.
 
-        What it says may have numbers of the network, which who may not read it is not told: that is `silent`.
+        What it says may have numbers of the network, which who may not read it is not told: that is
+        `silent`.
         """
         try:
             with self.warnings.heard():
@@ -62,13 +66,17 @@ class Workshop:
                 hint="A smaller batch_size or a smaller model needs less.",
             ) from error
         except self.failures as error:
-            raise ConfigError(f"{type(error).__name__}{'' if silent else f': {summary(error)}'}") from error
+            raise ConfigError(
+                f"{type(error).__name__}{'' if silent else f': {summary(error)}'}"
+            ) from error
 
     def forms(self, program: Program, batch_size: int) -> Forms:
         """What is known of the forms of a program with batches of that size."""
         sizes = self._forms.setdefault(program, {})
         if batch_size not in sizes:
-            sizes[batch_size] = Forms(self.failures, self.framework.memory_errors, tuple(sizes.values()))
+            sizes[batch_size] = Forms(
+                self.failures, self.framework.memory_errors, tuple(sizes.values())
+            )
         return sizes[batch_size]
 
     def name(self, program: Program, compilation: str) -> None:
@@ -83,7 +91,9 @@ class Workshop:
         return sorted({name for names in self._names.values() for name in names})
 
     def wipe(self) -> None:
-        """A session is over: overwrite what it has left, give memory back, and draw other random numbers."""
+        """A session is over: overwrite what it has left, give memory back, and draw other random
+        numbers.
+        """
         self.warnings.forget()
         self.programs.wipe()
         gc.collect()

@@ -1,7 +1,8 @@
 """Neighbouring buffers as one, for jobs over tables whose buffers hold one group of rows each.
 
-A config that sees all groups is to mix them in its batches, as it would if rows lay anywhere. Which buffers become one
-block follows from their sizes alone, so that it does not matter whether they are kept here or come off the wire.
+A config that sees all groups is to mix them in its batches, as it would if rows lay anywhere. Which
+buffers become one block follows from their sizes alone, so that it does not matter whether they are
+kept here or come off the wire.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from cerebro_trainer.data.buffers import Buffer
 
 
 class Blocks:
-    """Buffers on their way into blocks of at least so many rows, pass by pass; without a number each is a block."""
+    """Buffers on their way into blocks of at least so many rows, pass by pass; without a number
+    each is a block.
+    """
 
     def __init__(self, rows: int | None) -> None:
         self._rows = rows
@@ -47,7 +50,9 @@ def joined(buffers: Sequence[Buffer]) -> Buffer:
     first = buffers[0]
     if len(buffers) == 1:
         return first
-    weights = None if first.sample_weights is None else _rows([each.sample_weights for each in buffers])
+    weights = (
+        None if first.sample_weights is None else _rows([each.sample_weights for each in buffers])
+    )
     return Buffer(
         first.buffer_id,
         sum(each.rows for each in buffers),

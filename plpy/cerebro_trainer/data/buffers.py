@@ -1,7 +1,7 @@
 """The segment's data in the trainer: decoded buffers, kept while they fit.
 
-Whether a dataset is kept or streamed again for every visit must not show in any result, so a job sees the
-same `Buffer` objects either way.
+Whether a dataset is kept or streamed again for every visit must not show in any result, so a job
+sees the same `Buffer` objects either way.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def from_frame(header: Mapping[str, Any], payload: Bytes) -> Buffer:
         raise RequestError(f"the arrays take {offset} bytes, but the payload has {payload.nbytes}")
     lengths = {len(array) for arrays in found.values() for array in arrays}
     if len(lengths) != 1:
-        raise RequestError(f"the arrays of one buffer must have equal lengths, received {sorted(lengths)}")
+        raise RequestError(
+            f"the arrays of one buffer must have equal lengths, received {sorted(lengths)}"
+        )
     rows, inputs, targets = lengths.pop(), tuple(found["x"]), tuple(found["y"])
     weights = [_weights(array, rows) for array in found["w"]]
     if len(weights) > 1:
@@ -58,7 +60,9 @@ def from_frame(header: Mapping[str, Any], payload: Bytes) -> Buffer:
 
 def _weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32]:
     if array.size != rows or array.dtype != np.float32:
-        raise RequestError(f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}")
+        raise RequestError(
+            f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}"
+        )
     return array.reshape(rows)
 
 
@@ -68,21 +72,32 @@ def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDA
     if not (isinstance(shape, list) and shape and all(type(n) is int and n >= 0 for n in shape)):
         raise RequestError(f'"shape" must be a list of sizes, received {shape!r}')
     if len(shape) > MAX_DIMENSIONS or max(shape) >> 31:
-        raise RequestError(f'"shape" must have {MAX_DIMENSIONS} sizes at most, each below 2^31, received {shape!r}')
+        raise RequestError(
+            f'"shape" must have {MAX_DIMENSIONS} sizes at most, each below 2^31, received {shape!r}'
+        )
     end = offset + math.prod(shape) * dtype.itemsize
     if end > payload.nbytes:
-        raise RequestError(f"an array of shape {shape} ends at byte {end}, but the payload has {payload.nbytes}")
+        raise RequestError(
+            f"an array of shape {shape} ends at byte {end}, but the payload has {payload.nbytes}"
+        )
     return payload[offset:end].view(dtype).reshape(shape), end
 
 
 def single_target(buffer: Buffer) -> npt.NDArray[Any]:
-    """Return the one target of each row: a number, or the place of the class that its columns encode."""
+    """Return the one target of each row: a number, or the place of the class that its columns
+    encode.
+    """
     if len(buffer.targets) != 1 or buffer.rows < 1:
-        raise RequestError(f"rows have one target each, received {len(buffer.targets)} of {buffer.rows} rows")
+        raise RequestError(
+            f"rows have one target each, received {len(buffer.targets)} of {buffer.rows} rows"
+        )
     values = buffer.targets[0].reshape(buffer.rows, -1)
     encoded = values.dtype == DTYPES["int16"]
     if values.shape[1] < 1 or (values.shape[1] > 1 and not encoded):
-        raise RequestError(f"a target must be a number or an encoded class, received {list(buffer.targets[0].shape)}")
+        raise RequestError(
+            "a target must be a number or an encoded class, received "
+            f"{list(buffer.targets[0].shape)}"
+        )
     return values.argmax(axis=1) if encoded else values[:, 0]
 
 
@@ -115,7 +130,9 @@ class Dataset:
         return self.nbytes if self.cached else 0
 
     def add(self, buffer: Buffer) -> None:
-        """Keep the buffer; once the limit is passed keep none at all, as part of a dataset is of no use."""
+        """Keep the buffer; once the limit is passed keep none at all, as part of a dataset is of no
+        use.
+        """
         fits = self.cached and self.nbytes + buffer.nbytes <= self.limit
         self.count += 1
         self.sizes.append(buffer.rows)

@@ -1,10 +1,12 @@
-"""Images as they lie in a table, PNG or JPEG in a bytea, as float32 arrays of shape (rows, height, width, channels).
+"""Images as they lie in a table, PNG or JPEG in a bytea, as float32 arrays of shape (rows, height,
+width, channels).
 
-Values are 0 to 255, before a divisor. Channels are those that the image has, as with `tf.io.decode_image`: one for
-grey, three for colours, one more for transparency. A palette becomes its colours, CMYK becomes RGB.
+Values are 0 to 255, before a divisor. Channels are those that the image has, as with
+`tf.io.decode_image`: one for grey, three for colours, one more for transparency. A palette becomes
+its colours, CMYK becomes RGB.
 
-The bytes come from users: no format but these two is tried, and what an image declares is looked at before any
-memory is taken for its pixels.
+The bytes come from users: no format but these two is tried, and what an image declares is looked at
+before any memory is taken for its pixels.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ except ImportError as missing:
 
 FORMATS = ("PNG", "JPEG")
 MAX_NUMBERS = 1 << 24
-"""Of one image, all channels together: 64 MB of float32, as much as a buffer has. It becomes a value of a table, which
-a backend that packs holds several times; and a file of a few KB may declare any size."""
+"""Of one image, all channels together: 64 MB of float32, as much as a buffer has. It becomes a
+value of a table, which a backend that packs holds several times; and a file of a few KB may declare
+any size."""
 MAX_BLOCK = 1 << 28
 """Of all images of a block: what a value of PostgreSQL can have."""
 MODES = {"1": "L", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "CMYK": "RGB"}
@@ -42,7 +45,9 @@ MODES = {"1": "L", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "CMYK": "
 THUMBNAIL_MODES = {1: "L", 3: "RGB"}
 """By channels."""
 MAX_BYTES = 1 << 27
-"""Of an image that a thumbnail is made of, all channels together: photographs of 40 million pixels have less."""
+"""Of an image that a thumbnail is made of, all channels together: photographs of 40 million pixels
+have less.
+"""
 WHITE = (255, 255, 255, 255)
 """Seen through what is transparent in a thumbnail."""
 BROKEN = (
@@ -62,8 +67,12 @@ BROKEN = (
 Shape = tuple[int, int, int]
 
 
-def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> npt.NDArray[np.float32]:
-    """All images of a column, which must have one shape; RequestError tells how to find one that is wrong."""
+def decode(
+    encoded: Sequence[memoryview], divide: float | None, column: str
+) -> npt.NDArray[np.float32]:
+    """All images of a column, which must have one shape; RequestError tells how to find one that is
+    wrong.
+    """
     found = [_opened(data, column) for data in encoded]
     shapes = [(image.height, image.width, Image.getmodebands(_mode(image))) for image in found]
     _check_shapes(shapes, encoded, column)
@@ -101,8 +110,8 @@ def check_block(rows: int, shape: Shape, column: str) -> None:
     """Raises where so many images are no value of PostgreSQL."""
     if (numbers := rows * prod(shape)) > MAX_BLOCK:
         raise RequestError(
-            f"{rows} images of column {column} take {numbers * 4 >> 20} MB as float32; expected at most"
-            f" {MAX_BLOCK * 4 >> 20} MB",
+            f"{rows} images of column {column} take {numbers * 4 >> 20} MB as float32; expected at "
+            f"most {MAX_BLOCK * 4 >> 20} MB",
             hint="Pack them with a smaller buffer_size.",
         )
 
@@ -144,15 +153,18 @@ def _check_shapes(shapes: Sequence[Shape], encoded: Sequence[memoryview], column
     listed = ", ".join(f"{'x'.join(map(str, shape))} ({count})" for shape, count in counts[:10])
     odd = encoded[shapes.index(counts[-1][0])]
     raise RequestError(
-        f"the images of column {column} have {len(counts)} shapes (height x width x channels); expected one",
-        detail=f"In a block of {len(shapes)} images there are {listed}{', …' if len(counts) > 10 else ''}.",
+        f"the images of column {column} have {len(counts)} shapes (height x width x channels); "
+        "expected one",
+        detail=f"In a block of {len(shapes)} images there are "
+        f"{listed}{', …' if len(counts) > 10 else ''}.",
         hint=f"Resize or convert them before, or leave some out. {_finding(odd, column)}",
     )
 
 
 def _refused(data: memoryview, column: str, why: str) -> RequestError:
     return RequestError(
-        f"{len(data)} bytes in column {column} cannot be read as PNG or JPEG: {why}", hint=_finding(data, column)
+        f"{len(data)} bytes in column {column} cannot be read as PNG or JPEG: {why}",
+        hint=_finding(data, column),
     )
 
 

@@ -1,7 +1,8 @@
-"""Points of time that come as seconds since 1970, and their parts: those that PostgreSQL's date_part tells.
+"""Points of time that come as seconds since 1970, and their parts: those that PostgreSQL's
+date_part tells.
 
-Seconds are rounded to a double, which has no millionth of a second in the year 9999. Where they are told with the
-millionths since the minute began, both together are exact.
+Seconds are rounded to a double, which has no millionth of a second in the year 9999. Where they are
+told with the millionths since the minute began, both together are exact.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def known(names: Sequence[Any]) -> bool:
 
 
 def numbers(values: Numbers, parts: Sequence[Sequence[str]]) -> Numbers:
-    """What becomes of raw numbers, of shape (rows, raw numbers); of one that nothing becomes of, see `_whole`."""
+    """What becomes of raw numbers, of shape (rows, raw numbers); of one that nothing becomes of,
+    see `_whole`.
+    """
     plain = [place for place, names in enumerate(parts) if names == (VALUE,)]
     if len(plain) == len(parts):
         return values
@@ -48,10 +51,15 @@ def numbers(values: Numbers, parts: Sequence[Sequence[str]]) -> Numbers:
 def _told(seconds: Numbers, fraction: Numbers | None, names: Sequence[str]) -> list[Numbers]:
     """The parts of points of time; of infinite ones none, but for the year."""
     finite = np.isfinite(seconds)
-    whole = _whole(np.where(finite, seconds, 0.0), None if fraction is None else np.where(finite, fraction, 0.0))
+    whole = _whole(
+        np.where(finite, seconds, 0.0),
+        None if fraction is None else np.where(finite, fraction, 0.0),
+    )
     days = whole // DAY
     return [
-        seconds if name == EPOCH else np.where(finite, _part(name, whole, days), _of_infinite(name, seconds))
+        seconds
+        if name == EPOCH
+        else np.where(finite, _part(name, whole, days), _of_infinite(name, seconds))
         for name in names
     ]
 
@@ -62,7 +70,9 @@ def _whole(seconds: Numbers, fraction: Numbers | None) -> Days:
     if fraction is None:
         return np.floor(bounded).astype(np.int64)
     rest = np.clip(fraction / 1e6, 0, MINUTE)
-    return np.rint((bounded - rest) / MINUTE).astype(np.int64) * MINUTE + np.floor(rest).astype(np.int64)
+    return np.rint((bounded - rest) / MINUTE).astype(np.int64) * MINUTE + np.floor(rest).astype(
+        np.int64
+    )
 
 
 def _of_infinite(name: str, seconds: Numbers) -> Numbers:

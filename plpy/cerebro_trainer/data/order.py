@@ -1,4 +1,6 @@
-"""The order of a buffer's rows in one pass: a function of place and time, so that visits can be replayed."""
+"""The order of a buffer's rows in one pass: a function of place and time, so that visits can be
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """Which batches a pass takes where a number of steps is given: it begins where the pass before it ended.
+    """Which batches a pass takes where a number of steps is given: it begins where the pass before
+    it ended.
 
-    So the passes go round the partition, as those of Keras' `fit` do. Within a pass batches keep their order.
+    So the passes go round the partition, as those of Keras' `fit` do. Within a pass batches keep
+    their order.
     """
 
     steps: int
@@ -37,7 +41,8 @@ class Steps:
     """In each visit."""
 
     def taken(self, rows: Rows, batch_size: int, first: int, when: tuple[int, int]) -> Rows:
-        """Those of a buffer's rows in order that the pass takes; `first` is the number of its first batch.
+        """Those of a buffer's rows in order that the pass takes; `first` is the number of its first
+        batch.
 
         `when` is the epoch, from 1, and the pass, from 0.
         """
@@ -56,14 +61,18 @@ def natural(rows: int) -> Rows:
 
 def permutation(place: Place, buffer_id: int, pass_no: int, rows: int) -> Rows:
     """Row positions of one pass over one buffer, shuffled."""
-    return shuffled((place.seed, place.mst_key, place.epoch, place.segment_id, buffer_id, pass_no), rows)
+    return shuffled(
+        (place.seed, place.mst_key, place.epoch, place.segment_id, buffer_id, pass_no), rows
+    )
 
 
 def shuffled(name: tuple[int, ...], rows: int) -> Rows:
-    """Row positions in an order that follows from `name`; equal arguments give equal orders on any machine.
+    """Row positions in an order that follows from `name`; equal arguments give equal orders on any
+    machine.
 
-    Raw Philox output is sorted instead of calling `Generator.permutation`, because numpy promises that the
-    bits of a bit generator never change between versions but not those of its distributions (NEP 19).
+    Raw Philox output is sorted instead of calling `Generator.permutation`, because numpy promises
+    that the bits of a bit generator never change between versions but not those of its
+    distributions (NEP 19).
     """
     digest = hashlib.sha256(repr(name).encode()).digest()
     raw = np.random.Philox(key=int.from_bytes(digest[:16], "little")).random_raw(rows)

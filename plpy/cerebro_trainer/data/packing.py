@@ -1,4 +1,5 @@
-"""A buffer in the making: its rows come in blocks, each decoded as it comes, and are put into one order at the end.
+"""A buffer in the making: its rows come in blocks, each decoded as it comes, and are put into one
+order at the end.
 
 So whoever sends them, and whoever decodes them, holds a block at a time, however large a buffer is.
 """
@@ -33,13 +34,19 @@ class Packing:
         self._bytes = 0
 
     def add(self, header: Mapping[str, Any], payload: Bytes) -> None:
-        """Decode a block of rows; the payload's first part are their numbers, the others the columns."""
+        """Decode a block of rows; the payload's first part are their numbers, the others the
+        columns.
+        """
         entries, rows = items(header, "arrays"), integer(header, "rows", minimum=1)
         numbers, *parts = raw_rows.split(header, payload, len(entries) + 1)
         if numbers.nbytes != rows * ROW_NUMBER.itemsize:
-            raise RequestError(f'"rows" is {rows}, but there are {numbers.nbytes} bytes of row numbers')
+            raise RequestError(
+                f'"rows" is {rows}, but there are {numbers.nbytes} bytes of row numbers'
+            )
         if self._numbers and len(entries) != len(self._blocks):
-            raise RequestError(f"received {len(entries)} columns after a block of {len(self._blocks)}")
+            raise RequestError(
+                f"received {len(entries)} columns after a block of {len(self._blocks)}"
+            )
         columns = [_column(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
         for entry, values, blocks in zip(entries, columns, self._blocks, strict=False):
             with raw_rows.told(entry):
@@ -54,8 +61,8 @@ class Packing:
     def _check_size(self) -> None:
         if self._bytes > MOST_BYTES:
             raise RequestError(
-                f"{sum(map(len, self._numbers))} rows of a buffer take {self._bytes >> 20} MB; expected at most"
-                f" {MOST_BYTES >> 20} MB",
+                f"{sum(map(len, self._numbers))} rows of a buffer take {self._bytes >> 20} MB; "
+                f"expected at most {MOST_BYTES >> 20} MB",
                 hint="Pack them with a smaller buffer_size.",
             )
 
@@ -69,12 +76,14 @@ class Packing:
     def columns(self, header: Mapping[str, Any]) -> Iterator[Array]:
         """Each column, of shape (rows, ...), whose blocks are let go.
 
-        The rows come as it suits the database. Their order in the buffer follows from their numbers: by a hash under
-        "seed" and "buffer_id", or as they are where the seed is null.
+        The rows come as it suits the database. Their order in the buffer follows from their
+        numbers: by a hash under "seed" and "buffer_id", or as they are where the seed is null.
         """
         placed = np.argsort(np.concatenate(self._numbers), kind="stable")
         if header.get("seed") is not None:
-            placed = placed[order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))]
+            placed = placed[
+                order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))
+            ]
         places = np.empty_like(placed)
         places[placed] = np.arange(len(placed))
         for blocks in self._blocks:
@@ -86,7 +95,9 @@ def _column(entry: dict[str, Any], part: Bytes, rows: int) -> Array:
     if "recipe" not in entry:
         return raw_rows.columns([entry], [part], rows)[0]
     with raw_rows.told(entry):
-        found = recipe_values.read(text(entry, "recipe")).inputs({"rows": rows, "arrays": [entry]}, part)
+        found = recipe_values.read(text(entry, "recipe")).inputs(
+            {"rows": rows, "arrays": [entry]}, part
+        )
         if len(found) != 1:
             raise RequestError(f'"recipe" is for {len(found)} columns; expected one')
         return found[0]
@@ -109,5 +120,6 @@ def _check_alike(values: Array, before: Array) -> None:
         shapes = ["x".join(map(str, each.shape[1:])) for each in (values, before)]
         raise RequestError(
             f"a row has shape {shapes[0]}, but others have shape {shapes[1]}",
-            hint="All values of a column must have the same dimensions: leave the others out, or change them.",
+            hint="All values of a column must have the same dimensions: leave the others out, or "
+            "change them.",
         )

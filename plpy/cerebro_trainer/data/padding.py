@@ -1,4 +1,6 @@
-"""Rows of a buffer brought to lengths that are already compiled for: cut, gathered, or filled up."""
+"""Rows of a buffer brought to lengths that are already compiled for: cut, gathered, or filled
+up.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ Columns: TypeAlias = tuple[list[Any], list[Any]]
 
 CAPACITIES = 8
 LEAST_CAPACITY = 64
-"""Loops are compiled for so many rows, or for one of a few numbers of rows up to each power of two."""
+"""Loops are compiled for so many rows, or for one of a few numbers of rows up to each power of two.
+"""
 
 
 def mapped(columns: Columns, change: Callable[[Any], Any]) -> Columns:
@@ -52,7 +55,8 @@ def padded(array: Array, rows: int) -> Array:
 
 
 def capacity(rows: int) -> int:
-    """The number of rows for which a loop over so many is compiled; a table's buffers are about equally long.
+    """The number of rows for which a loop over so many is compiled; a table's buffers are about
+    equally long.
 
     >>> capacity(1), capacity(1000), capacity(1001), capacity(1025)
     (64, 1024, 1024, 1280)

@@ -1,4 +1,5 @@
-"""Columns of raw rows, as SQL sends them, to arrays: those that a packed table stores, and a model's inputs.
+"""Columns of raw rows, as SQL sends them, to arrays: those that a packed table stores, and a
+model's inputs.
 
 It needs numpy only, so a trainer without a framework serves it.
 """
@@ -23,9 +24,10 @@ FLOATS = {"float32": arrays.FLOAT4, "float64": arrays.FLOAT8}
 WHOLE = {"int32": arrays.INT4, "int64": arrays.INT8}
 INPUTS = (*FLOATS, *WHOLE, "image")
 FINDING = {
-    "22003": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IN ('NaN', 'Infinity', "
-    "'-Infinity') OR abs(e) > 3.4e38).",
-    "22004": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IS NULL).",
+    "22003": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IN "
+    "('NaN', 'Infinity', '-Infinity') OR abs(e) > 3.4e38).",
+    "22004": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IS "
+    "NULL).",
     "22023": "The dimensions that there are: SELECT array_dims({array}), count(*) … GROUP BY 1.",
 }
 """How to find the rows that caused an error, by its SQLSTATE."""
@@ -55,7 +57,9 @@ def told(entry: Mapping[str, Any]) -> Iterator[None]:
             error.message += f" (column {text(entry, 'column')})" if "column" in entry else ""
             raise
         error.message += f" (column {text(entry, 'column')} of table {text(entry, 'source')})"
-        whole = str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"  # it names the number itself
+        whole = (
+            str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"
+        )  # it names the number itself
         if "array" in entry and error.sqlstate in FINDING and not whole:
             found = FINDING[error.sqlstate].format(array=text(entry, "array"))
             error.detail = f"Rows are counted within a block, not in the table. {found}"
@@ -70,7 +74,9 @@ def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
     if len(lengths) != count or not all(type(n) is int and n >= 0 for n in lengths):
         raise RequestError(f'"lengths" must be {count} numbers of bytes, received {lengths!r}')
     if sum(lengths) != payload.nbytes:
-        raise RequestError(f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}')
+        raise RequestError(
+            f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}'
+        )
     parts, offset = [], 0
     for length in lengths:
         parts.append(payload[offset : offset + length])
@@ -83,11 +89,15 @@ def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     entries = items(header, "arrays")
     for entry in entries:
         text(entry, "kind", choices=INPUTS)
-    return columns(entries, split(header, payload, len(entries)), integer(header, "rows", minimum=1))
+    return columns(
+        entries, split(header, payload, len(entries)), integer(header, "rows", minimum=1)
+    )
 
 
 def inputs_and_target(header: Mapping[str, Any], payload: Bytes) -> tuple[list[Array], Array]:
-    """The same with a number of each row behind them, float64: what a model should give for it, or a class."""
+    """The same with a number of each row behind them, float64: what a model should give for it, or
+    a class.
+    """
     entries, target = items(header, "arrays"), record(header, "target")
     text(target, "kind", choices=tuple(FLOATS))
     for entry in entries:
@@ -102,7 +112,10 @@ def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
     if kind in WHOLE:
         return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
     if kind == "image":
-        from cerebro_trainer.data import images, thumbnails  # their library is needed where there are images only
+        from cerebro_trainer.data import (
+            images,
+            thumbnails,
+        )  # their library is needed where there are images only
 
         files = arrays.variable_length(payload, rows)
         if thumbnails.asked(files):
@@ -121,9 +134,11 @@ def _finite(values: Array) -> Array:
     bad = rows - int(np.isfinite(values.reshape(rows, -1)).all(axis=1).sum())
     if bad:
         raise RequestError(
-            f"{bad} of a block of {rows} rows have a value that is NaN, infinite or beyond the range of float32",
+            f"{bad} of a block of {rows} rows have a value that is NaN, infinite or beyond the "
+            "range of float32",
             sqlstate="22003",
-            hint="Leave these rows out, or replace the values; normalizing_const makes large values small.",
+            hint="Leave these rows out, or replace the values; normalizing_const makes large "
+            "values small.",
         )
     return values
 
@@ -136,6 +151,7 @@ def _divisor(entry: Mapping[str, Any]) -> float | None:
         divided_by = abs(np.float32(divisor))
     if not 0 < divided_by < np.inf:
         raise RequestError(
-            f'"divide" must be a number that float32 has, and not 0; received {divisor}', sqlstate="22012"
+            f'"divide" must be a number that float32 has, and not 0; received {divisor}',
+            sqlstate="22012",
         )
     return divisor

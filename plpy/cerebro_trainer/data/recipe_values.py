@@ -1,6 +1,8 @@
-"""What was learned of columns, applied to raw values of blocks of rows, as they are packed or predicted.
+"""What was learned of columns, applied to raw values of blocks of rows, as they are packed or
+predicted.
 
-The same steps in the same order as the expressions that a backend makes of a recipe, and so the same bits.
+The same steps in the same order as the expressions that a backend makes of a recipe, and so the
+same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from cerebro_trainer.wire.frames import Bytes
 
 Array = npt.NDArray[Any]
 CONSTANTS = 5
-"""Of each number: its bounds, center and width, and what is added and taken away so that nothing is too near to 0."""
+"""Of each number: its bounds, center and width, and what is added and taken away so that nothing is
+too near to 0.
+"""
 
 
 class Kind(NamedTuple):
@@ -36,7 +40,9 @@ VALUES, MARKS = Kind("float64", arrays.FLOAT8), Kind("int64", arrays.INT8)
 
 @dataclass(frozen=True)
 class Codes:
-    """The values of a category by their hashes: `first` is sorted, `second` and the codes lie beside it."""
+    """The values of a category by their hashes: `first` is sorted, `second` and the codes lie
+    beside it.
+    """
 
     first: npt.NDArray[np.int64]
     second: npt.NDArray[np.int64]
@@ -44,13 +50,17 @@ class Codes:
 
     @classmethod
     def of(cls, hashes: Sequence[int]) -> Codes:
-        """From the first hashes of all values, and then the second ones, in the order of their codes."""
+        """From the first hashes of all values, and then the second ones, in the order of their
+        codes.
+        """
         first, second = np.array(hashes, np.int64).reshape(2, -1)
         order = first.argsort(kind="stable")
         return cls(first[order], second[order], order + 1)
 
     def find(self, marks: npt.NDArray[np.int64]) -> Array:
-        """The codes of rows, of shape (rows, 2) by both hashes; 0 for any value that is not known."""
+        """The codes of rows, of shape (rows, 2) by both hashes; 0 for any value that is not
+        known.
+        """
         place = np.minimum(self.first.searchsorted(marks[:, 0]), len(self.first) - 1)
         known = (self.first[place] == marks[:, 0]) & (self.second[place] == marks[:, 1])
         return np.where(known, self.codes[place], 0)
@@ -58,7 +68,9 @@ class Codes:
 
 @dataclass(frozen=True)
 class Wide:
-    """A column that is an input of its own: how it is sent; of arrays the five constants of each channel, else none."""
+    """A column that is an input of its own: how it is sent; of arrays the five constants of each
+    channel, else none.
+    """
 
     kind: str
     scales: npt.NDArray[np.float64]
@@ -75,7 +87,9 @@ class Wide:
         return cls(kind, scales)
 
     def values(self, entry: dict[str, Any], part: Bytes, rows: int) -> Array:
-        """The values of rows, float32; of scaled arrays NaN is what is missing, and others may be infinite."""
+        """The values of rows, float32; of scaled arrays NaN is what is missing, and others may be
+        infinite.
+        """
         if not len(self.scales):
             return raw_rows.columns([entry], [part], rows)[0]
         values = arrays.decode(part, rows, VALUES.element)
@@ -85,7 +99,9 @@ class Wide:
         return scaled(channels, self.scales, np.isnan(channels)).reshape(values.shape)
 
 
-def scaled(values: npt.NDArray[np.float64], scales: npt.NDArray[np.float64], unknown: Array) -> Array:
+def scaled(
+    values: npt.NDArray[np.float64], scales: npt.NDArray[np.float64], unknown: Array
+) -> Array:
     """Values by the constants of the last dimension, as float32; 0 where they are unknown."""
     low, high, center, width, padding = scales.T
     bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
@@ -102,10 +118,11 @@ def _scales(told: Mapping[str, Any]) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class RecipeValues:
-    """The constants of a recipe: of each number its five, numbers of which it is told if none is there, categories.
+    """The constants of a recipe: of each number its five, numbers of which it is told if none is
+    there, categories.
 
-    `parts` are what becomes of each raw number, in the order of the scales. Columns that are inputs of their own are
-    sent as `wide` says.
+    `parts` are what becomes of each raw number, in the order of the scales. Columns that are inputs
+    of their own are sent as `wide` says.
     """
 
     scales: npt.NDArray[np.float64]
@@ -119,8 +136,12 @@ class RecipeValues:
         """Read the object `recipe` of a request."""
         numbers = _scales(told)
         parts = _parts(told, len(numbers))
-        missing = tuple(integers({"missing": places}, "missing") for places in typed(told, "missing", list))
-        if not all(places and all(0 <= place < len(parts) for place in places) for places in missing):
+        missing = tuple(
+            integers({"missing": places}, "missing") for places in typed(told, "missing", list)
+        )
+        if not all(
+            places and all(0 <= place < len(parts) for place in places) for places in missing
+        ):
             raise RequestError(f'"missing" must be lists of places of {len(parts)} numbers')
         categories = typed(told, "categories", list)
         lists = [integers({"categories": hashes}, "categories") for hashes in categories]
@@ -152,7 +173,10 @@ class RecipeValues:
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
         unknown = np.isnan(values)
         numbers = moments.numbers(values, self.parts)
-        missing = [unknown[:, places].all(axis=1, keepdims=True).astype(np.float32) for places in self.missing]
+        missing = [
+            unknown[:, places].all(axis=1, keepdims=True).astype(np.float32)
+            for places in self.missing
+        ]
         return np.concatenate([scaled(numbers, self.scales, np.isnan(numbers)), *missing], axis=1)
 
     def _codes(self, marks: npt.NDArray[np.int64]) -> Array:
@@ -179,12 +203,17 @@ def _parts(told: Mapping[str, Any], scales: int) -> tuple[tuple[str, ...], ...]:
     if not all(isinstance(names, list) and moments.known(names) for names in lists):
         raise RequestError(f'"parts" must be lists of {", ".join(moments.PARTS)}')
     if sum(map(len, lists)) != scales:
-        raise RequestError(f'"parts" are {sum(map(len, lists))} numbers, but there are {scales} scales')
+        raise RequestError(
+            f'"parts" are {sum(map(len, lists))} numbers, but there are {scales} scales'
+        )
     return tuple(map(tuple, lists))
 
 
 def _decoded(part: Bytes, rows: int, element: arrays.ElementType, wanted: int) -> Array:
     values = arrays.decode(part, rows, element)
     if values.shape != (rows, wanted):
-        raise RequestError(f"the values of a row have shape {values.shape[1:]}; expected {wanted}", sqlstate="42804")
+        raise RequestError(
+            f"the values of a row have shape {values.shape[1:]}; expected {wanted}",
+            sqlstate="42804",
+        )
     return values

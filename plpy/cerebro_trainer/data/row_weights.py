@@ -1,4 +1,5 @@
-"""Weights of rows in the training loss: those of the table, times those of classes; so no program knows of either.
+"""Weights of rows in the training loss: those of the table, times those of classes; so no program
+knows of either.
 
 The rules are those of Keras' `fit(sample_weight=…, class_weight=…)`.
 """
@@ -37,18 +38,22 @@ def weighted(buffer: Buffer, weights: ClassWeight | None) -> Buffer:
     if len(buffer.targets) != 1:
         raise ConfigError("class_weight is for models with one output", sqlstate="0A000")
     found = of_rows(buffer.targets[0], weights)
-    return replace(buffer, weights=found if buffer.sample_weights is None else found * buffer.sample_weights)
+    return replace(
+        buffer, weights=found if buffer.sample_weights is None else found * buffer.sample_weights
+    )
 
 
 def of_rows(target: npt.NDArray[Any], weights: ClassWeight) -> npt.NDArray[np.float32]:
-    """The weight of each row, by its class: the largest of several columns, else the number itself, rounded.
+    """The weight of each row, by its class: the largest of several columns, else the number itself,
+    rounded.
 
     >>> of_rows(np.array([[0, 1], [1, 0]]), np.array([1, 5], np.float32)).tolist()
     [5.0, 1.0]
     """
     if target.ndim > 2:
         raise ConfigError(
-            "class_weight needs one class per row, but rows of the targets have several", sqlstate="0A000"
+            "class_weight needs one class per row, but rows of the targets have several",
+            sqlstate="0A000",
         )
     wide = target.ndim == 2 and target.shape[1] != 1
     classes = target.argmax(axis=1) if wide else np.round(target.reshape(len(target)))

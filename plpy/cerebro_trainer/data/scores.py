@@ -1,7 +1,8 @@
-"""How much worse predictions of the same rows are than others: the metrics that models are compared by, as losses.
+"""How much worse predictions of the same rows are than others: the metrics that models are compared
+by, as losses.
 
-The backend has the same metrics for rows that come one by one; here they are of whole arrays, for they are wanted
-for one block of rows again and again. Tests compare both.
+The backend has the same metrics for rows that come one by one; here they are of whole arrays, for
+they are wanted for one block of rows again and again. Tests compare both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ LEAST = 1e-7
 
 
 def inaccuracy(outputs: Array, target: Array) -> float:
-    """The share of rows whose class is not the most probable one; a class that is not known is -1."""
+    """The share of rows whose class is not the most probable one; a class that is not known is
+    -1.
+    """
     return float((outputs.argmax(axis=1) != target).mean())
 
 
@@ -30,7 +33,9 @@ def log_loss(outputs: Array, target: Array) -> float:
 
 
 def outside_curve(outputs: Array, target: Array) -> float:
-    """1 less the mean area under the ROC curves of the classes of which there are rows, and rows of others."""
+    """1 less the mean area under the ROC curves of the classes of which there are rows, and rows of
+    others.
+    """
     areas = [*_areas(outputs, target)]
     return 1.0 - float(np.mean(areas)) if areas else float("nan")
 
@@ -62,6 +67,7 @@ def unexplained(outputs: Array, target: Array) -> float:
 
 
 LOSSES: Mapping[str, Callable[[Array, Array], float]] = {
-    "accuracy": inaccuracy, "log_loss": log_loss, "auc": outside_curve, "rmse": rmse, "mae": mae, "r2": unexplained,
+    "accuracy": inaccuracy, "log_loss": log_loss, "auc": outside_curve, "rmse": rmse, "mae": mae,
+    "r2": unexplained,
 }  # fmt: skip
 """By the names that the backend has for the metrics."""

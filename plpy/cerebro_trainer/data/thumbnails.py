@@ -1,7 +1,9 @@
-"""Images of any sizes as thumbnails of one size: what a recipe makes of a column of PNG or JPEG files.
+"""Images of any sizes as thumbnails of one size: what a recipe makes of a column of PNG or JPEG
+files.
 
-Each file comes behind a head that says what is wanted of it (docs/wire.md). So whoever packs rows, and whoever predicts
-them, says it in SQL, and both get the same numbers; of an image that is not there, which has a head only, zeros.
+Each file comes behind a head that says what is wanted of it (docs/wire.md). So whoever packs rows,
+and whoever predicts them, says it in SQL, and both get the same numbers; of an image that is not
+there, which has a head only, zeros.
 """
 
 from __future__ import annotations
@@ -59,13 +61,26 @@ def _head(value: memoryview) -> _Head:
     *shape, length = SIZES.unpack_from(value, begin)
     name = begin + SIZES.size
     height, width, channels = shape
-    if min(height, width) < 1 or channels not in images.THUMBNAIL_MODES or len(value) < name + length:
-        raise RequestError(f"a thumbnail of shape {shape} is wanted; expected a height, a width, and 1 or 3 channels")
-    return _Head((height, width, channels), str(value[name : name + length], "utf-8", "replace"), name + length)
+    if (
+        min(height, width) < 1
+        or channels not in images.THUMBNAIL_MODES
+        or len(value) < name + length
+    ):
+        raise RequestError(
+            f"a thumbnail of shape {shape} is wanted; expected a height, a width, and 1 or 3 "
+            "channels"
+        )
+    return _Head(
+        (height, width, channels),
+        str(value[name : name + length], "utf-8", "replace"),
+        name + length,
+    )
 
 
 def _pixels(file: memoryview, head: _Head) -> npt.NDArray[np.uint8]:
     try:
         return images.thumbnail(file, head.column, head.shape)
     except RequestError as error:
-        raise RowError(error.message, sqlstate=error.sqlstate, hint=f"{error.hint} {UNKNOWN}") from error
+        raise RowError(
+            error.message, sqlstate=error.sqlstate, hint=f"{error.hint} {UNKNOWN}"
+        ) from error

@@ -1,8 +1,9 @@
 """A model as a smooth function, by whose gradients its predictions are explained.
 
-Two things stand in the way of a gradient. Whole numbers, such as those of categories, have none: so the model is cut
-where the first other numbers are made of them, as an Embedding does, and the gradient ends there. And what passes
-gradients by on purpose, for training's sake, is taken out: it changes no prediction.
+Two things stand in the way of a gradient. Whole numbers, such as those of categories, have none: so
+the model is cut where the first other numbers are made of them, as an Embedding does, and the
+gradient ends there. And what passes gradients by on purpose, for training's sake, is taken out: it
+changes no prediction.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ PASSED_BY = "StopGradient"
 
 @dataclass(frozen=True)
 class Differentiable:
-    """A model of its own, which has to be given the weights of the one that is explained, and its two parts.
+    """A model of its own, which has to be given the weights of the one that is explained, and its
+    two parts.
 
-    `head` makes numbers of whole ones, None where there are none. `tail` takes the inputs that are no whole numbers,
-    what `head` gives, and then those whole numbers that cannot be kept out of it; `whole` and `beside` say which
-    inputs of the model are these, by their places.
+    `head` makes numbers of whole ones, None where there are none. `tail` takes the inputs that are
+    no whole numbers, what `head` gives, and then those whole numbers that cannot be kept out of it;
+    `whole` and `beside` say which inputs of the model are these, by their places.
     """
 
     model: keras.Model
@@ -48,16 +50,27 @@ def differentiable(node: Node) -> Differentiable:
     output = _spread(model)
     edge.find(output)
     for tensor in edge.made:
-        tensor._sparse = False  # Keras says so of a product with a constant, and takes no such input with PyTorch
-    beside = [place for place in whole if any(model.inputs[place] is tensor for tensor in edge.kept)]
+        # Keras says so of a product with a constant, and takes no such input with PyTorch
+        tensor._sparse = False
+    beside = [
+        place for place in whole if any(model.inputs[place] is tensor for tensor in edge.kept)
+    ]
     others = [tensor for tensor in model.inputs if not _is_whole(tensor)]
     tail = [*others, *edge.made, *(model.inputs[place] for place in beside)]
-    head = keras.Model(_packed([model.inputs[place] for place in whole]), edge.made) if edge.made else None
-    return Differentiable(model, head, keras.Model(_packed(tail), output), tuple(whole), tuple(beside))
+    head = (
+        keras.Model(_packed([model.inputs[place] for place in whole]), edge.made)
+        if edge.made
+        else None
+    )
+    return Differentiable(
+        model, head, keras.Model(_packed(tail), output), tuple(whole), tuple(beside)
+    )
 
 
 def _spread(model: keras.Model) -> Any:
-    """The one output, by a graph in which the parts of models that the model is made of stand side by side."""
+    """The one output, by a graph in which the parts of models that the model is made of stand side
+    by side.
+    """
     parts = [layer for layer in model.layers if isinstance(layer, keras.Model)]
     if not parts or isinstance(model, keras.Sequential):
         (output,) = model.outputs
@@ -66,14 +79,17 @@ def _spread(model: keras.Model) -> Any:
         for operation in getattr(part, "operations", ()):
             operation.name = f"{part.name}_{operation.name}"  # names are unique in a graph
     whole = model._run_through_graph(
-        model.inputs, operation_fn=lambda layer: layer.call if isinstance(layer, keras.Model) else layer
+        model.inputs,
+        operation_fn=lambda layer: layer.call if isinstance(layer, keras.Model) else layer,
     )
     (output,) = keras.tree.flatten(whole)
     return output
 
 
 class _Edge:
-    """Where numbers are made of whole ones: `made` are those, and `kept` the whole inputs that are used beyond."""
+    """Where numbers are made of whole ones: `made` are those, and `kept` the whole inputs that are
+    used beyond.
+    """
 
     def __init__(self) -> None:
         self.made: list[Any] = []

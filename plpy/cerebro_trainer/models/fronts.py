@@ -1,7 +1,8 @@
 """The front of a network: frozen layers, which give the same numbers for a row in every epoch.
 
-What they give can be computed once, and what lies behind be trained on that. A network can be cut at a layer through
-whose one output all goes, where nothing in front is trained, drawn at random, or different while it trains.
+What they give can be computed once, and what lies behind be trained on that. A network can be cut
+at a layer through whose one output all goes, where nothing in front is trained, drawn at random, or
+different while it trains.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ NAMING = ("initializer", "regularizer", "constraint")
 
 
 class Cut(NamedTuple):
-    """A layer at which a network can be cut, what it gives, and the calls that lead to that, in order."""
+    """A layer at which a network can be cut, what it gives, and the calls that lead to that, in
+    order.
+    """
 
     layer: str
     tensor: Any
@@ -51,16 +54,22 @@ def cuts(model: keras.Model) -> list[Cut]:
     outputs, frozen = {id(tensor) for tensor in graph.outputs}, set[int]()
     found = []
     for node in nodes:
-        if not (node.is_input or _settled(node.operation)) or any(id(each) not in frozen for each in before(node)):
+        if not (node.is_input or _settled(node.operation)) or any(
+            id(each) not in frozen for each in before(node)
+        ):
             continue
         frozen.add(id(node))
         tensor = node.outputs[0]
-        once = len(node.outputs) == 1 and sum(each.operation is node.operation for each in nodes) == 1
+        once = (
+            len(node.outputs) == 1 and sum(each.operation is node.operation for each in nodes) == 1
+        )
         if node.is_input or not once or id(tensor) in outputs or not _storable(tensor):
             continue
         if passes(graph, node):
             wanted = ancestors(node)
-            found.append(Cut(node.operation.name, tensor, [each for each in nodes if id(each) in wanted]))
+            found.append(
+                Cut(node.operation.name, tensor, [each for each in nodes if id(each) in wanted])
+            )
     return found
 
 
@@ -70,7 +79,8 @@ def cut_at(model: keras.Model, layer: str) -> Cut:
         if cut.layer == layer:
             return cut
     raise ConfigError(
-        f"the network cannot be cut at {layer!r}", hint="All in front of a cut is frozen, and goes through its layer."
+        f"the network cannot be cut at {layer!r}",
+        hint="All in front of a cut is frozen, and goes through its layer.",
     )
 
 
@@ -81,13 +91,19 @@ def front(model: keras.Model, cut: Cut) -> keras.Model:
 
 def rest(model: keras.Model, cut: Cut) -> keras.Model:
     """What lies behind a cut, with the layers of the model."""
-    behind = keras.Model(cut.tensor, model.outputs[0] if len(model.outputs) == 1 else list(model.outputs))
-    behind._inputs_struct = behind.inputs[0]  # else Keras, which has made a list of it, warns of each tensor
+    behind = keras.Model(
+        cut.tensor, model.outputs[0] if len(model.outputs) == 1 else list(model.outputs)
+    )
+    behind._inputs_struct = behind.inputs[
+        0
+    ]  # else Keras, which has made a list of it, warns of each tensor
     return behind
 
 
 def described(model: keras.Model, cut: Cut) -> dict[str, object]:
-    """What leads to a cut, as a network of its own, and which runs of the model's flat weights are its weights."""
+    """What leads to a cut, as a network of its own, and which runs of the model's flat weights are
+    its weights.
+    """
     sizes = [math.prod(weight.shape) for weight in model.weights]
     begins = dict(zip(map(id, model.weights), itertools.accumulate(sizes, initial=0), strict=False))
     leading = guarded(lambda: front(model, cut))
@@ -97,12 +113,19 @@ def described(model: keras.Model, cut: Cut) -> dict[str, object]:
 
 
 def digest(cut: Cut, value: Callable[[Any], npt.NDArray[Any]]) -> str:
-    """Equal for cuts that give the same for the same rows: the same layers, with the same weights."""
+    """Equal for cuts that give the same for the same rows: the same layers, with the same
+    weights.
+    """
     numbers = {id(node): number for number, node in enumerate(cut.nodes)}
     found = hashlib.sha256()
     for node in cut.nodes:
         dtypes = [tensor.dtype for tensor in node.outputs]
-        described = [type(node.operation).__name__, _config(node.operation), _arguments(node, numbers), dtypes]
+        described = [
+            type(node.operation).__name__,
+            _config(node.operation),
+            _arguments(node, numbers),
+            dtypes,
+        ]
         described += hub.releases(node.operation)
         found.update(json.dumps(described, sort_keys=True, default=str).encode())
         for variable in getattr(node.operation, "variables", ()):
@@ -111,7 +134,9 @@ def digest(cut: Cut, value: Callable[[Any], npt.NDArray[Any]]) -> str:
 
 
 def flops(node: Node) -> int:
-    """About how many operations a call takes for a row: two for each weight of a kernel, wherever that is applied."""
+    """About how many operations a call takes for a row: two for each weight of a kernel, wherever
+    that is applied.
+    """
     operation = node.operation
     if isinstance(operation, keras.Model):
         return sum(map(flops, nodes_of(operation)))
@@ -119,9 +144,17 @@ def flops(node: Node) -> int:
     own = sum(math.prod(size or 1 for size in shape) for shape in shapes)
     if isinstance(operation, keras.layers.Embedding):
         return own
-    kernels = sum(math.prod(weight.shape) for weight in getattr(operation, "weights", ()) if len(weight.shape) > 1)
-    places = math.prod(size or 1 for size in (shapes[0][1:] if _channels_first(operation) else shapes[0][:-1]))
-    steps = (node.input_tensors[0].shape[1] or 1) if isinstance(operation, keras.layers.RNN) else places
+    kernels = sum(
+        math.prod(weight.shape)
+        for weight in getattr(operation, "weights", ())
+        if len(weight.shape) > 1
+    )
+    places = math.prod(
+        size or 1 for size in (shapes[0][1:] if _channels_first(operation) else shapes[0][:-1])
+    )
+    steps = (
+        (node.input_tensors[0].shape[1] or 1) if isinstance(operation, keras.layers.RNN) else places
+    )
     return int(own + 2 * kernels * steps)
 
 
@@ -183,42 +216,60 @@ def _settled(operation: Any) -> bool:
     """Whether what a layer gives for a row never changes; an operation has nothing that could."""
     if not isinstance(operation, keras.layers.Layer):
         return True
-    return not operation.trainable_variables and all(map(_same_in_training, operation._flatten_layers()))
+    return not operation.trainable_variables and all(
+        map(_same_in_training, operation._flatten_layers())
+    )
 
 
 def _same_in_training(layer: Any) -> bool:
-    """Whether a single layer does in training what it does else, adds nothing to the loss, and hides no rows' steps."""
+    """Whether a single layer does in training what it does else, adds nothing to the loss, and
+    hides no rows' steps.
+    """
     if layer._seed_generators or getattr(layer, "activity_regularizer", None) is not None:
         return False
     if isinstance(layer, keras.layers.Masking) or getattr(layer, "mask_zero", False):
         return False
     if isinstance(layer, keras.layers.BatchNormalization):
         return not layer.trainable
-    # That one changes a weight, frozen or not. Others that know of training draw numbers for it, or do nothing.
+    # That one changes a weight, frozen or not. Others that know of training draw numbers for it, or
+    # do nothing.
     return not isinstance(layer, keras.layers.SpectralNormalization)
 
 
 def _config(operation: Any) -> Any:
-    return _plain(operation.get_config()) if isinstance(operation, keras.layers.Layer) else type(operation).__module__
+    return (
+        _plain(operation.get_config())
+        if isinstance(operation, keras.layers.Layer)
+        else type(operation).__module__
+    )
 
 
 def _plain(value: Any) -> Any:
-    """A layer's settings without those that do not matter; within a nested model names say how layers are joined."""
+    """A layer's settings without those that do not matter; within a nested model names say how
+    layers are joined.
+    """
     if isinstance(value, dict):
         nested = "layers" in value
         matter = (key for key in value if nested or not (key == "name" or key.endswith(NAMING)))
         # The name of a policy is all that it is.
-        return {key: json.dumps(value[key]) if key == "dtype" else _plain(value[key]) for key in matter}
+        return {
+            key: json.dumps(value[key]) if key == "dtype" else _plain(value[key]) for key in matter
+        }
     return [_plain(held) for held in value] if isinstance(value, (list, tuple)) else value
 
 
 def _arguments(node: Node, numbers: dict[int, int]) -> Any:
-    """What a call is given: tensors by the numbers of the calls that they come from, all else as it is."""
+    """What a call is given: tensors by the numbers of the calls that they come from, all else as it
+    is.
+    """
 
     def shown(value: Any) -> Any:
         if not isinstance(value, keras.KerasTensor):
             return value
         history = value._keras_history
-        return [numbers.get(id(history.operation._inbound_nodes[history.node_index])), history.tensor_index]
+        return [
+            numbers.get(id(history.operation._inbound_nodes[history.node_index])),
+            history.tensor_index,
+        ]
 
     return keras.tree.map_structure(shown, [list(node.arguments.args), dict(node.arguments.kwargs)])

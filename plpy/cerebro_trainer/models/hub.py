@@ -1,7 +1,9 @@
-"""keras_hub, for the architectures that name a class of it: it is a library of its own, which need not be there.
+"""keras_hub, for the architectures that name a class of it: it is a library of its own, which need
+not be there.
 
-It is imported when it is needed, which takes a third of a second and 20 MB, for few networks need it. What it downloads
-presets with, and what it reads texts with, is kept from it as from Keras (`frameworks.NOT_NEEDED`).
+It is imported when it is needed, which takes a third of a second and 20 MB, for few networks need
+it. What it downloads presets with, and what it reads texts with, is kept from it as from Keras
+(`frameworks.NOT_NEEDED`).
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from cerebro_trainer.models.layer_arguments import Node
 
 DISTRIBUTION = "keras-hub"
 INSTALLATION = "pip install --no-deps 'keras-hub>=0.32' regex tokenizers"
-"""Without what it depends on: that is a second TensorFlow, and what presets are downloaded with. The last two are
-imported with it."""
+"""Without what it depends on: that is a second TensorFlow, and what presets are downloaded with.
+The last two are imported with it."""
 
 
 def provide(node: Node) -> None:
-    """Import keras_hub if a rewritten architecture has a class of it; ConfigError where it cannot be imported."""
+    """Import keras_hub if a rewritten architecture has a class of it; ConfigError where it cannot
+    be imported.
+    """
     name = next(_classes(node), None)
     if name is None:
         return
@@ -50,7 +54,9 @@ def release() -> str:
 def releases(operation: Any) -> list[str]:
     """The same, where an operation or layer has something of keras_hub in it; else nothing."""
     parts = operation._flatten_layers() if isinstance(operation, keras.layers.Layer) else ()
-    return [release()] if any(type(part).__module__.startswith("keras_hub.") for part in parts) else []
+    return (
+        [release()] if any(type(part).__module__.startswith("keras_hub.") for part in parts) else []
+    )
 
 
 def _classes(value: Any) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""The weights that a seed gives, which configurations of a run may share: those of groups begin from the same ones.
+"""The weights that a seed gives, which configurations of a run may share: those of groups begin
+from the same ones.
 
-Keras draws them while it builds the model, some tens of milliseconds for a small one, which is as long as a small group
-trains for an epoch.
+Keras draws them while it builds the model, some tens of milliseconds for a small one, which is as
+long as a small group trains for an epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ MOST_BYTES = 64 * 2**20
 
 
 class InitialWeights:
-    """The weights of a model under seeds; from the second time that one seed is asked for they are kept."""
+    """The weights of a model under seeds; from the second time that one seed is asked for they are
+    kept.
+    """
 
     def __init__(self, node: Node, value: Callable[[Any], Array]) -> None:
         """`value` gives that of a variable."""
@@ -35,7 +38,10 @@ class InitialWeights:
         if seed == self._seed and self._kept is not None:
             return [array.copy() for array in self._kept]
         with keras.device("cpu"):  # PyTorch draws others on a GPU
-            drawn = [self._value(variable) for variable in keras_model.build_seeded(self._node, seed).variables]
+            drawn = [
+                self._value(variable)
+                for variable in keras_model.build_seeded(self._node, seed).variables
+            ]
         again = seed == self._seed and sum(array.nbytes for array in drawn) <= MOST_BYTES
         self._seed, self._kept = seed, [array.copy() for array in drawn] if again else None
         return drawn

@@ -39,7 +39,9 @@ def prepare(architecture: Json, policy: str | None) -> Node:
 
 
 def check_size(parameters: int) -> None:
-    """Raises ConfigError where a model of so many parameters does not fit into this machine's memory."""
+    """Raises ConfigError where a model of so many parameters does not fit into this machine's
+    memory.
+    """
     limit = _memory_bytes() // BYTES_PER_PARAMETER
     if parameters > limit:
         raise ConfigError(
@@ -52,7 +54,8 @@ def check_size(parameters: int) -> None:
 def build(node: Node) -> keras.Model:
     """The model of a prepared architecture; its variables are zero until a state is read into them.
 
-    To draw weights costs a small model more than all else of it, and most states come from elsewhere.
+    To draw weights costs a small model more than all else of it, and most states come from
+    elsewhere.
     """
 
     def empty() -> keras.Model:
@@ -67,7 +70,8 @@ def build(node: Node) -> keras.Model:
 
 
 def outline(node: Node, seed: int | None = None) -> keras.Model:
-    """The model of a prepared architecture; its variables have shapes but no values, only what would give them.
+    """The model of a prepared architecture; its variables have shapes but no values, only what
+    would give them.
 
     With a `seed` that would be the values of `build_seeded`.
     """
@@ -79,7 +83,8 @@ def outline(node: Node, seed: int | None = None) -> keras.Model:
 def without_values(make: Callable[[], T]) -> T:
     """What Keras makes where variables get no values.
 
-    In a thread of its own, because Keras remembers such variables per thread to initialise them later.
+    In a thread of its own, because Keras remembers such variables per thread to initialise them
+    later.
     """
 
     def made() -> T:
@@ -93,7 +98,9 @@ def without_values(make: Callable[[], T]) -> T:
 
 def initial_value(variable: Any) -> npt.NDArray[Any]:
     """The value that a variable without one would get."""
-    return np.asarray(keras.ops.convert_to_numpy(variable._initializer(variable._shape, dtype=variable._dtype)))
+    return np.asarray(
+        keras.ops.convert_to_numpy(variable._initializer(variable._shape, dtype=variable._dtype))
+    )
 
 
 def make_zero(variable: Any) -> None:
@@ -105,17 +112,21 @@ def make_zero(variable: Any) -> None:
 def build_seeded(node: Node, seed: int) -> keras.Model:
     """The model with the initial weights and generator states that `seed` gives.
 
-    Keras draws the seeds of all of them from Python's generator. `keras.utils.set_random_seed` would give the same, but
-    it also tells TensorFlow, which then drops what it has made of every function that was called: the next step of a
-    program would take as long as the first.
+    Keras draws the seeds of all of them from Python's generator. `keras.utils.set_random_seed`
+    would give the same, but it also tells TensorFlow, which then drops what it has made of every
+    function that was called: the next step of a program would take as long as the first.
     """
     _seed(seed)
     return guarded(lambda: _build(node))
 
 
 def output_names(model: keras.Model) -> list[str]:
-    """The names that losses and metrics may be given by; a Sequential's output is named as its last layer."""
-    return [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
+    """The names that losses and metrics may be given by; a Sequential's output is named as its last
+    layer.
+    """
+    return (
+        [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
+    )
 
 
 def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
@@ -131,7 +142,9 @@ def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
 
 
 def _embedded(layer: Any) -> tuple[int | None, ...]:
-    """How many tokens what a layer is called with may hold, for a model's layers where they stand in it."""
+    """How many tokens what a layer is called with may hold, for a model's layers where they stand
+    in it.
+    """
     if isinstance(layer, keras.Model):
         return vocabularies(layer)
     embedding = getattr(layer, "token_embedding", layer)  # what TokenAndPositionEmbedding has
@@ -139,7 +152,9 @@ def _embedded(layer: Any) -> tuple[int | None, ...]:
 
 
 def widest(model: keras.Model) -> int:
-    """Bytes that the largest tensor between its layers has for a row; as good as endless where a shape is not known."""
+    """Bytes that the largest tensor between its layers has for a row; as good as endless where a
+    shape is not known.
+    """
     found = 1
     for layer in getattr(model, "operations", model.layers):
         if isinstance(layer, keras.Model):
@@ -186,10 +201,14 @@ def _build(node: Node) -> keras.Model:
 
 
 def _freeze(model: keras.Model) -> None:
-    """Freeze all parts of what is frozen: Keras trains those that a layer makes when it is built, as attention does."""
+    """Freeze all parts of what is frozen: Keras trains those that a layer makes when it is built,
+    as attention does.
+    """
     for layer in model._flatten_layers():
         if not layer.trainable:
-            for part in layer._flatten_layers(include_self=False):  # TensorFlow takes no value that is there already
+            for part in layer._flatten_layers(
+                include_self=False
+            ):  # TensorFlow takes no value that is there already
                 part.trainable = False
 
 

@@ -1,6 +1,8 @@
-"""Arguments of layers, rewritten as data: plain values, and Keras objects that are but names and numbers.
+"""Arguments of layers, rewritten as data: plain values, and Keras objects that are but names and
+numbers.
 
-The client has this module, too, by a link (`cerebro_db/export/architecture`), and so its imports are relative.
+The client has this module, too, by a link (`cerebro_db/export/architecture`), and so its imports
+are relative.
 """
 
 from __future__ import annotations
@@ -58,9 +60,15 @@ def plain(old: Json, depth: int) -> Json:
     special, config = old.get("class_name"), old.get("config")
     if special in PLAIN_CALLS:
         return {key: plain(item, depth - 1) for key, item in old.items()}
-    if special in ("__tensor__", "__numpy__") and isinstance(config, dict) and config.get("dtype") in DTYPES:
+    if (
+        special in ("__tensor__", "__numpy__")
+        and isinstance(config, dict)
+        and config.get("dtype") in DTYPES
+    ):
         return {"class_name": special, "config": config}
-    raise ArchitectureError(f"an argument of class {short(special)} is not allowed", sqlstate="0A000")
+    raise ArchitectureError(
+        f"an argument of class {short(special)} is not allowed", sqlstate="0A000"
+    )
 
 
 def node(module: str, class_name: str, config: Node) -> Node:
@@ -81,10 +89,14 @@ def check_depth(depth: int) -> None:
 
 
 def _object(module: str, names: frozenset[str], value: Json, depth: int) -> Node:
-    name, config = (value.get("class_name"), value.get("config")) if isinstance(value, dict) else (value, None)
+    name, config = (
+        (value.get("class_name"), value.get("config")) if isinstance(value, dict) else (value, None)
+    )
     found = {known.lower(): known for known in names}.get(str(name).replace("_", "").lower())
     if found is None or not isinstance(config, (dict, type(None))):
-        raise ArchitectureError(f"{short(value)} is not in {module}; allowed are {', '.join(sorted(names))}")
+        raise ArchitectureError(
+            f"{short(value)} is not in {module}; allowed are {', '.join(sorted(names))}"
+        )
     arguments = {key: plain(item, depth) for key, item in (config or {}).items() if key != "dtype"}
     return node(module, found, arguments)
 
@@ -102,5 +114,7 @@ def _dtype(value: Json) -> str:
     config = value.get("config") if isinstance(value, dict) else {"name": value}
     name = config.get("name") if isinstance(config, dict) else None
     if name not in DTYPES:
-        raise ArchitectureError(f"dtype {short(value)} is not supported; supported are {', '.join(sorted(DTYPES))}")
+        raise ArchitectureError(
+            f"dtype {short(value)} is not supported; supported are {', '.join(sorted(DTYPES))}"
+        )
     return str(name)

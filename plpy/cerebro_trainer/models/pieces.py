@@ -1,8 +1,10 @@
-"""Pieces of a network: consecutive layers, by which a network can be run that does not fit into memory.
+"""Pieces of a network: consecutive layers, by which a network can be run that does not fit into
+memory.
 
-A network can be cut where one tensor passes, and no mask beside it; and it is cut only in front of layers that have a
-matrix, because others are too small to be worth it. Where it is cut depends on nothing but the network, so that what is
-computed by pieces does not depend on how much memory there is.
+A network can be cut where one tensor passes, and no mask beside it; and it is cut only in front of
+layers that have a matrix, because others are too small to be worth it. Where it is cut depends on
+nothing but the network, so that what is computed by pieces does not depend on how much memory there
+is.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ class Piece(NamedTuple):
     @property
     def layers(self) -> list[str]:
         """The names of its layers."""
-        return [layer.name for layer in self.model.layers if not isinstance(layer, keras.layers.InputLayer)]
+        return [
+            layer.name
+            for layer in self.model.layers
+            if not isinstance(layer, keras.layers.InputLayer)
+        ]
 
     @property
     def trained(self) -> list[Any]:
@@ -54,7 +60,9 @@ def _part(model: keras.Model, begin: Any, end: Any) -> keras.Model:
     inputs = _single(model.inputs) if begin is None else begin
     part = keras.Model(inputs, _single(model.outputs) if end is None else end)
     if begin is not None:
-        part._inputs_struct = part.inputs[0]  # else Keras, which has made a list of it, warns of each tensor
+        part._inputs_struct = part.inputs[
+            0
+        ]  # else Keras, which has made a list of it, warns of each tensor
     return part
 
 
@@ -79,7 +87,9 @@ def _has_matrix(node: Node) -> bool:
 
 
 def _separates(graph: Any, nodes: Sequence[Node], node: Node) -> bool:
-    """Whether all goes through what a call gives, floats without a mask, and no variable is on both sides."""
+    """Whether all goes through what a call gives, floats without a mask, and no variable is on both
+    sides.
+    """
     tensor = node.outputs[0]
     floats = keras.backend.is_float_dtype(tensor.dtype)
     if not floats or getattr(tensor, "_keras_mask", None) is not None or not passes(graph, node):

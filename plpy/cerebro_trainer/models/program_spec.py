@@ -1,4 +1,5 @@
-"""What the backend says about a program: the architecture and how it is compiled, as frozen records.
+"""What the backend says about a program: the architecture and how it is compiled, as frozen
+records.
 
 Two configs whose specs have the same key share one program: one model, one optimizer, one trace.
 """
@@ -27,9 +28,9 @@ class Target:
 class ProgramSpec:
     """An architecture as the user stored it, its compile parameters, and its targets by position.
 
-    `dtype_policy` replaces that of all layers; None leaves what the architecture says. `sources` are those of the
-    custom functions that `compile` names. Where there is a `cut`, rows are what that layer gives, and what
-    lies behind it is run.
+    `dtype_policy` replaces that of all layers; None leaves what the architecture says. `sources`
+    are those of the custom functions that `compile` names. Where there is a `cut`, rows are what
+    that layer gives, and what lies behind it is run.
     """
 
     architecture: dict[str, Any]
@@ -68,7 +69,9 @@ class ProgramSpec:
         """Equal for all specs that differ in nothing but such numbers."""
         arguments = self.compile | self.split.optimizer
         classes = [target.classes for target in self.targets]
-        return _digest([self.split.architecture, arguments, classes, self.dtype_policy, self.sources, self.cut])
+        return _digest(
+            [self.split.architecture, arguments, classes, self.dtype_policy, self.sources, self.cut]
+        )
 
 
 def _target(entry: Mapping[str, Any]) -> Target:
@@ -78,4 +81,6 @@ def _target(entry: Mapping[str, Any]) -> Target:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()

@@ -1,8 +1,8 @@
 """Numbers of a configuration that its program need not know when it is compiled.
 
-Learning rates, decay rates and the weights of regularizers change no graph: they become variables, so that
-configs that differ in nothing else share one program. Numbers that Keras looks at while it traces (momentum,
-clipping) stay constants, and part of the program's key.
+Learning rates, decay rates and the weights of regularizers change no graph: they become variables,
+so that configs that differ in nothing else share one program. Numbers that Keras looks at while it
+traces (momentum, clipping) stay constants, and part of the program's key.
 """
 
 from __future__ import annotations
@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
-OPTIMIZERS = frozenset({"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"})
+OPTIMIZERS = frozenset(
+    {"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"}
+)
 CYCLES, COSINE = "cosinecycles", "cosinedecay"
 SCHEDULES = frozenset(
-    {CYCLES, COSINE, "cosinedecayrestarts", "exponentialdecay", "inversetimedecay", "polynomialdecay"}
+    {
+        CYCLES,
+        COSINE,
+        "cosinedecayrestarts",
+        "exponentialdecay",
+        "inversetimedecay",
+        "polynomialdecay",
+    }
 )
 """Their rates are tensors to Keras; most of their other numbers it looks at while it traces."""
 RATES = ("initial_learning_rate", "warmup_target")
@@ -23,7 +32,9 @@ STEPS: Mapping[str, Sequence[str]] = {
     CYCLES: ("decay_steps", "first_decay_steps"),
     COSINE: ("decay_steps", "warmup_steps"),
 }
-"""Numbers of steps that they take as tensors, too: configs over more rows, or fewer, share a program."""
+"""Numbers of steps that they take as tensors, too: configs over more rows, or fewer, share a
+program.
+"""
 SCHEDULED = frozenset({*RATES, *STEPS[CYCLES], *STEPS[COSINE]})
 REGULARIZERS = {"L1": "l1", "L2": "l2"}
 NUMBER = "a number"
@@ -36,8 +47,8 @@ NOT_OF_WEIGHTS = "activity_regularizer"
 class Split:
     """A program without its numbers, and the numbers.
 
-    In `architecture` the k-th regularizer that was found has the number k + 1 instead of its own, so that it can
-    be found again in the model that is built of it.
+    In `architecture` the k-th regularizer that was found has the number k + 1 instead of its own,
+    so that it can be found again in the model that is built of it.
     """
 
     architecture: dict[str, Any]
@@ -59,12 +70,19 @@ def split(architecture: dict[str, Any], optimizer: object) -> Split:
     schedule = config.get("learning_rate")
     scheduled = _scheduled(schedule)
     if scheduled:
-        left["learning_rate"] = {**schedule, "config": {**schedule["config"], **dict.fromkeys(scheduled, NUMBER)}}
-    return Split(shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), {**taken, **scheduled})
+        left["learning_rate"] = {
+            **schedule,
+            "config": {**schedule["config"], **dict.fromkeys(scheduled, NUMBER)},
+        }
+    return Split(
+        shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), {**taken, **scheduled}
+    )
 
 
 def attach(numbers: Sequence[Any], variables: Iterable[Any]) -> None:
-    """Make the regularizers of these variables, built from a split architecture, use variables as numbers."""
+    """Make the regularizers of these variables, built from a split architecture, use variables as
+    numbers.
+    """
     for variable in variables:
         regularizer = variable.regularizer
         name = REGULARIZERS.get(type(regularizer).__name__)
@@ -81,7 +99,9 @@ def _numbered(node: Any, found: list[float]) -> Any:
     if name and isinstance(config, Mapping) and _is_number(config.get(name)):
         found.append(float(config[name]))
         return {**node, "config": {**config, name: float(len(found))}}
-    return {key: part if key == NOT_OF_WEIGHTS else _numbered(part, found) for key, part in node.items()}
+    return {
+        key: part if key == NOT_OF_WEIGHTS else _numbered(part, found) for key, part in node.items()
+    }
 
 
 def _scheduled(schedule: Any) -> dict[str, float]:
@@ -91,7 +111,10 @@ def _scheduled(schedule: Any) -> dict[str, float]:
     if not isinstance(config, Mapping):
         return {}
     steps = (key for key in STEPS.get(name, ()) if _is_number(config.get(key)) and config[key] > 0)
-    return {key: float(config[key]) for key in (*(rate for rate in RATES if _is_number(config.get(rate))), *steps)}
+    return {
+        key: float(config[key])
+        for key in (*(rate for rate in RATES if _is_number(config.get(rate))), *steps)
+    }
 
 
 def _is_number(value: object) -> bool:

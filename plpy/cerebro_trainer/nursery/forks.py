@@ -1,9 +1,11 @@
-"""Imports a framework, and forks a trainer for each backend that asks, or gives it one that another has left.
+"""Imports a framework, and forks a trainer for each backend that asks, or gives it one that another
+has left.
 
-A backend's connection lives as long as its trainer: it passes descriptors, is told the process id and at last the exit
-status, and its end, whatever ended the backend, ends the trainer. But where the backend has said before that no call
-uses it, the trainer is kept for the next one that asks by the same key. This process never sees a row, a state or a
-statement, and holds no descriptor of a trainer but while it waits for one that is kept to take them.
+A backend's connection lives as long as its trainer: it passes descriptors, is told the process id
+and at last the exit status, and its end, whatever ended the backend, ends the trainer. But where
+the backend has said before that no call uses it, the trainer is kept for the next one that asks by
+the same key. This process never sees a row, a state or a statement, and holds no descriptor of a
+trainer but while it waits for one that is kept to take them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ BUSY = select.POLLIN | select.POLLRDHUP
 LOOK_SECONDS = 1.0
 """Between two looks at the memory, while trainers are kept."""
 TAKE_SECONDS = 5.0
-"""How long a trainer that is kept may take to overwrite what it has left, and to take another backend's descriptors."""
+"""How long a trainer that is kept may take to overwrite what it has left, and to take another
+backend's descriptors.
+"""
 
 
 @dataclass(eq=False)
@@ -46,7 +50,9 @@ class Post:
     connection: socket.socket
     trainer: Trainer | None = None
     rests: float | None = None
-    """For how many seconds its trainer may be kept if the backend goes now; None while a call uses it."""
+    """For how many seconds its trainer may be kept if the backend goes now; None while a call uses
+    it.
+    """
     offer: Tenant | None = None
     """What a trainer that was kept has not taken yet."""
     until: float = 0.0
@@ -65,7 +71,9 @@ def serve(listener: socket.socket, framework: str, seconds: float) -> None:
 
 
 def _imported(framework: str) -> None:
-    """What is imported looks for settings in its home: a folder with nothing in it, as for each trainer."""
+    """What is imported looks for settings in its home: a folder with nothing in it, as for each
+    trainer.
+    """
     with tempfile.TemporaryDirectory(prefix=f"cerebro_trainer-{os.getpid()}-") as home:
         lock = os.open(home, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_SH)  # others sweep folders that nobody holds
@@ -76,7 +84,9 @@ def _imported(framework: str) -> None:
 
 
 class Nursery:
-    """Serves an address. All is done by the main thread: a trainer ends with the thread that forked it."""
+    """Serves an address. All is done by the main thread: a trainer ends with the thread that forked
+    it.
+    """
 
     def __init__(self, listener: socket.socket, framework: str) -> None:
         self._listener = listener
@@ -97,7 +107,8 @@ class Nursery:
             ready = dict(self._poll.poll(self._patience(seconds)))
             if not (ready or self._posts or self._trainers):
                 return
-            # Whose they were when this was said: a number may be another's by the time it is that one's turn.
+            # Whose they were when this was said: a number may be another's by the time it is that
+            # one's turn.
             trainers = {each: self._trainers[each] for each in ready if each in self._trainers}
             posts = {each: self._posts[each] for each in ready if each in self._posts}
             for descriptor, trainer in trainers.items():
@@ -120,7 +131,9 @@ class Nursery:
         return max(0.0, min(ends) - time.monotonic()) * 1000 + 1 if ends else None
 
     def _tidy(self) -> None:
-        """End trainers that were kept for long enough, or have no room, or do not take what they should."""
+        """End trainers that were kept for long enough, or have no room, or do not take what they
+        should.
+        """
         now = time.monotonic()
         for trainer in self._shelf.overdue(now):
             _kill(trainer)
@@ -170,7 +183,9 @@ class Nursery:
         self._shelf.put(trainer, time.monotonic() + post.rests)
 
     def _begin(self, post: Post) -> None:
-        """Give the trainer that is asked for. Who cannot have one is told so by the end of the connection."""
+        """Give the trainer that is asked for. Who cannot have one is told so by the end of the
+        connection.
+        """
         text, received = b"", list[int]()
         with suppress(OSError):
             text, received, _, _ = socket.recv_fds(post.connection, packets.MOST_BYTES, DESCRIPTORS)
@@ -191,7 +206,9 @@ class Nursery:
                 continue
             self._served[trainer] = post
             try:
-                socket.send_fds(trainer.mail, [json.dumps(tenant.request).encode()], tenant.descriptors)
+                socket.send_fds(
+                    trainer.mail, [json.dumps(tenant.request).encode()], tenant.descriptors
+                )
             except OSError:
                 del self._served[trainer]
                 _kill(trainer)
@@ -289,7 +306,10 @@ class Nursery:
         """Be a trainer to the end."""
         try:
             tenancy.stand_alone(tenant, mail, nursery)
-            first, later = tenancy.move_in(tenant, self._framework), tenancy.later(tenant, self._framework, mail)
+            first, later = (
+                tenancy.move_in(tenant, self._framework),
+                tenancy.later(tenant, self._framework, mail),
+            )
             service.serve(first, later)
         except SystemExit as error:
             print(error, file=sys.stderr, flush=True)

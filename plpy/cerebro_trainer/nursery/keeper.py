@@ -1,8 +1,10 @@
-"""The outermost process of a nursery, which buries all others and never ends by a signal that can be caught.
+"""The outermost process of a nursery, which buries all others and never ends by a signal that can
+be caught.
 
-Where a server is process 1, as in containers, orphans come to it, and one that a signal ended looks to it like a
-crashed backend, after which it ends all sessions. So the nursery and its trainers, whose end may be any, are orphans of
-this process, which holds no library that could fail it and ends with exit status 0 or 1.
+Where a server is process 1, as in containers, orphans come to it, and one that a signal ended looks
+to it like a crashed backend, after which it ends all sessions. So the nursery and its trainers,
+whose end may be any, are orphans of this process, which holds no library that could fail it and
+ends with exit status 0 or 1.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from setproctitle import setproctitle
 
 from cerebro_trainer import confinement
 
-ENDINGS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+ENDINGS = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+)
 
 
 def keep(server: int, listener: socket.socket, nursery: Callable[[], None]) -> NoReturn:
@@ -55,7 +65,9 @@ def _forked(nursery: Callable[[], None]) -> int:
 
 
 def _bury(nursery: int, server: int) -> None:
-    """Wait until no process is left. Kill the nursery when the server has ended, and the trainers after the nursery."""
+    """Wait until no process is left. Kill the nursery when the server has ended, and the trainers
+    after the nursery.
+    """
     ours, signals = os.pipe()
     os.set_blocking(ours, False)
     os.set_blocking(signals, False)
@@ -94,7 +106,9 @@ def _is_child(process: int) -> bool:
 
 
 def _kill_children() -> None:
-    """Kill the processes that this one has adopted: a trainer that is stopped does not heed the end of its nursery."""
+    """Kill the processes that this one has adopted: a trainer that is stopped does not heed the end
+    of its nursery.
+    """
     keeper = os.getpid()
     for name in os.listdir("/proc"):
         if name.isdigit() and _parent(name) == keeper:

@@ -17,7 +17,9 @@ class Trainer:
     mail: socket.socket
     """By which it hears of its next backend."""
     key: str | None
-    """Who may have it after the one that it was forked for: whoever asks by the same; None for nobody."""
+    """Who may have it after the one that it was forked for: whoever asks by the same; None for
+    nobody.
+    """
 
 
 class Place(NamedTuple):
@@ -39,7 +41,9 @@ class Shelf:
         self._places.append(Place(trainer, until))
 
     def take(self, key: str) -> Trainer | None:
-        """The trainer of this key that was put here last, for whoever asks by it; None where there is none."""
+        """The trainer of this key that was put here last, for whoever asks by it; None where there
+        is none.
+        """
         for place in reversed(self._places):
             if place.trainer.key == key:
                 self._places.remove(place)

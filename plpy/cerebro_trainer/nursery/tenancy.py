@@ -1,4 +1,6 @@
-"""A forked trainer's backends, one after another: what it has of each, and how it hears of the next."""
+"""A forked trainer's backends, one after another: what it has of each, and how it hears of the
+next.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def request(text: bytes) -> dict[str, Any] | None:
 
 
 def stand_alone(tenant: Tenant, mail: socket.socket, nursery: int) -> None:
-    """In the order of `cerebro_trainer.__main__`, with what an execution would have brought besides."""
+    """In the order of `cerebro_trainer.__main__`, with what an execution would have brought
+    besides.
+    """
     os.setsid()
     confinement.follow_parent(nursery)
     _close_all_but({0, 1, 2, mail.fileno(), *tenant.descriptors})
@@ -61,7 +65,9 @@ def move_in(tenant: Tenant, framework: str) -> Assignment:
     confinement.name_trainer(framework, int(words["parent"]))
     move_to(words["home"])
     cache = Path(words["cache"]) if words["cache"] else None
-    return Assignment(connection, pulse, framework, int(words["threads"]), cache, int(words["memory"]))
+    return Assignment(
+        connection, pulse, framework, int(words["threads"]), cache, int(words["memory"])
+    )
 
 
 def later(tenant: Tenant, framework: str, mail: socket.socket) -> Iterator[Assignment]:

@@ -1,10 +1,12 @@
-"""Which column of a row made a model predict what it does: integrated gradients (Sundararajan, Taly and Yan, 2017).
+"""Which column of a row made a model predict what it does: integrated gradients (Sundararajan, Taly
+and Yan, 2017).
 
-From a row of which nothing is known, all inputs 0, to the row itself the inputs change evenly; what a column adds to
-the output on the way is its attribution. All together make up the difference between both outputs, but for what the
-sum over points of the way misses of the integral.
+From a row of which nothing is known, all inputs 0, to the row itself the inputs change evenly; what
+a column adds to the output on the way is its attribution. All together make up the difference
+between both outputs, but for what the sum over points of the way misses of the integral.
 
-Of a picture that says little, so patches of it are covered: occlusion (Zeiler and Fergus, 2014, section 2.1).
+Of a picture that says little, so patches of it are covered: occlusion (Zeiler and Fergus, 2014,
+section 2.1).
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ POINTS = tuple(zip(((_NODES + 1) / 2).tolist(), (_WEIGHTS / 2).tolist(), strict=
 
 @dataclass(frozen=True)
 class Way:
-    """A model that is explained: `head` makes numbers of the inputs `whole`, which `other` inputs are already.
+    """A model that is explained: `head` makes numbers of the inputs `whole`, which `other` inputs
+    are already.
 
-    `gradient` is that of an output with regard to these and then those; it also takes what of the inputs stays as it
-    is, those of `beside`, and the weights of the outputs of each row.
+    `gradient` is that of an output with regard to these and then those; it also takes what of the
+    inputs stays as it is, those of `beside`, and the weights of the outputs of each row.
     """
 
     head: Callable[[Sequence[Array]], list[Array]] | None
@@ -36,7 +39,9 @@ class Way:
     other: tuple[int, ...]
     beside: tuple[int, ...]
 
-    def attributions(self, inputs: Sequence[Array], select: Array, columns: Sequence[Places]) -> Array:
+    def attributions(
+        self, inputs: Sequence[Array], select: Array, columns: Sequence[Places]
+    ) -> Array:
         """What each column adds, of shape (rows, columns)."""
         nothing = [np.zeros_like(array) for array in inputs]
         begin, end = self._numbers(nothing), self._numbers(inputs)
@@ -49,18 +54,25 @@ class Way:
             if self.head is not None and any(column[place] for place in self.whole):
                 moved = self.head([_only(inputs[place], column[place]) for place in self.whole])
                 made = zip(slopes[len(self.other) :], moved, begin[len(self.other) :], strict=True)
-                found[:, number] += sum(_sums(slope * (there - here)) for slope, there, here in made)
+                found[:, number] += sum(
+                    _sums(slope * (there - here)) for slope, there, here in made
+                )
         return found
 
     def _numbers(self, inputs: Sequence[Array]) -> list[Array]:
         made = self.head([inputs[place] for place in self.whole]) if self.head is not None else []
         return [*(inputs[place] for place in self.other), *made]
 
-    def _slopes(self, begin: list[Array], changes: list[Array], fixed: tuple[list[Array], Array]) -> list[Array]:
+    def _slopes(
+        self, begin: list[Array], changes: list[Array], fixed: tuple[list[Array], Array]
+    ) -> list[Array]:
         """The mean gradients on the way."""
         totals = [np.zeros(array.shape) for array in begin]
         for place, weight in POINTS:
-            points = [here + np.float32(place) * change for here, change in zip(begin, changes, strict=True)]
+            points = [
+                here + np.float32(place) * change
+                for here, change in zip(begin, changes, strict=True)
+            ]
             for total, gradient in zip(totals, self.gradient(points, *fixed), strict=True):
                 total += weight * gradient
         return totals

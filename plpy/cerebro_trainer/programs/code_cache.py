@@ -1,8 +1,10 @@
-"""Compiled code that outlives a trainer: the folder in which it is kept, what an entry is, and how large that may grow.
+"""Compiled code that outlives a trainer: the folder in which it is kept, what an entry is, and how
+large that may grow.
 
-What lies there is executed by whoever finds it. The backend passes only a folder that nobody but its own system
-user can write to. Whatever is wrong with it costs a compilation and nothing else: a trainer may be ended while it
-writes, a disk may be full, and a machine that loses power may leave a file of zeros.
+What lies there is executed by whoever finds it. The backend passes only a folder that nobody but
+its own system user can write to. Whatever is wrong with it costs a compilation and nothing else: a
+trainer may be ended while it writes, a disk may be full, and a machine that loses power may leave a
+file of zeros.
 """
 
 from __future__ import annotations
@@ -19,18 +21,23 @@ from pathlib import Path
 
 LIMIT_BYTES = 1 << 30
 LOOK_SECONDS = 600
-"""How seldom the size is looked at: an entry has 2 to 50 kB, and to look at 100,000 takes a second."""
+"""How seldom the size is looked at: an entry has 2 to 50 kB, and to look at 100,000 takes a second.
+"""
 STAMP = "looked_at"
 DIGEST = hashlib.sha256().digest_size
 
 
 def folder(root: Path, framework: str, version: str, threads: int) -> Path | None:
-    """A folder for the code that this version makes here for so many threads; None where there can be none.
+    """A folder for the code that this version makes here for so many threads; None where there can
+    be none.
 
-    Code may use every instruction of the processor it was made on, and splits its work by the number of threads,
-    on which the bits of a result depend; neither is part of the frameworks' own keys.
+    Code may use every instruction of the processor it was made on, and splits its work by the
+    number of threads, on which the bits of a result depend; neither is part of the frameworks' own
+    keys.
     """
-    cpu = re.search(r"^(?:flags|Features)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    cpu = re.search(
+        r"^(?:flags|Features)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE
+    )
     facts = f"{platform.machine()} {cpu.group(1) if cpu else platform.processor()}"
     digest = hashlib.sha256(facts.encode()).hexdigest()[:12]
     found = root / f"{framework}-{version}-{threads}-{digest}"
@@ -43,7 +50,9 @@ def folder(root: Path, framework: str, version: str, threads: int) -> Path | Non
 
 
 class Entries:
-    """The files of a folder, as JAX asks for them and writes them: each whole, or as if it were not there."""
+    """The files of a folder, as JAX asks for them and writes them: each whole, or as if it were not
+    there.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,7 +86,9 @@ def entry(content: bytes) -> bytes | None:
 
 
 def look(root: Path, limit: int) -> None:
-    """See to it that the files take `limit` bytes at most, unless somebody has a short while ago."""
+    """See to it that the files take `limit` bytes at most, unless somebody has a short while
+    ago.
+    """
     stamp = root / STAMP
     with suppress(FileNotFoundError):
         if abs(time.time() - stamp.stat().st_mtime) < LOOK_SECONDS:

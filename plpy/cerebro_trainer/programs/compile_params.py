@@ -18,15 +18,21 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import custom_functions
 from cerebro_trainer.programs.cosine_cycles import CosineCycles
 
-NOT_OFFERED = frozenset({"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"})
-"""Wrappers, and one whose weights need a last step at the end of training, which hopping has many of."""
+NOT_OFFERED = frozenset(
+    {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"}
+)
+"""Wrappers, and one whose weights need a last step at the end of training, which hopping has many
+of.
+"""
 NOT_METRICS = frozenset({"mean", "sum", "metric", "mean_metric_wrapper"})
 """They take values and weights, not targets and predictions."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What `Model.compile` takes, by output; `indices[i]` says that output i's loss wants class indices."""
+    """What `Model.compile` takes, by output; `indices[i]` says that output i's loss wants class
+    indices.
+    """
 
     optimizer: keras.optimizers.Optimizer
     losses: list[Any]
@@ -37,7 +43,9 @@ class Compiled:
 
 
 def compiled(spec: ProgramSpec, output_names: Sequence[str]) -> Compiled:
-    """A spec's compile parameters, for a model with these outputs; ConfigError names what is unknown."""
+    """A spec's compile parameters, for a model with these outputs; ConfigError names what is
+    unknown.
+    """
     arguments = spec.compile
     names = _per_output(arguments.get("loss"), output_names, "loss")
     if not any(names):
@@ -77,7 +85,9 @@ class LossOnIndices(keras.losses.Loss):  # type: ignore[misc]
 
 
 class MetricOnIndices(keras.metrics.Metric):  # type: ignore[misc]
-    """A metric that wants class indices, fed with one-hot targets; its variables are the inner metric's."""
+    """A metric that wants class indices, fed with one-hot targets; its variables are the inner
+    metric's.
+    """
 
     def __init__(self, inner: keras.metrics.Metric, name: str) -> None:
         super().__init__(name=name)
@@ -99,7 +109,8 @@ def _optimizer(spec: object) -> keras.optimizers.Optimizer:
     name = str(spec.get("class_name"))
     if name.lower() not in offered:
         raise ConfigError(
-            f"optimizer {name} is unknown; known are {', '.join(sorted(cls.__name__ for cls in offered.values()))}"
+            f"optimizer {name} is unknown; known are "
+            f"{', '.join(sorted(cls.__name__ for cls in offered.values()))}"
         )
     config = {key: _hyperparameter(key, value) for key, value in (spec.get("config") or {}).items()}
     if config.get("use_ema") and not config.get("ema_overwrite_frequency"):
@@ -139,30 +150,46 @@ def _classes(module: Any, base: type, without: frozenset[str]) -> dict[str, Any]
 
 
 def _per_output(value: object, names: Sequence[str], what: str) -> list[Any]:
-    """One entry per output, from one entry for all, a list by position, or an object by output name."""
+    """One entry per output, from one entry for all, a list by position, or an object by output
+    name.
+    """
     if isinstance(value, Mapping):
         unknown = set(value) - set(names)
         if unknown:
-            raise ConfigError(f"{what} names outputs {sorted(unknown)}, but the model's outputs are {list(names)}")
+            raise ConfigError(
+                f"{what} names outputs {sorted(unknown)}, but the model's outputs are {list(names)}"
+            )
         return [value.get(name) for name in names]
     if isinstance(value, list):
         if len(value) != len(names):
-            raise ConfigError(f"{what} has {len(value)} entries, but the model has {len(names)} outputs {list(names)}")
+            raise ConfigError(
+                f"{what} has {len(value)} entries, but the model has {len(names)} outputs "
+                f"{list(names)}"
+            )
         return list(value)
     return [value] * len(names)
 
 
-def _metrics(value: object, names: Sequence[str], one_hot: Sequence[bool], own: Mapping[str, Any]) -> list[list[Any]]:
-    """Metric names by output. A list is for a single output as a whole; a metric alone in it is for every output."""
+def _metrics(
+    value: object, names: Sequence[str], one_hot: Sequence[bool], own: Mapping[str, Any]
+) -> list[list[Any]]:
+    """Metric names by output. A list is for a single output as a whole; a metric alone in it is for
+    every output.
+    """
     if isinstance(value, list) and len(names) == 1:
-        value = [[name for entry in value for name in (entry if isinstance(entry, list) else [entry])]]
+        value = [
+            [name for entry in value for name in (entry if isinstance(entry, list) else [entry])]
+        ]
     elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         value = value * len(names)
     lists = [
         entry if isinstance(entry, list) else [entry] if entry else []
         for entry in _per_output(value or None, names, "metrics")
     ]
-    return [[_metric(name, encoded, own) for name in entry] for entry, encoded in zip(lists, one_hot, strict=True)]
+    return [
+        [_metric(name, encoded, own) for name in entry]
+        for entry, encoded in zip(lists, one_hot, strict=True)
+    ]
 
 
 def _metric(name: object, one_hot: bool, own: Mapping[str, Any]) -> Any:
@@ -178,7 +205,9 @@ def _loss(name: Any, own: Mapping[str, Any]) -> Any:
 
 
 def _is_sparse(get: Callable[[Any], Any], name: object, what: str, own: Mapping[str, Any]) -> bool:
-    """Whether the named loss or metric wants class indices; ConfigError where there is none of this name."""
+    """Whether the named loss or metric wants class indices; ConfigError where there is none of this
+    name.
+    """
     if name is None or str(name).lower() in ("accuracy", "acc", "crossentropy", "ce"):
         return False
     if not isinstance(name, str):
@@ -196,6 +225,8 @@ def _loss_weights(value: object, names: Sequence[str]) -> Any:
     if value is None:
         return None
     weights = _per_output(value, names, "loss_weights")
-    if not all(isinstance(weight, (int, float)) and not isinstance(weight, bool) for weight in weights):
+    if not all(
+        isinstance(weight, (int, float)) and not isinstance(weight, bool) for weight in weights
+    ):
         raise ConfigError(f"loss_weights must be one number per output, received {value!r}")
     return [float(weight) for weight in weights]

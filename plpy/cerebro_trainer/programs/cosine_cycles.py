@@ -1,8 +1,9 @@
-"""A learning rate that has fallen whenever somebody compares: Keras' schedules know one end, or restart at their top.
+"""A learning rate that has fallen whenever somebody compares: Keras' schedules know one end, or
+restart at their top.
 
-It is the cosine with warm restarts of SGDR (Loshchilov and Hutter, ICLR 2017), as `CosineDecayRestarts` has it, but
-that each cycle begins with a rise, as RealMLP's does (Holzmueller et al., NeurIPS 2024), and that the last one,
-whatever the others are, ends with the last step.
+It is the cosine with warm restarts of SGDR (Loshchilov and Hutter, ICLR 2017), as
+`CosineDecayRestarts` has it, but that each cycle begins with a rise, as RealMLP's does (Holzmueller
+et al., NeurIPS 2024), and that the last one, whatever the others are, ends with the last step.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ RISING = 0.1
 class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
     """Rises from 0 to `warmup_target` and falls to 0 again, in cycles.
 
-    The first one ends after `first_decay_steps`, the others so many times (`t_mul`) later than the one before, and the
-    last of so many `cycles` after `decay_steps`, which is all that a single one needs. Who trains on after that goes
-    through others, each as long as the last. ValueError where cycles do not end one after the other.
+    The first one ends after `first_decay_steps`, the others so many times (`t_mul`) later than the
+    one before, and the last of so many `cycles` after `decay_steps`, which is all that a single one
+    needs. Who trains on after that goes through others, each as long as the last. ValueError where
+    cycles do not end one after the other.
     """
 
     def __init__(
@@ -37,15 +39,23 @@ class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
         super().__init__()
         if cycles != int(cycles) or cycles < 1 or (cycles > 1 and first_decay_steps is None):
             told = f"{name} has cycles {cycles} and first_decay_steps {first_decay_steps}"
-            raise ValueError(f"{told}; expected a whole number, and for more than one the steps of the first")
+            raise ValueError(
+                f"{told}; expected a whole number, and for more than one the steps of the first"
+            )
         first, number = first_decay_steps or 0.0, int(cycles)
         ends = [0.0, *(first * t_mul**each for each in range(number - 1)), decay_steps]
         if not all(one < other for one, other in pairwise(ends)):
             raise ValueError(
-                f"the cycles of {name} end after steps {ends[1:]}; expected each later than the one before"
+                f"the cycles of {name} end after steps {ends[1:]}; expected each later than the "
+                "one before"
             )
         self.warmup_target, self.decay_steps = warmup_target, decay_steps
-        self.first_decay_steps, self.t_mul, self.cycles, self.name = first_decay_steps, t_mul, number, name
+        self.first_decay_steps, self.t_mul, self.cycles, self.name = (
+            first_decay_steps,
+            t_mul,
+            number,
+            name,
+        )
 
     def __call__(self, step: Any) -> Any:
         """The rate at a step, a scalar; steps and ends are compared as float32."""

@@ -1,8 +1,9 @@
-"""Losses and metrics that an administrator registered: the one place where a trainer executes a source.
+"""Losses and metrics that an administrator registered: the one place where a trainer executes a
+source.
 
-Sources come from the segment's function alone, which reads them from a table that only superusers can have written; in
-a request of a user it replaces them. Each program has modules of its own, so that no function remembers what another
-config did.
+Sources come from the segment's function alone, which reads them from a table that only superusers
+can have written; in a request of a user it replaces them. Each program has modules of its own, so
+that no function remembers what another config did.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def defined(sources: Mapping[str, str]) -> dict[str, Any]:
 
 
 def as_loss(name: str, found: Any) -> Any:
-    """A loss for `Model.compile`: a function of targets and predictions, or a keras.losses.Loss, made if need be."""
+    """A loss for `Model.compile`: a function of targets and predictions, or a keras.losses.Loss,
+    made if need be.
+    """
     made = _made(name, found, keras.losses.Loss)
     if isinstance(made, keras.losses.Loss):
         made.call = _reported(name, made.call)
@@ -37,7 +40,9 @@ def as_loss(name: str, found: Any) -> Any:
 
 
 def as_metric(name: str, found: Any) -> Any:
-    """A metric for `Model.compile`: a function of targets and predictions, or a keras.metrics.Metric."""
+    """A metric for `Model.compile`: a function of targets and predictions, or a
+    keras.metrics.Metric.
+    """
     made = _made(name, found, keras.metrics.Metric)
     if isinstance(made, keras.metrics.Metric):
         for method in ("update_state", "result", "reset_state"):
@@ -69,12 +74,14 @@ def _made(name: str, found: Any, base: type) -> Any:
     if inspect.isclass(found) and issubclass(found, (keras.losses.Loss, keras.metrics.Metric)):
         if not issubclass(found, base):
             raise ConfigError(
-                f"custom function {name!r} is no {base.__name__.lower()} but {found.__bases__[0].__name__}"
+                f"custom function {name!r} is no {base.__name__.lower()} but "
+                f"{found.__bases__[0].__name__}"
             )
         return _reported(name, found)()
     if inspect.isclass(found):
         raise ConfigError(
-            f"custom function {name!r} is a class, but no keras.losses.Loss or keras.metrics.Metric",
+            f"custom function {name!r} is a class, but no keras.losses.Loss or "
+            "keras.metrics.Metric",
             hint="A function takes y_true and y_pred.",
         )
     return found
@@ -87,7 +94,9 @@ def _named(name: str, function: Any) -> Any:
 
 
 def _reported(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function; what goes wrong in it is the config's failure, and names the line of its source."""
+    """The function; what goes wrong in it is the config's failure, and names the line of its
+    source.
+    """
 
     @functools.wraps(function, updated=())
     def called(*arguments: Any, **named: Any) -> Any:
@@ -97,7 +106,8 @@ def _reported(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except (Exception, SystemExit) as error:
             raise ConfigError(
-                f"custom function {name!r}: {type(error).__name__}: {summary(error)}{_where(name, error)}"
+                f"custom function {name!r}: {type(error).__name__}: "
+                f"{summary(error)}{_where(name, error)}"
             ) from error
 
     return called
@@ -108,7 +118,11 @@ def _where(name: str, error: BaseException) -> str:
     file = _file(name)
     if isinstance(error, SyntaxError) and error.filename == file:
         return f" (line {error.lineno} of its source)"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file
+    ]
     return f" (line {lines[-1]} of its source)" if lines else ""
 
 

@@ -1,7 +1,8 @@
 """Event files for TensorBoard, by TensorFlow's own summary writer.
 
-Keras' callback would do this inside of `Model.fit`, which is not how configurations are trained here, and with the
-package tensorboard, which a trainer does not need: what its plugins read are tensors under their names.
+Keras' callback would do this inside of `Model.fit`, which is not how configurations are trained
+here, and with the package tensorboard, which a trainer does not need: what its plugins read are
+tensors under their names.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ BUCKETS = 30
 
 
 class EventFiles:
-    """See `callbacks.Board`; each call writes a file of its own, so that nothing is open between jobs."""
+    """See `callbacks.Board`; each call writes a file of its own, so that nothing is open between
+    jobs.
+    """
 
     def __init__(self, folder: str, model: keras.Model, graph: Callable[[], Any]) -> None:
         self._folder = Path(folder)
@@ -59,7 +62,9 @@ def _write(plugin: str, name: str, tensor: Any, step: int) -> None:
 
 
 def _buckets(values: Any) -> Any:
-    """Rows of left edge, right edge and count, as the plugin has them; no rows for no finite values."""
+    """Rows of left edge, right edge and count, as the plugin has them; no rows for no finite
+    values.
+    """
     finite = np.asarray(values, np.float64).ravel()
     finite = finite[np.isfinite(finite)]
     if not finite.size:

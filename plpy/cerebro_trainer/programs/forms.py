@@ -1,8 +1,9 @@
-"""Which form of a program trains fastest: timed on its first batches, so far as the work ahead pays for it.
+"""Which form of a program trains fastest: timed on its first batches, so far as the work ahead pays
+for it.
 
-No form is best for every network: compiling the whole loop makes a small MLP many times faster and a
-convolution many times slower. Trying a form costs its compilation, so one is tried only where the best time
-known, over all rows still to come, is many times what compiling is expected to take.
+No form is best for every network: compiling the whole loop makes a small MLP many times faster and
+a convolution many times slower. Trying a form costs its compilation, so one is tried only where the
+best time known, over all rows still to come, is many times what compiling is expected to take.
 """
 
 from __future__ import annotations
@@ -25,15 +26,20 @@ from cerebro_trainer.wire.fields import integer, number, record
 WORTH = 10.0
 """A form is tried if the rows still to come take so many times its expected compilation."""
 WORTH_SOONER, SHORT_STEP = 4.0, 1e-4
-"""So many times where there is reason to hope: the form before it was faster than all others, or it is for several
-states, and a step takes less than so many seconds. Most of that is around its arithmetic, which states share."""
+"""So many times where there is reason to hope: the form before it was faster than all others, or it
+is for several states, and a step takes less than so many seconds. Most of that is around its
+arithmetic, which states share."""
 HOPELESS = 3.0
-"""A form so many times slower than the best, after one call, is not measured any further, nor are those after it."""
+"""A form so many times slower than the best, after one call, is not measured any further, nor are
+those after it.
+"""
 CALL_SECONDS = 5e-3
-"""What calling a form may cost beside its batches; a single batch does not show how little that matters."""
+"""What calling a form may cost beside its batches; a single batch does not show how little that
+matters.
+"""
 SAMPLE_SECONDS = 0.1
-"""What a sample is to take. One that takes less than a third of it is taken again, of more rows: it was mostly what a
-call costs beside its batches, such as to hand a large buffer over."""
+"""What a sample is to take. One that takes less than a third of it is taken again, of more rows: it
+was mostly what a call costs beside its batches, such as to hand a large buffer over."""
 
 Order = npt.NDArray[np.int32]
 
@@ -56,7 +62,9 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the backend says about forms: the one to use, or the work ahead and the timings it remembers."""
+    """What the backend says about forms: the one to use, or the work ahead and the timings it
+    remembers.
+    """
 
     use: str | None = None
     remaining_rows: int = 0
@@ -80,9 +88,11 @@ DOES_NOT_WORK = Timing(math.inf, 0.0)
 
 
 class Forms:
-    """What is known about the forms of one program at one batch size; `failures` are a form's, not the call's.
+    """What is known about the forms of one program at one batch size; `failures` are a form's, not
+    the call's.
 
-    The `others` are those of its other batch sizes: what was compiled for one may serve all, and is found compiled.
+    The `others` are those of its other batch sizes: what was compiled for one may serve all, and is
+    found compiled.
     """
 
     def __init__(
@@ -101,12 +111,22 @@ class Forms:
         """Why no form works, so that Keras' own loop is used."""
 
     def choose(
-        self, program: Program, wanted: Wanted, buffer: Buffer, order: Order, batch_size: int, states: int = 1
+        self,
+        program: Program,
+        wanted: Wanted,
+        buffer: Buffer,
+        order: Order,
+        batch_size: int,
+        states: int = 1,
     ) -> str:
-        """The form for so many states, as far as a sample of this buffer tells; variables stay as they are."""
+        """The form for so many states, as far as a sample of this buffer tells; variables stay as
+        they are.
+        """
         if wanted.use is not None:
             if not program.understands(wanted.use):
-                raise RequestError(f"form {wanted.use!r} is unknown; this trainer has {', '.join(program.forms)}")
+                raise RequestError(
+                    f"form {wanted.use!r} is unknown; this trainer has {', '.join(program.forms)}"
+                )
             return wanted.use
         for form, timing in wanted.known.items():
             if form in (*program.forms, *program.lanes):
@@ -117,7 +137,9 @@ class Forms:
             self._measure(first, trial, wanted.remaining_rows)
         for before, form in pairwise(program.forms):
             worth = WORTH_SOONER if before != first and self._is_fastest(before, program) else WORTH
-            if self._is_worth_trying(form, program, wanted.remaining_rows, worth) and trial.shows(form):
+            if self._is_worth_trying(form, program, wanted.remaining_rows, worth) and trial.shows(
+                form
+            ):
                 self._measure(form, trial, wanted.remaining_rows)
             if form in self._timings and self._is_hopeless(self._timings[form], trial):
                 break
@@ -142,7 +164,9 @@ class Forms:
         new, self._measured = self._measured, {}
         return new
 
-    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int, worth: float) -> bool:
+    def _is_worth_trying(
+        self, form: str, program: Program, remaining_rows: int, worth: float
+    ) -> bool:
         best = self._best(program)
         if form in self._timings or math.isinf(best):
             return form not in self._timings
@@ -157,7 +181,9 @@ class Forms:
         return self.timing(form).seconds_per_row == self._best(program) < math.inf
 
     def _is_hopeless(self, timing: Timing, trial: _Trial) -> bool:
-        slow = timing.seconds_per_row >= HOPELESS * (self._best(trial.program) + CALL_SECONDS / trial.batch_size)
+        slow = timing.seconds_per_row >= HOPELESS * (
+            self._best(trial.program) + CALL_SECONDS / trial.batch_size
+        )
         return slow and math.isfinite(timing.seconds_per_row)
 
     def _cost(self, form: str, remaining_rows: int, lanes: float) -> float:
@@ -168,7 +194,11 @@ class Forms:
 
     def _at_least(self, form: str, timing: Timing) -> Timing:
         """Compiling takes no less than it took for another batch size."""
-        before = (other._timings[form].compile_seconds for other in self._others if form in other._compiled)
+        before = (
+            other._timings[form].compile_seconds
+            for other in self._others
+            if form in other._compiled
+        )
         return replace(timing, compile_seconds=max(timing.compile_seconds, *before, 0.0))
 
     def _measure(self, form: str, trial: _Trial, remaining_rows: int) -> None:
@@ -215,11 +245,15 @@ class _Trial:
         return len(self.order) >= self.least_rows(form)
 
     def start(self, form: str) -> Timing:
-        """Compile a form, and time it on one call. Found compiled, it took as long before, as will others."""
+        """Compile a form, and time it on one call. Found compiled, it took as long before, as will
+        others.
+        """
         rows = min(self.least_rows(form), len(self.order))
         self.program.spared()
         first, second = self._seconds(form, rows), self._seconds(form, rows)
-        return Timing(second / (rows * self.lanes(form)), max(0.0, first - second) + self.program.spared())
+        return Timing(
+            second / (rows * self.lanes(form)), max(0.0, first - second) + self.program.spared()
+        )
 
     def sample(self, form: str, rough: Timing) -> Timing:
         """Time a compiled form on more calls."""
@@ -248,4 +282,6 @@ def _pays(seconds: float, program: Program, first: Timing, worth: float = WORTH)
 
 def _timing(entry: Mapping[str, Any]) -> Timing:
     known = entry.get("seconds_per_row") is not None
-    return Timing(number(entry, "seconds_per_row") if known else math.inf, number(entry, "compile_seconds"))
+    return Timing(
+        number(entry, "seconds_per_row") if known else math.inf, number(entry, "compile_seconds")
+    )

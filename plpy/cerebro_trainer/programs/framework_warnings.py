@@ -1,6 +1,8 @@
-"""What Keras and the frameworks warn of, by program: the user is to hear it, who does not see what a trainer prints.
+"""What Keras and the frameworks warn of, by program: the user is to hear it, who does not see what
+a trainer prints.
 
-Much of it is said once, while a program is built or compiled, and is true of all that it does later.
+Much of it is said once, while a program is built or compiled, and is true of all that it does
+later.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Where a model's inputs and outputs meet a table's columns: the shapes expected, and arrays brought to them.
+"""Where a model's inputs and outputs meet a table's columns: the shapes expected, and arrays
+brought to them.
 
-Keras broadcasts quietly where shapes differ and then trains on nonsense, so shapes are compared here first.
+Keras broadcasts quietly where shapes differ and then trains on nonsense, so shapes are compared
+here first.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ Array: TypeAlias = npt.NDArray[Any]
 class Output:
     """One output of the model with its dependent column.
 
-    `shape` is the output's; `classes` is 0 for floats; `indices` says that the loss wants class indices.
-    ConfigError where an output cannot have so many classes.
+    `shape` is the output's; `classes` is 0 for floats; `indices` says that the loss wants class
+    indices. ConfigError where an output cannot have so many classes.
     """
 
     shape: Shape
@@ -35,7 +37,8 @@ class Output:
     def __post_init__(self) -> None:
         if self.classes and not self.binary and not matches((self.classes,), self.shape):
             raise ConfigError(
-                f"the model's output has shape {show(self.shape)}, but its one-hot target has {self.classes} classes",
+                f"the model's output has shape {show(self.shape)}, but its one-hot target has "
+                f"{self.classes} classes",
                 sqlstate="42804",
                 hint="The last layer needs one unit per class.",
             )
@@ -47,7 +50,9 @@ class Output:
 
     @property
     def target_shape(self) -> Shape:
-        """What losses and metrics are given: one-hot rows stay one-hot, floats get the output's shape."""
+        """What losses and metrics are given: one-hot rows stay one-hot, floats get the output's
+        shape.
+        """
         return (*self.shape[:-1], 1) if self.indices and not self.classes else self.shape
 
     def fit(self, target: Array, position: int) -> Array:
@@ -55,22 +60,27 @@ class Output:
         shape = target.shape[1:]
         expected = (self.classes,) if self.classes else self.target_shape
         if self.indices and not self.classes:
-            _check_whole(target, self.shape[-1], f"output {position + 1} of the model", "a class", "units")
+            _check_whole(
+                target, self.shape[-1], f"output {position + 1} of the model", "a class", "units"
+            )
         if matches(shape, expected):
             return target[:, 1:2] if self.binary else target
         if matches((*shape, 1), expected) and not self.classes:
             return target[..., np.newaxis]
         raise ConfigError(
-            f"output {position + 1} of the model needs a target of shape {show(expected)}, received {show(shape)}",
+            f"output {position + 1} of the model needs a target of shape {show(expected)}, "
+            f"received {show(shape)}",
             sqlstate="42804",
         )
 
 
 @dataclass(frozen=True)
 class Interface:
-    """All inputs and outputs of a model, by position; `tokens` are the sizes of the vocabularies of inputs, or None.
+    """All inputs and outputs of a model, by position; `tokens` are the sizes of the vocabularies of
+    inputs, or None.
 
-    Frameworks differ in what they do with a token or a class out of range, and on a GPU none says a word.
+    Frameworks differ in what they do with a token or a class out of range, and on a GPU none says a
+    word.
     """
 
     inputs: tuple[Shape, ...]
@@ -78,15 +88,20 @@ class Interface:
     tokens: tuple[int | None, ...]
 
     def fit(self, buffer: Buffer) -> tuple[list[Array], list[Array]]:
-        """A buffer's arrays as the model takes them; behind the targets the weights of rows, where there are any."""
+        """A buffer's arrays as the model takes them; behind the targets the weights of rows, where
+        there are any.
+        """
         if len(buffer.targets) != len(self.outputs):
             raise ConfigError(
-                f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} dependent columns",
+                f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} "
+                "dependent columns",
                 sqlstate="42804",
             )
         targets = [
             output.fit(target, position)
-            for position, (output, target) in enumerate(zip(self.outputs, buffer.targets, strict=True))
+            for position, (output, target) in enumerate(
+                zip(self.outputs, buffer.targets, strict=True)
+            )
         ]
         weights = [] if buffer.weights is None else [buffer.weights]
         return self.fit_inputs(buffer.inputs), targets + weights
@@ -95,7 +110,8 @@ class Interface:
         """Independent columns as the model takes them: float32, of the model's shapes."""
         if len(arrays) != len(self.inputs):
             raise ConfigError(
-                f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} independent columns",
+                f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} independent "
+                "columns",
                 sqlstate="42804",
             )
         fitted = [
@@ -104,7 +120,9 @@ class Interface:
         ]
         for position, (array, size) in enumerate(zip(fitted, self.tokens, strict=True)):
             if size is not None:
-                _check_whole(array, size, f"input {position + 1} of the model", "a token", "embedded tokens")
+                _check_whole(
+                    array, size, f"input {position + 1} of the model", "a token", "embedded tokens"
+                )
         return fitted
 
 
@@ -114,7 +132,9 @@ def matches(shape: Sequence[int], expected: Shape) -> bool:
     >>> matches((3, 4), (None, 4)), matches((3,), (3, 1))
     (True, False)
     """
-    return len(shape) == len(expected) and all(e is None or s == e for s, e in zip(shape, expected, strict=True))
+    return len(shape) == len(expected) and all(
+        e is None or s == e for s, e in zip(shape, expected, strict=True)
+    )
 
 
 def show(shape: Sequence[int | None]) -> str:
@@ -141,8 +161,9 @@ def _check_whole(values: Array, size: int | None, where: str, one: str, what: st
         wrong |= values >= size
     if wrong.any():
         raise ConfigError(
-            f"{where} has {size} {what}, but {float(values[wrong][0]):g} stands for {one} in the data",
+            f"{where} has {size} {what}, but {float(values[wrong][0]):g} stands for {one} in the "
+            "data",
             sqlstate="22023",
-            hint=f"Expected whole numbers from 0 to {size - 1 if size else 'the largest'}, packed without "
-            "normalizing_const.",
+            hint=f"Expected whole numbers from 0 to {size - 1 if size else 'the largest'}, packed "
+            "without normalizing_const.",
         )

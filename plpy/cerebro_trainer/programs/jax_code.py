@@ -1,8 +1,9 @@
-"""Functions of a program as XLA has compiled them, kept whole: who finds one neither traces nor lowers nor compiles it.
+"""Functions of a program as XLA has compiled them, kept whole: who finds one neither traces nor
+lowers nor compiles it.
 
-JAX's own cache begins where a function is traced and lowered, which for a small network takes several times as long
-as to load what was compiled. It still serves the many small functions by which a model is built. What either keeps is
-executed by whoever finds it: see `code_cache`.
+JAX's own cache begins where a function is traced and lowered, which for a small network takes
+several times as long as to load what was compiled. It still serves the many small functions by
+which a model is built. What either keeps is executed by whoever finds it: see `code_cache`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Entries(code_cache.Entries, CacheInterface):
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Within the block XLA compiles: what was loaded in parts could not be kept as a whole again."""
+        """Within the block XLA compiles: what was loaded in parts could not be kept as a whole
+        again.
+        """
         self._whole = True
         try:
             yield
@@ -61,7 +64,9 @@ class Entries(code_cache.Entries, CacheInterface):
 
 
 class Code:
-    """Where the functions of a program are kept, and what tells them from those of other programs."""
+    """Where the functions of a program are kept, and what tells them from those of other
+    programs.
+    """
 
     def __init__(self, entries: Entries | None, program: str = "") -> None:
         self._entries, self._spared = entries, 0.0
@@ -83,7 +88,10 @@ class Code:
             return None
         try:
             kept = Kept.from_bytes(content)
-            trees = (PyTreeDef.deserialize_using_proto(default_registry, tree) for tree in (kept.inputs, kept.outputs))
+            trees = (
+                PyTreeDef.deserialize_using_proto(default_registry, tree)
+                for tree in (kept.inputs, kept.outputs)
+            )
             found: Function = serialize_executable.deserialize_and_load(kept.executable, *trees)
         except REFUSALS:
             return None
@@ -110,7 +118,9 @@ class Code:
 
 
 class Kept(NamedTuple):
-    """A compiled function in a file: how long it took, what users were warned of, and what JAX makes of it."""
+    """A compiled function in a file: how long it took, what users were warned of, and what JAX
+    makes of it.
+    """
 
     seconds: float
     warnings: list[str]
@@ -121,7 +131,11 @@ class Kept(NamedTuple):
     def as_bytes(self) -> bytes:
         """A line of JSON, and the last three one after another; compressed."""
         parts = self[2:]
-        head = {"seconds": self.seconds, "warnings": self.warnings, "sizes": [len(part) for part in parts]}
+        head = {
+            "seconds": self.seconds,
+            "warnings": self.warnings,
+            "sizes": [len(part) for part in parts],
+        }
         return zlib.compress(b"".join((json.dumps(head).encode(), b"\n", *parts)), 1)
 
     @classmethod
@@ -135,13 +149,16 @@ class Kept(NamedTuple):
 
 
 class KeptFunction:
-    """A jitted function of a program that is compiled for each shape of its last arguments, or found as it was.
+    """A jitted function of a program that is compiled for each shape of its last arguments, or
+    found as it was.
 
-    The first `fixed` arguments have the shapes of the program's variables; arguments by keyword are constants. No other
-    function of the program has its name.
+    The first `fixed` arguments have the shapes of the program's variables; arguments by keyword are
+    constants. No other function of the program has its name.
     """
 
-    def __init__(self, code: Code, name: str, function: Function, fixed: int, **options: Any) -> None:
+    def __init__(
+        self, code: Code, name: str, function: Function, fixed: int, **options: Any
+    ) -> None:
         self._code, self._name, self._fixed = code, name, fixed
         self._jitted = jax.jit(function, **options)
         self._compiled: dict[object, Function] = {}
@@ -159,12 +176,16 @@ class KeptFunction:
         shapes = [(list(leaf.shape), str(leaf.dtype)) for leaf in leaves]
         facts = [environment(), self._code.program, self._name, constants, shapes, str(tree)]
         key = f"{self._name}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
-        return self._code.load(key) or self._code.compiled(key, lambda: self._jitted.lower(*arguments, **constants))
+        return self._code.load(key) or self._code.compiled(
+            key, lambda: self._jitted.lower(*arguments, **constants)
+        )
 
 
 @cache
 def environment() -> str:
-    """What beside a program and its shapes makes a function what it is: the libraries, and the code that is here."""
+    """What beside a program and its shapes makes a function what it is: the libraries, and the code
+    that is here.
+    """
     digest = hashlib.sha256()
     for path in sorted(ROOT.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -181,4 +202,6 @@ def _passed_on() -> Iterator[list[str]]:
         yield texts
     for each in caught:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        texts += [str(each.message)] if issubclass(each.category, (UserWarning, SyntaxWarning)) else []
+        texts += (
+            [str(each.message)] if issubclass(each.category, (UserWarning, SyntaxWarning)) else []
+        )

@@ -1,9 +1,9 @@
 """Programs on JAX; the only module that imports it, but for `jax_code`.
 
-XLA compiles for fixed shapes, so what differs in length between buffers is kept out of the shapes: batches are
-gathered before they are passed (`jit_step`, `scan_block`), or a buffer is lengthened to one of a few capacities
-and a loop runs over as many batches as there are (`scan`). So a batch size compiles once, and each size of a
-last batch once more.
+XLA compiles for fixed shapes, so what differs in length between buffers is kept out of the shapes:
+batches are gathered before they are passed (`jit_step`, `scan_block`), or a buffer is lengthened to
+one of a few capacities and a loop runs over as many batches as there are (`scan`). So a batch size
+compiles once, and each size of a last batch once more.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Loss, 
 BLOCK_STEPS = 16
 """Batches in one call of the form scan_block."""
 PART_ROWS = 16
-"""Evaluation cuts a last batch into parts of so many rows, and what then is left into single rows: three compiled
-shapes serve buffers of any length, and sums do not depend on where they are cut."""
+"""Evaluation cuts a last batch into parts of so many rows, and what then is left into single rows:
+three compiled shapes serve buffers of any length, and sums do not depend on where they are cut."""
 
 Values: TypeAlias = list[Any]
 """Arrays on the device, one per variable."""
 
 
 def start(threads: int, cache: Path | None) -> Framework:
-    """Set JAX up for this process: this many threads, the same bits for the same work, and where code is kept."""
-    # Read when the first device is asked for. XLA_FLAGS of earlier releases no longer limit the CPU's threads.
+    """Set JAX up for this process: this many threads, the same bits for the same work, and where
+    code is kept.
+    """
+    # Read when the first device is asked for. XLA_FLAGS of earlier releases no longer limit the
+    # CPU's threads.
     os.environ["PJRT_NPROC"] = str(threads)
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
@@ -65,7 +68,9 @@ def start(threads: int, cache: Path | None) -> Framework:
         make=lambda spec, room: JaxProgram(spec, code),
         errors=(jax.errors.JaxRuntimeError,),
         memory_errors=(MemoryError,),
-        gpus=lambda: tuple(f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"),
+        gpus=lambda: tuple(
+            f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"
+        ),
     )
 
 
@@ -76,7 +81,8 @@ def _entries(folder: Path) -> Entries:
     compilation_cache.get_file_cache = lambda path: (entries, path)
     _configure(
         jax_compilation_cache_dir=str(folder),
-        jax_persistent_cache_min_compile_time_secs=0.0,  # building a model compiles many small functions
+        # building a model compiles many small functions
+        jax_persistent_cache_min_compile_time_secs=0.0,
         jax_persistent_cache_enable_xla_caches="none",  # of GPUs, in files that nobody bounds
     )
     return entries
@@ -90,8 +96,8 @@ def _configure(**options: object) -> None:
 class JaxProgram(KerasProgram):
     """A program compiled by XLA.
 
-    Its functions are pure, so Keras' variables hold the state between calls only; a call that trains takes over
-    (donates) the memory of the values that it replaces.
+    Its functions are pure, so Keras' variables hold the state between calls only; a call that
+    trains takes over (donates) the memory of the values that it replaces.
     """
 
     batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
@@ -102,7 +108,8 @@ class JaxProgram(KerasProgram):
         # What a custom function does need not follow from its source alone.
         self._code = Code(None) if code is None or spec.sources else code.of(spec.key)
         super().__init__(spec, "jax")
-        # On a CPU, a loop in XLA takes small networks to a fourth of the time, and convolutions to twice as long.
+        # On a CPU, a loop in XLA takes small networks to a fourth of the time, and convolutions to
+        # twice as long.
         first = ("jit_step", "scan") if keras_model.convolves(self.model) else ("scan", "jit_step")
         self.forms = (*first, "scan_block")
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
@@ -113,7 +120,10 @@ class JaxProgram(KerasProgram):
             "scan_block": kept("block", self._block, 2, donate_argnums=1),
             "scan": kept("loop", self._loop, 2, donate_argnums=1, static_argnames="batch"),
         }
-        self._fused = {form: FusedLoop(kept, lanes, self._loop, self._step) for form, lanes in self.lanes.items()}
+        self._fused = {
+            form: FusedLoop(kept, lanes, self._loop, self._step)
+            for form, lanes in self.lanes.items()
+        }
         self._evaluate = kept("evaluate", self._evaluate_batch, 3)
         self._forward = kept("forward", self._outputs, 1)
 
@@ -121,14 +131,18 @@ class JaxProgram(KerasProgram):
         return self._code.spared()
 
     def value(self, variable: Any) -> Array:
-        # Keras asks an array of NumPy, which `assign` leaves, for its type by None: to NumPy 1 that means float64.
+        # Keras asks an array of NumPy, which `assign` leaves, for its type by None: to NumPy 1 that
+        # means float64.
         return np.asarray(variable.value)
 
     def assign(self, position: int, value: Array) -> None:
-        # Keras' way takes longer than to train a small batch does; what is compiled takes the array as it is.
+        # Keras' way takes longer than to train a small batch does; what is compiled takes the array
+        # as it is.
         self.variables[position]._direct_assign(value)
 
-    def compiled(self, function: Callable[..., Any], variables: Sequence[Any]) -> Callable[..., Any]:
+    def compiled(
+        self, function: Callable[..., Any], variables: Sequence[Any]
+    ) -> Callable[..., Any]:
         model = self.model.variables
 
         def pure(weights: Values, values: Values, *arrays: Any) -> tuple[Any, Values]:
@@ -146,13 +160,17 @@ class JaxProgram(KerasProgram):
 
         return called
 
-    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
+    def dispatch(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> Loss:
         if form in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         if form == FALLBACK:
             return partial(float, self.fit(*self.interface.fit(buffer), order, batch_size))
         with _out_of_memory():
-            values, losses = self._run(_held(self.variables), self.interface.fit(buffer), order, batch_size, form)
+            values, losses = self._run(
+                _held(self.variables), self.interface.fit(buffer), order, batch_size, form
+            )
         _assign(self.variables, values)
         return partial(_sum, losses, np.minimum(batch_size, np.arange(len(order), 0, -batch_size)))
 
@@ -182,7 +200,9 @@ class JaxProgram(KerasProgram):
                 for position in range(len(self.interface.outputs))
             ]
 
-    def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+    def gradient(
+        self, model: keras.Model
+    ) -> Callable[[list[Array], list[Array], Array], list[Array]]:
         def chosen(points: list[Any], beside: list[Any], select: Any, values: Values) -> Any:
             with keras.StatelessScope([*zip(model.variables, values, strict=True)]):
                 output = model(packed([*points, *beside]), training=False)
@@ -192,7 +212,10 @@ class JaxProgram(KerasProgram):
 
         def computed(points: list[Array], beside: list[Array], select: Array) -> list[Array]:
             with _out_of_memory():
-                return [np.asarray(array) for array in compiled(points, beside, select, _held(model.variables))]
+                return [
+                    np.asarray(array)
+                    for array in compiled(points, beside, select, _held(model.variables))
+                ]
 
         return computed
 
@@ -206,21 +229,34 @@ class JaxProgram(KerasProgram):
         def computed(arrays: list[Array]) -> Array:
             values = _on_device(self.variables)
             with _out_of_memory():
-                parts = [compiled(values, cut((arrays, []), *part)[0]) for part in self._parts(arrays)]
+                parts = [
+                    compiled(values, cut((arrays, []), *part)[0]) for part in self._parts(arrays)
+                ]
                 return np.concatenate([np.asarray(part) for part in parts])
 
         return computed
 
     def _run(
-        self, values: Values, columns: Columns, order: npt.NDArray[np.int32], batch_size: int, form: str
+        self,
+        values: Values,
+        columns: Columns,
+        order: npt.NDArray[np.int32],
+        batch_size: int,
+        form: str,
     ) -> tuple[Values, list[tuple[Any, int]]]:
-        """The values after one pass, and arrays of which so many first are mean losses of batches, in order."""
-        step, train = (partial(self._train[name], _held(self.numbers)) for name in ("jit_step", form))
+        """The values after one pass, and arrays of which so many first are mean losses of batches,
+        in order.
+        """
+        step, train = (
+            partial(self._train[name], _held(self.numbers)) for name in ("jit_step", form)
+        )
         losses, done = list[tuple[Any, int]](), 0
         if form == "scan" and len(order) >= batch_size:
             done = len(order) - len(order) % batch_size
             steps = done // batch_size
-            values, found = train(values, *filled(columns, order), np.int32(steps), batch=batch_size)
+            values, found = train(
+                values, *filled(columns, order), np.int32(steps), batch=batch_size
+            )
             losses.append((found, steps))
         while form == "scan_block" and len(order) - done >= BLOCK_STEPS * batch_size:
             chosen = order[done : done + BLOCK_STEPS * batch_size]
@@ -247,16 +283,21 @@ class JaxProgram(KerasProgram):
         def forward(weights: Values) -> tuple[Any, tuple[Any, Values]]:
             x, y, row_weights = self.arguments(*columns)
             with self._scope(_replaced(values, self._trainable, weights)) as scope:
-                loss = self.model.compute_loss(x, y, self.model(x, training=True), row_weights, training=True)
+                loss = self.model.compute_loss(
+                    x, y, self.model(x, training=True), row_weights, training=True
+                )
                 after = [scope.get_current_value(variable) for variable in self.whole.variables]
                 return self.optimizer.scale_loss(loss), (loss, after)
 
         weights = [values[position] for position in self._trainable]
         with _lent(self.numbers, numbers):
             gradients, (loss, after) = jax.grad(forward, has_aux=True)(weights)
-            # What layers do to their own weights is not kept, as in Keras; what the optimizer does is.
+            # What layers do to their own weights is not kept, as in Keras; what the optimizer does
+            # is.
             with self.one_rate():
-                weights, optimizer = self.optimizer.stateless_apply(values[count:], gradients, weights)
+                weights, optimizer = self.optimizer.stateless_apply(
+                    values[count:], gradients, weights
+                )
         return [*_replaced(after, self._trainable, weights), *optimizer], loss
 
     def _block(self, numbers: Values, values: Values, blocks: Columns) -> tuple[Values, Any]:
@@ -278,7 +319,9 @@ class JaxProgram(KerasProgram):
         losses = jnp.zeros(len(order) // batch, jnp.float32)
         return jax.lax.fori_loop(0, steps, body, (values, losses))  # type: ignore[no-any-return]
 
-    def _evaluate_batch(self, numbers: Values, values: Values, states: Values, columns: Columns) -> tuple[Any, Values]:
+    def _evaluate_batch(
+        self, numbers: Values, values: Values, states: Values, columns: Columns
+    ) -> tuple[Any, Values]:
         """The mean loss of one batch, and the metrics' variables with it added."""
         x, y, _ = self.arguments(*columns)
         metrics = zip(self.metrics.variables, states, strict=True)
@@ -294,8 +337,12 @@ class JaxProgram(KerasProgram):
         return jax.tree.leaves(outputs)
 
     def _scope(self, values: Values, more: Iterable[tuple[Any, Any]] = ()) -> keras.StatelessScope:
-        """Where Keras' variables have these values, and what changes them changes nothing outside."""
-        return keras.StatelessScope([*zip(self.variables, values, strict=True), *more], collect_losses=True)
+        """Where Keras' variables have these values, and what changes them changes nothing
+        outside.
+        """
+        return keras.StatelessScope(
+            [*zip(self.variables, values, strict=True), *more], collect_losses=True
+        )
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""What programs share, whatever framework runs Keras: variables in order, fresh states, loss and metrics."""
+"""What programs share, whatever framework runs Keras: variables in order, fresh states, loss and
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ from cerebro_trainer.state.layout import Layout
 
 EVALUATION_BYTES = 16 << 20
 EVALUATION_ROWS = 256
-"""Evaluation runs in batches of at most so many rows and input bytes, whatever the training batch size."""
+"""Evaluation runs in batches of at most so many rows and input bytes, whatever the training batch
+size.
+"""
 PREDICTION_BYTES = 4 << 20
 PREDICTION_ROWS = 1024
-"""Where no layer puts out more bytes for them, so many rows are predicted at once: that halves the time of a row."""
+"""Where no layer puts out more bytes for them, so many rows are predicted at once: that halves the
+time of a row.
+"""
 
 
 class KerasProgram(Program):
@@ -45,11 +51,15 @@ class KerasProgram(Program):
         self.whole = self._built()
         """The network; `model` is what of it is run: what lies behind the cut, if there is one."""
         at = None if spec.cut is None else fronts.cut_at(self.whole, spec.cut)
-        self.model = self.whole if at is None else keras_model.guarded(lambda: fronts.rest(self.whole, at))
+        self.model = (
+            self.whole if at is None else keras_model.guarded(lambda: fronts.rest(self.whole, at))
+        )
         parts = compiled(spec, keras_model.output_names(self.whole))
         outputs = tuple(
             Output(tuple(output.shape[1:]), target.classes, indices)
-            for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
+            for output, target, indices in zip(
+                self.model.outputs, spec.targets, parts.indices, strict=True
+            )
         )
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
         self.interface = Interface(shapes, outputs, keras_model.vocabularies(self.model))
@@ -80,7 +90,9 @@ class KerasProgram(Program):
         return keras_model.build(self._node)
 
     def check_size(self, parameters: int) -> None:
-        """Raises an error where a network of so many parameters is too large; no memory is taken for it yet."""
+        """Raises an error where a network of so many parameters is too large; no memory is taken
+        for it yet.
+        """
         keras_model.check_size(parameters)
 
     def _slots(self) -> list[Array]:
@@ -103,14 +115,20 @@ class KerasProgram(Program):
             )
         )
 
-    def compiled(self, function: Callable[..., Any], variables: Sequence[Any]) -> Callable[..., Any]:
-        """One call of the framework of a function that reads the model and changes these variables."""
+    def compiled(
+        self, function: Callable[..., Any], variables: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """One call of the framework of a function that reads the model and changes these
+        variables.
+        """
         return function
 
     @property
     def step(self) -> int:
         """Optimizer steps taken by the state now held."""
-        steps = self.optimizer.iterations  # where gradients are accumulated, no variable but calculated from one
+        steps = (
+            self.optimizer.iterations
+        )  # where gradients are accumulated, no variable but calculated from one
         return int(self.value(steps) if isinstance(steps, keras.Variable) else steps)
 
     def read(self) -> Sequence[Array]:
@@ -127,16 +145,24 @@ class KerasProgram(Program):
         self.variables[position].assign(value)
 
     def initial(self, seed: int) -> Sequence[Array]:
-        """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
+        """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no
+        step.
+        """
         return [*self._initial_weights.of(seed), *self._fresh_optimizer]
 
     def renew(self, seed: int) -> None:
         count, weights = len(self.whole.variables), set(self.layout.weights)
-        # A model is built for a state once: that takes a tenth of a second, and there are few such seeds.
+        # A model is built for a state once: that takes a tenth of a second, and there are few such
+        # seeds.
         if weights != set(range(count)) and (self._renewed is None or self._renewed[0] != seed):
             fresh = self.initial(seed)
-            self._renewed = seed, {place: fresh[place] for place in range(count) if place not in weights}
-        for place, value in chain((self._renewed or (0, {}))[1].items(), enumerate(self._fresh_optimizer, count)):
+            self._renewed = (
+                seed,
+                {place: fresh[place] for place in range(count) if place not in weights},
+            )
+        for place, value in chain(
+            (self._renewed or (0, {}))[1].items(), enumerate(self._fresh_optimizer, count)
+        ):
             self.assign(place, value)
 
     def wipe(self) -> None:
@@ -149,14 +175,21 @@ class KerasProgram(Program):
         self.model.history = None
 
     def set_numbers(self, spec: ProgramSpec) -> None:
-        """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
-        values = [*spec.split.regularizers, *(spec.split.hyperparameters[name] for name in self._hyperparameters)]
+        """Set the numbers of a configuration that are no part of the program, such as its learning
+        rate.
+        """
+        values = [
+            *spec.split.regularizers,
+            *(spec.split.hyperparameters[name] for name in self._hyperparameters),
+        ]
         if values != self._set:
             for variable, value in zip(self.numbers, values, strict=True):
                 variable.assign(value)
             self._set = values
         if self._learning_rate is not None:
-            rate = np.asarray(spec.split.hyperparameters["learning_rate"], self.layout.dtypes[self._learning_rate])
+            rate = np.asarray(
+                spec.split.hyperparameters["learning_rate"], self.layout.dtypes[self._learning_rate]
+            )
             self.assign(self._learning_rate, rate)
 
     @property
@@ -166,15 +199,18 @@ class KerasProgram(Program):
 
     @property
     def numbers(self) -> list[Any]:
-        """The variables that hold such numbers; the learning rate is not among them, but part of a state."""
+        """The variables that hold such numbers; the learning rate is not among them, but part of a
+        state.
+        """
         return [*self._regularizers, *self._hyperparameters.values()]
 
     @contextmanager
     def one_rate(self, optimizer: Any = None) -> Iterator[None]:
-        """Within a step of the optimizer, or of one in its place, its schedule is asked for the learning rate once.
+        """Within a step of the optimizer, or of one in its place, its schedule is asked for the
+        learning rate once.
 
-        Keras asks for every variable that decays, and again for all. That is so many more conditions to trace, and to
-        decide in each step.
+        Keras asks for every variable that decays, and again for all. That is so many more
+        conditions to trace, and to decide in each step.
         """
         optimizer, rates = optimizer or self._inner_optimizer, list[Any]()
 
@@ -190,7 +226,8 @@ class KerasProgram(Program):
             object.__delattr__(optimizer, "_get_current_learning_rate")
 
     def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
-        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit` gave.
+        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit`
+        gave.
 
         Arrays of numpy or of the framework, also within a graph.
         """
@@ -198,10 +235,22 @@ class KerasProgram(Program):
         weights = targets[count] if len(targets) > count else None
         return packed(inputs), packed([_float32(target) for target in targets[:count]]), weights
 
-    def fit(self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], batch_size: int) -> float:
-        """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses times rows."""
-        x, y, weights = self.arguments([array[order] for array in inputs], [array[order] for array in targets])
-        history = self.model.fit(x, y, sample_weight=weights, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
+    def fit(
+        self,
+        inputs: list[Array],
+        targets: list[Array],
+        order: npt.NDArray[np.int32],
+        batch_size: int,
+    ) -> float:
+        """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses
+        times rows.
+        """
+        x, y, weights = self.arguments(
+            [array[order] for array in inputs], [array[order] for array in targets]
+        )
+        history = self.model.fit(
+            x, y, sample_weight=weights, batch_size=batch_size, epochs=1, shuffle=False, verbose=0
+        )
         return float(history.history["loss"][0]) * len(order)
 
     def results(self, sums: Sums) -> dict[str, object]:
@@ -224,11 +273,18 @@ class KerasProgram(Program):
 
     def prediction_batch(self, inputs: Sequence[Array]) -> int:
         """Rows per batch of prediction; depends on the shapes of a row alone."""
-        return max(self.evaluation_batch(inputs), min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest))
+        return max(
+            self.evaluation_batch(inputs), min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest)
+        )
 
     def cuts(self) -> list[dict[str, object]]:
         return [
-            {"layer": cut.layer, "shape": cut.shape, "flops": cut.flops, "digest": fronts.digest(cut, self.value)}
+            {
+                "layer": cut.layer,
+                "shape": cut.shape,
+                "flops": cut.flops,
+                "digest": fronts.digest(cut, self.value),
+            }
             for cut in fronts.cuts(self.whole)
         ]
 
@@ -239,14 +295,20 @@ class KerasProgram(Program):
         fitted = self.interface.fit_inputs(inputs)
         if layer not in self._fronts:
             cut = fronts.cut_at(self.whole, layer)
-            self._fronts[layer] = self.forward(keras_model.guarded(lambda: fronts.front(self.whole, cut)))
+            self._fronts[layer] = self.forward(
+                keras_model.guarded(lambda: fronts.front(self.whole, cut))
+            )
         return self._fronts[layer](fitted)
 
     @abstractmethod
     def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
-        """What computes the one output of a model that has some of the layers of this one, as float32."""
+        """What computes the one output of a model that has some of the layers of this one, as
+        float32.
+        """
 
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
+    def attribute(
+        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+    ) -> Attributions:
         fitted = self.interface.fit_inputs(inputs)
         rows, size = len(fitted[0]), self.evaluation_batch(fitted)
         (output,) = self.predict(fitted)
@@ -257,20 +319,33 @@ class KerasProgram(Program):
         *filled, weights = (_lengthened(array, -rows % size) for array in (*fitted, select))
         cuts = [slice(begin, begin + size) for begin in range(0, rows, size)]
         way = self._way()
-        values = [way.attributions([array[cut] for array in filled], weights[cut], columns) for cut in cuts]
+        values = [
+            way.attributions([array[cut] for array in filled], weights[cut], columns)
+            for cut in cuts
+        ]
         found = np.concatenate(values)[:rows]
 
         def loss(changed: Array) -> Array:
-            return np.asarray(((units - changed.reshape(len(changed), -1).astype(np.float64)) * select).sum(axis=1))
+            return np.asarray(
+                ((units - changed.reshape(len(changed), -1).astype(np.float64)) * select).sum(
+                    axis=1
+                )
+            )
 
         covered = [loss(*self.predict(without(fitted, patch))) for patch in patches]
-        return Attributions(found, found.sum(axis=1) - loss(blank), np.array(covered).reshape(-1, rows).T)
+        return Attributions(
+            found, found.sum(axis=1) - loss(blank), np.array(covered).reshape(-1, rows).T
+        )
 
     @abstractmethod
-    def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:
-        """What computes the gradient of a model's output, units by weights, with regard to its first inputs.
+    def gradient(
+        self, model: keras.Model
+    ) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+        """What computes the gradient of a model's output, units by weights, with regard to its
+        first inputs.
 
-        It is called with these inputs, with the others, and with the weights; a row's gradient is its own.
+        It is called with these inputs, with the others, and with the weights; a row's gradient is
+        its own.
         """
 
     def _way(self) -> Way:
@@ -290,11 +365,18 @@ class KerasProgram(Program):
         return [np.asarray(keras.ops.convert_to_numpy(array), np.float32) for array in found]
 
     def _lifted(self, hyperparameters: Mapping[str, float]) -> dict[str, Any]:
-        """The optimizer's numbers by name, now variables; Keras keeps the learning rate in one by itself."""
+        """The optimizer's numbers by name, now variables; Keras keeps the learning rate in one by
+        itself.
+        """
         optimizer = self._inner_optimizer
-        made = {name: _number(value) for name, value in hyperparameters.items() if name != "learning_rate"}
+        made = {
+            name: _number(value)
+            for name, value in hyperparameters.items()
+            if name != "learning_rate"
+        }
         for name, variable in made.items():
-            # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
+            # Past the optimizer's own __setattr__, which would make it a part of the optimizer's
+            # state.
             owner = optimizer._learning_rate if name in SCHEDULED else optimizer
             object.__setattr__(owner, name, variable)
         return made
@@ -332,7 +414,9 @@ def _lengthened(rows: Array, more: int) -> Array:
 
 
 def compact(values: Array) -> Array:
-    """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
+    """The same values; one number for all of an array where they are equal, as in fresh optimizer
+    variables.
+    """
     first = values.reshape(-1)[:1]
     if values.size > 1 and (values == first).all():
         return np.broadcast_to(np.array(first), values.shape)

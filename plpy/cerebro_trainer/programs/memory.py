@@ -18,8 +18,8 @@ MAPPED_BYTES = 256 << 10
 
 
 class Room(NamedTuple):
-    """What a program is made for: a `limit` of bytes for its whole process, 0 for none, and a `form` if it must have
-    that."""
+    """What a program is made for: a `limit` of bytes for its whole process, 0 for none, and a
+    `form` if it must have that."""
 
     limit: int = 0
     form: str | None = None
@@ -31,7 +31,9 @@ class Room(NamedTuple):
 
 
 class Peak:
-    """The most that this process holds while something is done, looked at every few milliseconds."""
+    """The most that this process holds while something is done, looked at every few
+    milliseconds.
+    """
 
     bytes = 0
 
@@ -42,7 +44,10 @@ class Peak:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._over.set()
         self._thread.join()
@@ -55,13 +60,20 @@ class Peak:
 
 
 def held() -> int:
-    """Bytes of memory that this process has, also those that were swapped out: what its backend looks at."""
+    """Bytes of memory that this process has, also those that were swapped out: what its backend
+    looks at.
+    """
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return sum(int(kilobytes) << 10 for kilobytes in re.findall(r"^Vm(?:RSS|Swap):\s+(\d+)", status, re.MULTILINE))
+    return sum(
+        int(kilobytes) << 10
+        for kilobytes in re.findall(r"^Vm(?:RSS|Swap):\s+(\d+)", status, re.MULTILINE)
+    )
 
 
 def give_back_at_once() -> None:
-    """Have what is freed go back to the system where it is large, which the C library learns not to do."""
+    """Have what is freed go back to the system where it is large, which the C library learns not to
+    do.
+    """
     library = ctypes.CDLL(None)
     library.mallopt(MAPPED_THRESHOLD, MAPPED_BYTES)
     library.malloc_trim(0)

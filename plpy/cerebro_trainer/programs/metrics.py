@@ -1,7 +1,7 @@
 """The compile metrics of a program, as sums that add up over buffers and segments.
 
-Which metric `accuracy` is, and how metrics belong to outputs, is left to Keras: it builds them when it first
-sees targets and predictions, so it is shown a few made-up ones.
+Which metric `accuracy` is, and how metrics belong to outputs, is left to Keras: it builds them when
+it first sees targets and predictions, so it is shown a few made-up ones.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ class CompiledMetrics:
     """Keras' metrics of a compiled model, built; those that do not add up are refused by name."""
 
     def __init__(
-        self, model: keras.Model, outputs: Sequence[Output], compiled: Callable[[Update, Sequence[Any]], Update]
+        self,
+        model: keras.Model,
+        outputs: Sequence[Output],
+        compiled: Callable[[Update, Sequence[Any]], Update],
     ) -> None:
-        """`compiled` makes one call of the framework of a function that reads the model and changes variables."""
+        """`compiled` makes one call of the framework of a function that reads the model and changes
+        variables.
+        """
         self._keras = next(metric for metric in model.metrics if metric.name == "compile_metrics")
         probes = [_probe(outputs, seed) for seed in (1, 2)]
         guarded(lambda: self._keras.build(*probes[0]))
@@ -37,15 +42,20 @@ class CompiledMetrics:
             self.update(targets, predictions)
             return model.compute_loss(None, targets, predictions, training=False)
 
-        # Most make further variables when they see a batch, as does the loss of several outputs: not within one call.
-        ready = len(outputs) == 1 and all(isinstance(metric, keras.metrics.Mean) for metric in self._keras.metrics)
+        # Most make further variables when they see a batch, as does the loss of several outputs:
+        # not within one call.
+        ready = len(outputs) == 1 and all(
+            isinstance(metric, keras.metrics.Mean) for metric in self._keras.metrics
+        )
         once = compiled(update, self.variables) if ready else update
-        parts = guarded(lambda: [self._after(once, batches) for batches in (probes[:1], probes[1:], probes)])
+        parts = guarded(
+            lambda: [self._after(once, batches) for batches in (probes[:1], probes[1:], probes)]
+        )
         for metric, first, second, both in zip(self._keras.metrics, *parts, strict=True):
             if not np.allclose(np.add(first, second), both, rtol=1e-4, atol=1e-4):
                 raise ConfigError(
-                    f"metric {metric.name} is not supported: its state over one partition cannot be added to "
-                    "that over another",
+                    f"metric {metric.name} is not supported: its state over one partition cannot "
+                    "be added to that over another",
                     sqlstate="0A000",
                 )
             _mean(metric)
@@ -71,7 +81,10 @@ class CompiledMetrics:
 
     def tensors(self) -> list[list[Any]]:
         """The same as part of a graph, to be `flattened` when it has run."""
-        return [list(map(keras.ops.convert_to_tensor, metric.variables)) for metric in self._keras.metrics]
+        return [
+            list(map(keras.ops.convert_to_tensor, metric.variables))
+            for metric in self._keras.metrics
+        ]
 
     def results(self, sums: Sequence[Sequence[float]]) -> list[float]:
         """The metrics' values from such sums."""
@@ -92,7 +105,10 @@ class CompiledMetrics:
 def flattened(metrics: Iterable[Iterable[Any]]) -> list[list[float]]:
     """The numbers in the arrays of each metric."""
     numbers = keras.ops.convert_to_numpy
-    return [[float(number) for array in arrays for number in np.ravel(numbers(array))] for arrays in metrics]
+    return [
+        [float(number) for array in arrays for number in np.ravel(numbers(array))]
+        for arrays in metrics
+    ]
 
 
 def packed(tensors: Sequence[Any]) -> Any:
@@ -124,15 +140,21 @@ def _batch(shape: Shape) -> tuple[int, ...]:
 def _set(metric: Any, values: Sequence[float]) -> None:
     sizes = [int(np.prod(variable.shape)) for variable in metric.variables]
     if len(values) != sum(sizes):
-        raise RequestError(f"the sums of metric {metric.name} are {sum(sizes)} numbers, received {len(values)}")
+        raise RequestError(
+            f"the sums of metric {metric.name} are {sum(sizes)} numbers, received {len(values)}"
+        )
     offset = 0
     for variable, size in zip(metric.variables, sizes, strict=True):
-        variable.assign(np.reshape(values[offset : offset + size], variable.shape).astype(variable.dtype))
+        variable.assign(
+            np.reshape(values[offset : offset + size], variable.shape).astype(variable.dtype)
+        )
         offset += size
 
 
 def _mean(metric: Any) -> float:
-    """The metric's value; where it gives a number for each class, as F1Score does, their mean: the macro average."""
+    """The metric's value; where it gives a number for each class, as F1Score does, their mean: the
+    macro average.
+    """
     result = keras.ops.convert_to_numpy(metric.result())
     if not result.size:
         raise ConfigError(f"metric {metric.name} gives no number", sqlstate="0A000")

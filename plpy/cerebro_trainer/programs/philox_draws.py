@@ -1,8 +1,8 @@
 """Random draws in what XLA compiles, from a generator that is named.
 
-Keras leaves it to TensorFlow, and XLA then calculates the generator's key anew for each number that is drawn: on a CPU
-a small network with Dropout takes ten times as long as without XLA. Named, it is calculated once; the numbers are the
-same ones.
+Keras leaves it to TensorFlow, and XLA then calculates the generator's key anew for each number that
+is drawn: on a CPU a small network with Dropout takes ten times as long as without XLA. Named, it is
+calculated once; the numbers are the same ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What TensorFlow compiles of a piece of a network, and a step of training over all pieces.
 
-Each piece is a graph of its own, however many of them a shard has: what TensorFlow changes in a graph when it optimizes
-it depends on what is in it, and with that the last bits of what it computes.
+Each piece is a graph of its own, however many of them a shard has: what TensorFlow changes in a
+graph when it optimizes it depends on what is in it, and with that the last bits of what it
+computes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from cerebro_trainer.programs.metrics import packed
 
 
 class PieceCode:
-    """The graphs of a piece: forward in training and beyond it, and back with the step of its optimizer.
+    """The graphs of a piece: forward in training and beyond it, and back with the step of its
+    optimizer.
 
-    What it is given is a list of tensors: all inputs of the network, or what the piece in front gives.
+    What it is given is a list of tensors: all inputs of the network, or what the piece in front
+    gives.
     """
 
     def __init__(self, program: KerasProgram, piece: Piece, signature: Sequence[Any]) -> None:
-        """`signature`: the types of the network's targets, and behind them that of weights of rows."""
+        """`signature`: the types of the network's targets, and behind them that of weights of
+        rows.
+        """
         self.piece = piece
         self._program = program
         model = piece.model
@@ -41,10 +46,14 @@ class PieceCode:
         self.infer = graph(self._infer, given)
         self.judge = graph(self._judge, given, targets)
         self.back = graph(self._back, given, passed)
-        self._ends = {len(each): graph(self._end, given, each) for each in (targets, [*targets, weights])}
+        self._ends = {
+            len(each): graph(self._end, given, each) for each in (targets, [*targets, weights])
+        }
 
     def end(self, given: list[Any], targets: list[Any]) -> Any:
-        """Of the last piece: its loss, the penalties of its weights, and the gradient of what it is given."""
+        """Of the last piece: its loss, the penalties of its weights, and the gradient of what it is
+        given.
+        """
         return self._ends[len(targets)](given, targets)
 
     def _forward(self, given: list[Any]) -> Any:
@@ -55,7 +64,9 @@ class PieceCode:
         return tf.nest.flatten(outputs), list(self.piece.model.losses)
 
     def _judge(self, given: list[Any], targets: list[Any]) -> Any:
-        """Of the last piece: the loss of a batch, which is added to the metrics, and the penalties of its weights."""
+        """Of the last piece: the loss of a batch, which is added to the metrics, and the penalties
+        of its weights.
+        """
         _, y, _ = self._program.arguments([], targets)
         predicted = self.piece.model(packed(given), training=False)
         loss = self._program.model._compile_loss(y, predicted, None)
@@ -74,11 +85,15 @@ class PieceCode:
         _, y, weights = self._program.arguments([], targets)
         with tf.GradientTape() as tape:
             tape.watch(given)
-            loss = self._program.model._compile_loss(y, self.piece.model(packed(given), training=True), weights)
+            loss = self._program.model._compile_loss(
+                y, self.piece.model(packed(given), training=True), weights
+            )
             penalties = list(self.piece.model.losses)
         return loss, penalties, self._stepped(tape, given, [loss, *penalties], None)
 
-    def _stepped(self, tape: Any, given: list[Any], sums: list[Any], weights: list[Any] | None) -> Any:
+    def _stepped(
+        self, tape: Any, given: list[Any], sums: list[Any], weights: list[Any] | None
+    ) -> Any:
         """Change the weights by their gradients; the gradient of what the piece is given."""
         trained = self.piece.trained
         gradients = tape.gradient(sums, [*given, *trained], output_gradients=weights)
@@ -90,9 +105,13 @@ class PieceCode:
 
 
 class Step:
-    """One step of training on one batch; `common` are the variables of the optimizer that belong to no weight."""
+    """One step of training on one batch; `common` are the variables of the optimizer that belong to
+    no weight.
+    """
 
-    def __init__(self, codes: Sequence[PieceCode], common: Sequence[Any], batch: tuple[list[Any], list[Any]]) -> None:
+    def __init__(
+        self, codes: Sequence[PieceCode], common: Sequence[Any], batch: tuple[list[Any], list[Any]]
+    ) -> None:
         self._codes = codes
         self._common = common
         self._targets = batch[1]
@@ -102,7 +121,9 @@ class Step:
         self._before: list[Any] | None = None
 
     def forward(self, shard: range, first_trained: int) -> float:
-        """Compute what the pieces of a shard give; they come again on the way back, but those without gradients."""
+        """Compute what the pieces of a shard give; they come again on the way back, but those
+        without gradients.
+        """
         for number in shard:
             code = self._codes[number]
             again = code.piece.model.non_trainable_variables if number >= first_trained else []
@@ -134,7 +155,9 @@ class Step:
         return 0.0
 
     def _begin_update(self) -> None:
-        """All pieces take the same step of the optimizer: what belongs to no weight is as it was before."""
+        """All pieces take the same step of the optimizer: what belongs to no weight is as it was
+        before.
+        """
         if self._before is None:
             self._before = [_value(variable) for variable in self._common]
         for variable, value in zip(self._common, self._before, strict=True):

@@ -1,7 +1,9 @@
-"""Programs: a model, its optimizer, loss and metrics, compiled once, used by every config that shares them.
+"""Programs: a model, its optimizer, loss and metrics, compiled once, used by every config that
+shares them.
 
-Building and tracing take a second, setting the variables milliseconds: a hop should only pay the latter.
-This module is the protocol and knows no framework; each framework adds one module with a subclass.
+Building and tracing take a second, setting the variables milliseconds: a hop should only pay the
+latter. This module is the protocol and knows no framework; each framework adds one module with a
+subclass.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ Sums: TypeAlias = list[list[float]]
 FALLBACK = "keras_fit"
 """The form for what no other can do: Keras' own training loop."""
 SHARDED = "sharded"
-"""The form of what does not fit into memory: parts of the state lie in a file while others are computed."""
+"""The form of what does not fit into memory: parts of the state lie in a file while others are
+computed.
+"""
 KEPT_PROGRAMS = 64
 KEPT_BYTES = 2 << 30
 """Of variables, in all programs that are kept for later."""
@@ -46,7 +50,8 @@ Places: TypeAlias = Sequence[Sequence[int]]
 
 
 class Attributions(NamedTuple):
-    """What each column adds to the output of a row, (rows, columns), and by how much all together miss it, (rows,).
+    """What each column adds to the output of a row, (rows, columns), and by how much all together
+    miss it, (rows,).
 
     `patches` is what the output loses where a patch is covered, (rows, patches).
     """
@@ -57,31 +62,37 @@ class Attributions(NamedTuple):
 
 
 class Program(ABC):
-    """A compiled program: one model, one optimizer, one trace, lent to one config's state at a time.
+    """A compiled program: one model, one optimizer, one trace, lent to one config's state at a
+    time.
 
     Laws, which the contract tests check over every framework:
 
-    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits. What `read` gave
-       stays what it is, whatever the program does next.
-    2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
-    3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the form
-       alone: what other configs did with the program before does not matter.
+    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits. What
+       `read` gave stays what it is, whatever the program does next.
+    2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as
+       it is.
+    3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the
+       form alone: what other configs did with the program before does not matter.
     4. `evaluate`, `predict` and `attribute` leave `read()` as it is.
     5. `evaluate` gives sums: those of two buffers add up to those of both together.
-    6. All forms take the same steps, those with `lanes` as well: they differ in the rounding of sums, not in what is
-       computed.
+    6. All forms take the same steps, those with `lanes` as well: they differ in the rounding of
+       sums, not in what is computed.
     """
 
     forms: tuple[str, ...]
     """The ways it can train, in the order in which they are tried; bits depend on the form.
 
-    The first is what a model like this most likely trains fastest with. Where one is hopelessly slow, those after it
-    are so, too. FALLBACK is understood beside them.
+    The first is what a model like this most likely trains fastest with. Where one is hopelessly
+    slow, those after it are so, too. FALLBACK is understood beside them.
     """
     batches_at_once: Mapping[str, int] = {}
-    """Of forms that take several batches in one call, their number; fewer than these are trained one by one."""
+    """Of forms that take several batches in one call, their number; fewer than these are trained
+    one by one.
+    """
     lanes: Mapping[str, int] = {}
-    """Of forms that train several states at once, how many; they are none of `forms`, which train one."""
+    """Of forms that train several states at once, how many; they are none of `forms`, which train
+    one.
+    """
     trainable = True
     """Whether it has weights to train; one without can evaluate and predict."""
     compilation_factor: float
@@ -95,11 +106,15 @@ class Program(ABC):
 
     @abstractmethod
     def read(self) -> Sequence[Array]:
-        """The values of all variables, in the order of `layout`; not to be changed, but they stay what they are."""
+        """The values of all variables, in the order of `layout`; not to be changed, but they stay
+        what they are.
+        """
 
     @abstractmethod
     def assign(self, position: int, value: Array) -> None:
-        """Set one variable; shape and dtype are those of `layout`. The program may keep the array itself."""
+        """Set one variable; shape and dtype are those of `layout`. The program may keep the array
+        itself.
+        """
 
     def write(self, values: Sequence[Array]) -> None:
         """Set all variables."""
@@ -124,7 +139,9 @@ class Program(ABC):
         return form in (None, FALLBACK, *self.forms, *self.lanes)
 
     def spared(self) -> float:
-        """Seconds since this was asked last that compiling took before, of code that was found compiled."""
+        """Seconds since this was asked last that compiling took before, of code that was found
+        compiled.
+        """
         return 0.0
 
     @abstractmethod
@@ -133,9 +150,13 @@ class Program(ABC):
 
     @abstractmethod
     def set_numbers(self, spec: ProgramSpec) -> None:
-        """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
+        """Set the numbers of a configuration that are no part of the program, such as its learning
+        rate.
+        """
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+    def train(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> float:
         """One pass over rows of a buffer in this order, the last batch as small as it is.
 
         Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
@@ -143,20 +164,30 @@ class Program(ABC):
         return self.dispatch(buffer, order, batch_size, form)()
 
     @abstractmethod
-    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
-        """Hand such a pass over to the device, which may compute until it is asked for the loss, and be given more
-        meanwhile; an error comes at either time."""
+    def dispatch(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> Loss:
+        """Hand such a pass over to the device, which may compute until it is asked for the loss,
+        and be given more meanwhile; an error comes at either time."""
 
     def member(self) -> Member:
         """The state now held, with the numbers that were set, as one of a fusion."""
         return Member(self.read(), [])
 
     def fusion(self, members: Sequence[Member], form: str) -> Fusion:
-        """States that are trained side by side in one of the forms with `lanes`, at most so many."""
-        raise RequestError(f"form {form!r} trains no states side by side; this program has none that does")
+        """States that are trained side by side in one of the forms with `lanes`, at most so
+        many.
+        """
+        raise RequestError(
+            f"form {form!r} trains no states side by side; this program has none that does"
+        )
 
-    def train_in_lanes(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
-        """`train` in a form with lanes: the state alone, with the bits that it would have beside others."""
+    def train_in_lanes(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> float:
+        """`train` in a form with lanes: the state alone, with the bits that it would have beside
+        others.
+        """
         fusion = self.fusion([self.member()], form)
         (loss,) = fusion.train(buffer, [order], batch_size)
         self.write(fusion.values(0))
@@ -172,39 +203,54 @@ class Program(ABC):
 
     @abstractmethod
     def results(self, sums: Sums) -> dict[str, object]:
-        """{"loss", "metrics": [one number each, in compile order]} from (added) sums of `evaluate`."""
+        """{"loss", "metrics": [one number each, in compile order]} from (added) sums of
+        `evaluate`.
+        """
 
     @abstractmethod
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
 
     @abstractmethod
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
-        """Why one output is for these rows what it is, rather than for a row whose inputs are all 0, by columns.
+    def attribute(
+        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+    ) -> Attributions:
+        """Why one output is for these rows what it is, rather than for a row whose inputs are all
+        0, by columns.
 
         Of several units that of each row which is the largest. A patch is covered by zeros.
         """
 
     def parts(self) -> list[dict[str, object]]:
-        """The shards that take turns in memory: `layers`, `state_bytes`, `memory_bytes`; none where all of it fits."""
+        """The shards that take turns in memory: `layers`, `state_bytes`, `memory_bytes`; none where
+        all of it fits.
+        """
         return []
 
     @abstractmethod
     def cuts(self) -> list[dict[str, object]]:
-        """Where the network can be cut: `layer`, `shape` of what it gives, `flops` to come there, and a `digest`."""
+        """Where the network can be cut: `layer`, `shape` of what it gives, `flops` to come there,
+        and a `digest`.
+        """
 
     @abstractmethod
     def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
-        """What leads to each of these layers: its `architecture`, and where its `weights` are among the flat ones."""
+        """What leads to each of these layers: its `architecture`, and where its `weights` are among
+        the flat ones.
+        """
 
     @abstractmethod
     def features(self, layer: str, inputs: Sequence[Array]) -> Array:
         """What the layer of a cut gives for input arrays of shape (rows, ...), as float32."""
 
     def board(self, folder: str) -> Board:
-        """What writes there for TensorBoard; ConfigError where the framework has nothing that does."""
+        """What writes there for TensorBoard; ConfigError where the framework has nothing that
+        does.
+        """
         raise ConfigError(
-            "callbacks are written by TensorFlow", sqlstate="0A000", hint="Train with backend => 'tensorflow'."
+            "callbacks are written by TensorFlow",
+            sqlstate="0A000",
+            hint="Train with backend => 'tensorflow'.",
         )
 
 

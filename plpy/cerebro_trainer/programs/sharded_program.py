@@ -1,9 +1,11 @@
-"""Training of a model that does not fit into its trainer's memory: its shards take turns, the others lie in a file.
+"""Training of a model that does not fit into its trainer's memory: its shards take turns, the
+others lie in a file.
 
-A step goes forward shard by shard and keeps what passes between pieces; then it goes back, and computes each piece
-again, its gradients, and its optimizer's step. What is compiled is a piece of the network (`models/pieces.py`); a shard
-is as many consecutive pieces as there is memory for. So the bits do not depend on the number of shards. It is Hydra's
-way of spilling (https://arxiv.org/abs/2110.08633), for one model at a time.
+A step goes forward shard by shard and keeps what passes between pieces; then it goes back, and
+computes each piece again, its gradients, and its optimizer's step. What is compiled is a piece of
+the network (`models/pieces.py`); a shard is as many consecutive pieces as there is memory for. So
+the bits do not depend on the number of shards. It is Hydra's way of spilling
+(https://arxiv.org/abs/2110.08633), for one model at a time.
 """
 
 from __future__ import annotations
@@ -52,17 +54,30 @@ class ShardedProgram(TensorflowProgram):
         found = pieces(self.whole)
         self._weights = [frozenset(places[id(each)] for each in piece.variables) for piece in found]
         self._kept = [
-            frozenset(places[id(each)] for each in piece.model.non_trainable_variables if id(each) in places)
+            frozenset(
+                places[id(each)]
+                for each in piece.model.non_trainable_variables
+                if id(each) in places
+            )
             for piece in found
         ]
         self._all = [
-            weights | {places[id(slot)] for each in piece.trained for slot in self._slots_of.get(id(each), ())}
+            weights
+            | {
+                places[id(slot)]
+                for each in piece.trained
+                for slot in self._slots_of.get(id(each), ())
+            }
             for weights, piece in zip(self._weights, found, strict=True)
         ]
         resting = frozenset[int]().union(*self._all)
-        self._common = [position for position in range(len(self.variables)) if position not in resting]
+        self._common = [
+            position for position in range(len(self.variables)) if position not in resting
+        ]
         self._codes = [PieceCode(self, piece, self.signature) for piece in found]
-        self._first_trained = next((n for n, piece in enumerate(found) if piece.trained), len(found))
+        self._first_trained = next(
+            (n for n, piece in enumerate(found) if piece.trained), len(found)
+        )
         self._file = StateFile(self.layout)
         self._turns = Turns(self._file, super().assign, self._take)
         self.shards = [range(number, number + 1) for number in range(len(found))]
@@ -90,7 +105,9 @@ class ShardedProgram(TensorflowProgram):
         if self._measured is not None:
             return self._measured
         return [
-            Cost(code.piece.layers, size := self._bytes(positions), size + self._gradient_bytes(code))
+            Cost(
+                code.piece.layers, size := self._bytes(positions), size + self._gradient_bytes(code)
+            )
             for code, positions in zip(self._codes, self._all, strict=True)
         ]
 
@@ -119,12 +136,16 @@ class ShardedProgram(TensorflowProgram):
         super().wipe()
         self._file.clear()
 
-    def _trained(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+    def _trained(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> float:
         inputs, targets = self.interface.fit(buffer)
         batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
 
         def step(rows: npt.NDArray[np.int32]) -> Step:
-            return Step(self._codes, self.resident, ([a[rows] for a in inputs], [a[rows] for a in targets]))
+            return Step(
+                self._codes, self.resident, ([a[rows] for a in inputs], [a[rows] for a in targets])
+            )
 
         total = 0.0
         if self._measured is None:
@@ -141,7 +162,9 @@ class ShardedProgram(TensorflowProgram):
             nonlocal total
             loss, own = self._codes[-1].judge(given, [array[rows] for array in targets])
             every = [*penalties, *own]
-            total += float(keras.ops.sum([loss, *every]) if every else loss) * (rows.stop - rows.start)
+            total += float(keras.ops.sum([loss, *every]) if every else loss) * (
+                rows.stop - rows.start
+            )
 
         self._forwards(inputs, self.evaluation_batch(inputs), judged)
         return [[total, float(buffer.rows)], *self.metrics.sums()]
@@ -163,7 +186,9 @@ class ShardedProgram(TensorflowProgram):
     def features(self, layer: str, inputs: Sequence[Array]) -> Array:
         raise _not_here("what its layers give is not told")
 
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
+    def attribute(
+        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+    ) -> Attributions:
         raise _not_here("its predictions cannot be attributed to columns")
 
     def board(self, folder: str) -> Board:
@@ -194,7 +219,10 @@ class ShardedProgram(TensorflowProgram):
         finally:
             object.__delattr__(optimizer, "add_variable_from_reference")
         variables = optimizer.variables
-        return [fresh[id(each)] if id(each) in fresh else compact(np.asarray(each)) for each in variables]
+        return [
+            fresh[id(each)] if id(each) in fresh else compact(np.asarray(each))
+            for each in variables
+        ]
 
     def _take(self, position: int) -> Array:
         variable = self.variables[position]
@@ -203,21 +231,34 @@ class ShardedProgram(TensorflowProgram):
         return value
 
     def _forwards(
-        self, inputs: Sequence[Array], batch: int, last: Callable[[list[Any], slice, list[Any]], None]
+        self,
+        inputs: Sequence[Array],
+        batch: int,
+        last: Callable[[list[Any], slice, list[Any]], None],
     ) -> None:
-        """Go forward with all rows, some batches at a time; `last` is given what comes to the last piece."""
+        """Go forward with all rows, some batches at a time; `last` is given what comes to the last
+        piece.
+        """
         rows = len(inputs[0])
         starts = range(0, rows, batch)
         several = max(1, PASSING_BYTES // (batch * self._widest))
         for begin in range(0, len(starts), several):
-            cuts = [slice(start, min(start + batch, rows)) for start in starts[begin : begin + several]]
+            cuts = [
+                slice(start, min(start + batch, rows)) for start in starts[begin : begin + several]
+            ]
             passing = [([array[cut] for array in inputs], list[Any]()) for cut in cuts]
             turns = [
-                Turn(self._of(self._weights, shard), frozenset(), partial(self._through, passing, shard))
+                Turn(
+                    self._of(self._weights, shard),
+                    frozenset(),
+                    partial(self._through, passing, shard),
+                )
                 for shard in self.shards
             ]
 
-            self._turns.done([*turns[:-1], turns[-1]._replace(work=partial(self._ended, passing, cuts, last))])
+            self._turns.done(
+                [*turns[:-1], turns[-1]._replace(work=partial(self._ended, passing, cuts, last))]
+            )
 
     def _through(self, passing: list[Any], shard: range) -> float:
         for number in shard:
@@ -239,14 +280,18 @@ class ShardedProgram(TensorflowProgram):
         for shard in front:
             kept = self._of(self._kept, range(shard.start, min(shard.stop, first)))
             yield Turn(self._of(self._weights, shard), kept, partial(step.forward, shard, first))
-        yield Turn(self._of(self._all, last), self._of(self._all, last), partial(step.turn, last, first))
+        yield Turn(
+            self._of(self._all, last), self._of(self._all, last), partial(step.turn, last, first)
+        )
         for shard in reversed(front):
             if shard.stop > first:
                 positions = self._of(self._all, shard)
                 yield Turn(positions, positions, partial(step.back, shard, first))
 
     def _pilot(self, step: Step) -> float:
-        """Do a step with each piece as a shard, and measure what each takes; then cut as there is memory."""
+        """Do a step with each piece as a shard, and measure what each takes; then cut as there is
+        memory.
+        """
         peaks = [0] * len(self._codes)
         self._turns.ahead = False
 
@@ -258,9 +303,12 @@ class ShardedProgram(TensorflowProgram):
             peaks[shard] = max(peaks[shard], peak.bytes - base)
             return answer
 
-        total = self._turns.done(turn._replace(work=partial(measured, turn)) for turn in self._plan(step))
+        total = self._turns.done(
+            turn._replace(work=partial(measured, turn)) for turn in self._plan(step)
+        )
         self._measured = [
-            cost._replace(peak=max(cost.peak, peak)) for cost, peak in zip(self.costs, peaks, strict=True)
+            cost._replace(peak=max(cost.peak, peak))
+            for cost, peak in zip(self.costs, peaks, strict=True)
         ]
         self.shards, self._turns.ahead = cut(self._measured, self._room.bytes)
         return total
@@ -276,7 +324,9 @@ class ShardedProgram(TensorflowProgram):
 
 
 def made(spec: ProgramSpec, room: Room) -> Program:
-    """The program of a spec: in shards where that form is asked for, or where it does not fit otherwise."""
+    """The program of a spec: in shards where that form is asked for, or where it does not fit
+    otherwise.
+    """
     program, left = ShardedProgram(spec, room), room.bytes
     if room.form != SHARDED and (left is None or program.least_bytes <= left):
         return TensorflowProgram(spec)
@@ -290,7 +340,9 @@ def made(spec: ProgramSpec, room: Room) -> Program:
 
 
 class FreshValues(Sequence[Array]):
-    """Initial values of weights, drawn one by one when they are wanted, and of an optimizer's variables."""
+    """Initial values of weights, drawn one by one when they are wanted, and of an optimizer's
+    variables.
+    """
 
     def __init__(self, weights: Sequence[Any], optimizer: Sequence[Array]) -> None:
         self._weights = weights

@@ -1,4 +1,6 @@
-"""Shards: how many consecutive pieces of a network are in memory at once; and for which models that is not enough."""
+"""Shards: how many consecutive pieces of a network are in memory at once; and for which models that
+is not enough.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,14 @@ LOOKS_ACROSS = {
 }
 """What of an optimizer needs all gradients or weights at once, by the attribute that says so."""
 WITHOUT_WEIGHT = ("_iterations", "_learning_rate", "_u_product")
-"""Variables that belong to no weight, and that any step changes alike, whichever weights it is for."""
+"""Variables that belong to no weight, and that any step changes alike, whichever weights it is for.
+"""
 
 
 class Cost(NamedTuple):
-    """What a piece takes: its layers, bytes of its `state`, and the most that its process took to compute it."""
+    """What a piece takes: its layers, bytes of its `state`, and the most that its process took to
+    compute it.
+    """
 
     layers: list[str]
     state: int
@@ -27,7 +32,8 @@ class Cost(NamedTuple):
 
 
 def cut(costs: Sequence[Cost], room: int | None) -> tuple[list[range], bool]:
-    """The pieces of each shard; and whether, while one is computed, there is room for the state of another one.
+    """The pieces of each shard; and whether, while one is computed, there is room for the state of
+    another one.
 
     As few shards as there can be. A piece alone is a shard whatever it takes.
 
@@ -67,8 +73,12 @@ def described(costs: Sequence[Cost], shards: Sequence[range]) -> list[dict[str, 
 
 
 def refuse_optimizer(optimizer: Any, common: Sequence[Any]) -> None:
-    """ConfigError where an optimizer cannot take a step piece by piece; these of its variables belong to no weight."""
-    names = [name for attribute, name in LOOKS_ACROSS.items() if getattr(optimizer, attribute, None)]
+    """ConfigError where an optimizer cannot take a step piece by piece; these of its variables
+    belong to no weight.
+    """
+    names = [
+        name for attribute, name in LOOKS_ACROSS.items() if getattr(optimizer, attribute, None)
+    ]
     known = {id(getattr(optimizer, name, None)) for name in WITHOUT_WEIGHT}
     if not names and any(id(variable) not in known for variable in common):
         names = ["what it keeps of all weights together"]
@@ -77,7 +87,8 @@ def refuse_optimizer(optimizer: Any, common: Sequence[Any]) -> None:
             "the model does not fit into its trainer's memory, and cannot be trained in shards:"
             f" {type(optimizer).__name__} needs all of it at once for {names[0]}",
             sqlstate="53200",
-            hint="Ask the administrator to raise trainer_memory_mb in cerebro.setting, or use another optimizer.",
+            hint="Ask the administrator to raise trainer_memory_mb in cerebro.setting, or use "
+            "another optimizer.",
         )
 
 
@@ -86,12 +97,15 @@ def refuse_pieces(costs: Sequence[Cost], room: int) -> None:
     largest = max(costs, key=lambda cost: cost.peak)
     if largest.peak > room:
         alone = (
-            "it cannot be cut into shards" if len(costs) == 1 else f"the part from layer {largest.layers[0]} on alone"
+            "it cannot be cut into shards"
+            if len(costs) == 1
+            else f"the part from layer {largest.layers[0]} on alone"
         )
         raise ConfigError(
-            f"the model does not fit into its trainer's memory: {alone}, and takes at least {largest.peak >> 20} MB"
-            f" with its gradients and its optimizer; {max(0, room) >> 20} MB are left",
+            f"the model does not fit into its trainer's memory: {alone}, and takes at least "
+            f"{largest.peak >> 20} MB with its gradients and its optimizer; {max(0, room) >> 20} "
+            "MB are left",
             sqlstate="53200",
-            hint="A network is cut where one tensor passes to a layer with a matrix. Use smaller layers, or ask the"
-            " administrator to raise trainer_memory_mb in cerebro.setting.",
+            hint="A network is cut where one tensor passes to a layer with a matrix. Use smaller "
+            "layers, or ask the administrator to raise trainer_memory_mb in cerebro.setting.",
         )

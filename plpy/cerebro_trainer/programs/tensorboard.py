@@ -1,4 +1,6 @@
-"""What a job is to write for TensorBoard. Only a superuser's job may: the function that begins it has looked."""
+"""What a job is to write for TensorBoard. Only a superuser's job may: the function that begins it
+has looked.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ KINDS = ("train", "validation")
 
 @dataclass(frozen=True)
 class Callbacks:
-    """A folder, and what goes into it; `datasets` are the keys of those that are shown, as train or validation."""
+    """A folder, and what goes into it; `datasets` are the keys of those that are shown, as train or
+    validation.
+    """
 
     folder: str
     epoch: int

@@ -1,10 +1,12 @@
-"""Several states of one program trained as one by PyTorch: each operation is done for all of them at once.
+"""Several states of one program trained as one by PyTorch: each operation is done for all of them
+at once.
 
-A small network's step is mostly what is around its arithmetic, which so many states share. Which operations may be done
-for all, so that what becomes of a state depends on how many lanes there are alone, is known to `torch_lanes`. States
-that are fewer are filled up with copies of the first.
+A small network's step is mostly what is around its arithmetic, which so many states share. Which
+operations may be done for all, so that what becomes of a state depends on how many lanes there are
+alone, is known to `torch_lanes`. States that are fewer are filled up with copies of the first.
 
-The last, smaller batch of a buffer is left to the program, state by state, as it is in its other forms.
+The last, smaller batch of a buffer is left to the program, state by state, as it is in its other
+forms.
 """
 
 from __future__ import annotations
@@ -33,14 +35,21 @@ class Fusible(Protocol):
     interface: Interface
 
     def lanes_of(self, form: str) -> Tensors:
-        """Tensors for all that a step may read or change of so many states as a form has: the values and the numbers
-        of each, and what else there is. What is in them may be left of another fusion."""
+        """Tensors for all that a step may read or change of so many states as a form has: the
+        values and the numbers of each, and what else there is. What is in them may be left of
+        another fusion."""
 
     def fused(self, form: str, columns: Tensors) -> Fused:
-        """The step that a form takes on such batches, one of each state; they lie in its tensors."""
+        """The step that a form takes on such batches, one of each state; they lie in its
+        tensors.
+        """
 
-    def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
-        """A step of each of these states on its batch, of any size: the values after it, and the loss before."""
+    def alone(
+        self, batches: Sequence[tuple[Member, Tensors]]
+    ) -> list[tuple[Sequence[Array], float]]:
+        """A step of each of these states on its batch, of any size: the values after it, and the
+        loss before.
+        """
 
 
 class TorchFusion(Fusion):
@@ -61,18 +70,25 @@ class TorchFusion(Fusion):
         with out_of_memory(), torch.no_grad():
             columns = [tensor(array) for array in (*inputs, *targets)]
             if done:
-                total += self._together(columns, [order[:done] for order in orders], batch_size) * batch_size
+                total += (
+                    self._together(columns, [order[:done] for order in orders], batch_size)
+                    * batch_size
+                )
             if done < len(orders[0]):
                 rests = [_taken(columns, tensor(order[done:])) for order in orders]
                 total += self._one_by_one(rests) * (len(orders[0]) - done)
         return [float(each) for each in total]
 
-    def _together(self, columns: Tensors, orders: Orders, batch_size: int) -> npt.NDArray[np.float64]:
+    def _together(
+        self, columns: Tensors, orders: Orders, batch_size: int
+    ) -> npt.NDArray[np.float64]:
         """A pass over full batches; the sum of the losses of each state."""
         every = [*orders, *[orders[0]] * (self._lanes - len(orders))]
         step, losses = None, []
         for chosen in tensor(np.stack(every)).split(batch_size, dim=1):
-            batch = [found.unflatten(0, chosen.shape) for found in _taken(columns, chosen.reshape(-1))]
+            batch = [
+                found.unflatten(0, chosen.shape) for found in _taken(columns, chosen.reshape(-1))
+            ]
             step = step or self._program.fused(self._form, batch)
             losses.append(step(self._held, batch))
         found: npt.NDArray[np.float64] = torch.stack(losses).double().sum(dim=0).cpu().numpy()
@@ -80,7 +96,9 @@ class TorchFusion(Fusion):
 
     def _one_by_one(self, batches: Sequence[Tensors]) -> npt.NDArray[np.float64]:
         """A step on a batch of each state; the losses."""
-        members = [member._replace(values=self.values(place)) for place, member in enumerate(self._members)]
+        members = [
+            member._replace(values=self.values(place)) for place, member in enumerate(self._members)
+        ]
         found = self._program.alone([*zip(members, batches, strict=True)])
         for place, (values, _) in enumerate(found):
             self._put(place, values)
@@ -96,7 +114,9 @@ class TorchFusion(Fusion):
 
 
 def side_by_side(tensors: Tensors, lanes: int) -> Tensors:
-    """Zeros of so many states in place of each tensor; what lies in the memory of a longer one does so again."""
+    """Zeros of so many states in place of each tensor; what lies in the memory of a longer one does
+    so again.
+    """
     longest = dict[int, Any]()
     for each in sorted(tensors, key=torch.Tensor.numel):
         longest[_memory(each)] = each

@@ -1,7 +1,9 @@
-"""A step of training as a list of PyTorch's operations, without what Keras and autograd take around each of them.
+"""A step of training as a list of PyTorch's operations, without what Keras and autograd take around
+each of them.
 
-For a small network that is most of a step: Keras finds out for each layer how it is called, and autograd records what
-was done. Both come to the same operations for every batch of one size, so they are asked once.
+For a small network that is most of a step: Keras finds out for each layer how it is called, and
+autograd records what was done. Both come to the same operations for every batch of one size, so
+they are asked once.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ HIDDEN = ("numpy", "__array__", "tolist")
 
 
 class Recorded(NamedTuple):
-    """The kernels of a step, which read its constants, and the tensors where they find a batch and leave the loss."""
+    """The kernels of a step, which read its constants, and the tensors where they find a batch and
+    leave the loss.
+    """
 
     step: Step
     graph: torch.cuda.CUDAGraph
@@ -40,7 +44,8 @@ class Recorded(NamedTuple):
 
 
 def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
-    """The operations of a step over such a batch; it may read and change the variables, tensors that stay the same.
+    """The operations of a step over such a batch; it may read and change the variables, tensors
+    that stay the same.
 
     An error where they follow from values, or where what is traced asks for one.
     """
@@ -49,7 +54,9 @@ def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
     return lambda batch: graph.forward(tensors, batch)
 
 
-def graph_of(step: Callable[[Tensors, Tensors], Any], tensors: Tensors, columns: Tensors) -> torch.fx.GraphModule:
+def graph_of(
+    step: Callable[[Tensors, Tensors], Any], tensors: Tensors, columns: Tensors
+) -> torch.fx.GraphModule:
     """The operations of a step that takes the tensors that it may read and change, and a batch."""
     with _seen():
         graph = make_fx(step)(tensors, columns)
@@ -64,15 +71,19 @@ def graph_of(step: Callable[[Tensors, Tensors], Any], tensors: Tensors, columns:
 
 
 def _fold(graph: torch.fx.GraphModule) -> None:
-    """Calculate now what follows from no variable and no row, where it is small. It would be calculated for each batch,
-    and on a GPU be brought there each time."""
+    """Calculate now what follows from no variable and no row, where it is small. It would be
+    calculated for each batch, and on a GPU be brought there each time."""
     kept, values = changed(graph), dict[torch.fx.Node, Any]()
     for node in list(graph.graph.nodes):
         if node in kept:
             continue
         if node.op == "get_attr":
             values[node] = getattr(graph, node.target)
-        elif node.op == "call_function" and set(node.all_input_nodes) <= values.keys() and not _draws(node):
+        elif (
+            node.op == "call_function"
+            and set(node.all_input_nodes) <= values.keys()
+            and not _draws(node)
+        ):
             value = node.target(*map_arg(node.args, values.get), **map_arg(node.kwargs, values.get))
             if isinstance(value, torch.Tensor) and value.nbytes <= FOLDED_BYTES:
                 values[node] = value
@@ -101,9 +112,11 @@ def _draws(node: torch.fx.Node) -> bool:
 
 
 def captured(step: Step, columns: Tensors) -> Step:
-    """A step over such batches as one graph of a GPU's kernels, in place of a call for each; it takes some steps.
+    """A step over such batches as one graph of a GPU's kernels, in place of a call for each; it
+    takes some steps.
 
-    An error where it asks for a value meanwhile, as what a Dropout draws by does. See "CUDA graphs" in PyTorch's notes.
+    An error where it asks for a value meanwhile, as what a Dropout draws by does. See "CUDA graphs"
+    in PyTorch's notes.
     """
     held = [column.clone() for column in columns]
     stream = torch.cuda.Stream()

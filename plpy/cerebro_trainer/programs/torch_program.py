@@ -1,10 +1,11 @@
 """Programs on PyTorch; no other modules than those that begin by `torch_` import it.
 
-Training has two forms. In `eager` Keras and autograd go through every batch anew. In `graph` a step over a full batch
-is traced once, forward, backward and optimizer, and its operations are called one after another; it is for what does
-the same for every batch. On a GPU there is a third, `captured`: these operations are handed to the device all at once.
-The last, smaller batch of a buffer is always left to `eager`. Several states are trained as one by the forms `fused`,
-whose step a GPU is handed at once, too.
+Training has two forms. In `eager` Keras and autograd go through every batch anew. In `graph` a step
+over a full batch is traced once, forward, backward and optimizer, and its operations are called one
+after another; it is for what does the same for every batch. On a GPU there is a third, `captured`:
+these operations are handed to the device all at once. The last, smaller batch of a buffer is always
+left to `eager`. Several states are trained as one by the forms `fused`, whose step a GPU is handed
+at once, too.
 """
 
 from __future__ import annotations
@@ -38,8 +39,12 @@ KEPT_GRAPHS = 4
 
 
 def start(threads: int, cache: Path | None) -> Framework:
-    """Set PyTorch up for this process: this many threads, and the same bits for the same work. It keeps no code."""
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # without it, deterministic algorithms are refused on GPUs
+    """Set PyTorch up for this process: this many threads, and the same bits for the same work. It
+    keeps no code.
+    """
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = (
+        ":4096:8"  # without it, deterministic algorithms are refused on GPUs
+    )
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -90,7 +95,9 @@ class TorchProgram(KerasProgram):
     def assign(self, position: int, value: Array) -> None:
         fill(self.variables[position]._value, value)
 
-    def dispatch(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> Loss:
+    def dispatch(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> Loss:
         if form in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         inputs, targets = self.interface.fit(buffer)
@@ -136,14 +143,18 @@ class TorchProgram(KerasProgram):
         return found
 
     def lanes_of(self, form: str) -> Tensors:
-        """Tensors for the states of a form; on a GPU the same ones each time, since a captured step is of these."""
+        """Tensors for the states of a form; on a GPU the same ones each time, since a captured step
+        is of these.
+        """
         if not torch.cuda.is_available():
             return side_by_side(self.tensors(), self.lanes[form])
         if form not in self._kept_lanes:
             self._kept_lanes[form] = side_by_side(self.tensors(), self.lanes[form])
         return self._kept_lanes[form]
 
-    def alone(self, batches: Sequence[tuple[Member, Tensors]]) -> list[tuple[Sequence[Array], float]]:
+    def alone(
+        self, batches: Sequence[tuple[Member, Tensors]]
+    ) -> list[tuple[Sequence[Array], float]]:
         """A step of each of these states on its batch: the values after it, and the loss before."""
         held = self.member()
         try:
@@ -197,11 +208,16 @@ class TorchProgram(KerasProgram):
         count = len(self.interface.inputs)
         x, y, weights = self.arguments(columns[:count], columns[count:])
         with torch.enable_grad():
-            loss = self.model.compute_loss(x, y, self.model(x, training=True), weights, training=True)
+            loss = self.model.compute_loss(
+                x, y, self.model(x, training=True), weights, training=True
+            )
             scaled = self.optimizer.scale_loss(loss)
             trained = [variable._value for variable in self.trained]
             gradients = torch.autograd.grad(scaled, trained, allow_unused=True)
-        with torch.no_grad(), self.one_rate(self._inner_optimizer if self._flat is None else self._flat.optimizer):
+        with (
+            torch.no_grad(),
+            self.one_rate(self._inner_optimizer if self._flat is None else self._flat.optimizer),
+        ):
             if self._flat is not None and all(gradient is not None for gradient in gradients):
                 self._flat.apply(gradients)
             else:
@@ -223,17 +239,28 @@ class TorchProgram(KerasProgram):
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         fitted = self.interface.fit_inputs(inputs)
-        parts = [self._outputs(self.model, columns) for columns in _batches(fitted, self.prediction_batch(fitted))]
-        return [np.concatenate([part[position] for part in parts]) for position in range(len(self.interface.outputs))]
+        parts = [
+            self._outputs(self.model, columns)
+            for columns in _batches(fitted, self.prediction_batch(fitted))
+        ]
+        return [
+            np.concatenate([part[position] for part in parts])
+            for position in range(len(self.interface.outputs))
+        ]
 
     def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
         def computed(arrays: list[Array]) -> Array:
-            parts = [self._outputs(model, columns) for columns in _batches(arrays, self.evaluation_batch(arrays))]
+            parts = [
+                self._outputs(model, columns)
+                for columns in _batches(arrays, self.evaluation_batch(arrays))
+            ]
             return np.concatenate([part[0].astype(np.float32, copy=False) for part in parts])
 
         return computed
 
-    def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+    def gradient(
+        self, model: keras.Model
+    ) -> Callable[[list[Array], list[Array], Array], list[Array]]:
         known: dict[tuple[Any, ...], Callable[[Tensors], Any]] = {}
 
         def computed(points: list[Array], beside: list[Array], select: Array) -> list[Array]:
@@ -242,13 +269,17 @@ class TorchProgram(KerasProgram):
                     at = [column.detach().requires_grad_() for column in columns[: len(points)]]
                     output = model(packed([*at, *columns[len(points) : -1]]), training=False)
                     chosen = (output.float().reshape(select.shape) * columns[-1]).sum()
-                    return list(torch.autograd.grad(chosen, at, allow_unused=True, materialize_grads=True))
+                    return list(
+                        torch.autograd.grad(chosen, at, allow_unused=True, materialize_grads=True)
+                    )
 
             columns = [tensor(array) for array in (*points, *beside, select)]
             shapes = tuple(column.shape for column in columns)
             with out_of_memory(), torch.no_grad():
                 if shapes not in known:
-                    known[shapes] = traced(step, [variable._value for variable in model.variables], columns)
+                    known[shapes] = traced(
+                        step, [variable._value for variable in model.variables], columns
+                    )
                 return [array.cpu().numpy() for array in known[shapes](columns)]
 
         return computed

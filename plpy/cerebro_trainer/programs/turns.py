@@ -1,7 +1,8 @@
-"""Turns of shards in memory: what one needs is brought when its turn comes, and taken away when it is over.
+"""Turns of shards in memory: what one needs is brought when its turn comes, and taken away when it
+is over.
 
-At most two shards are in flight: beside the one whose turn it is, the one before is written to the state's file, and
-then the next one is read from it.
+At most two shards are in flight: beside the one whose turn it is, the one before is written to the
+state's file, and then the next one is read from it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Values: TypeAlias = list[tuple[int, Array]]
 
 
 class Turn(NamedTuple):
-    """What is done while these variables, by position, are in memory; some of them it changes. Its answer is added."""
+    """What is done while these variables, by position, are in memory; some of them it changes. Its
+    answer is added.
+    """
 
     positions: frozenset[int]
     changed: frozenset[int]
@@ -30,8 +33,12 @@ class Turn(NamedTuple):
 class Turns:
     """Brings the variables of turns into memory, and takes them away."""
 
-    def __init__(self, file: StateFile, lend: Callable[[int, Array], None], take: Callable[[int], Array]) -> None:
-        """`lend` gives a variable its value; `take` takes it, and leaves the variable without any memory."""
+    def __init__(
+        self, file: StateFile, lend: Callable[[int, Array], None], take: Callable[[int], Array]
+    ) -> None:
+        """`lend` gives a variable its value; `take` takes it, and leaves the variable without any
+        memory.
+        """
         self._file = file
         self._lend = lend
         self._take = take
@@ -39,9 +46,14 @@ class Turns:
         """Whether there is memory for two shards."""
 
     def done(
-        self, turns: Iterable[Turn], total: float = 0.0, enough: Callable[[float], bool] = lambda total: False
+        self,
+        turns: Iterable[Turn],
+        total: float = 0.0,
+        enough: Callable[[float], bool] = lambda total: False,
     ) -> float:
-        """The total with all added that the turns answer, until it is enough; after that no variable is in memory."""
+        """The total with all added that the turns answer, until it is enough; after that no
+        variable is in memory.
+        """
         held: set[int] = set()
         changed: set[int] = set()
         with ThreadPoolExecutor(1) as thread:
@@ -49,7 +61,9 @@ class Turns:
             try:
                 upcoming = iter(turns)
                 turn = next(upcoming, None)
-                brought = None if turn is None else thread.submit(self._read, sorted(turn.positions))
+                brought = (
+                    None if turn is None else thread.submit(self._read, sorted(turn.positions))
+                )
                 while turn is not None and brought is not None:
                     self._bring(brought.result(), held)
                     following = next(upcoming, None)
@@ -72,7 +86,9 @@ class Turns:
                     self._take(position)
         return total
 
-    def _prefetched(self, thread: ThreadPoolExecutor, turn: Turn | None, held: set[int]) -> Future[Values] | None:
+    def _prefetched(
+        self, thread: ThreadPoolExecutor, turn: Turn | None, held: set[int]
+    ) -> Future[Values] | None:
         if turn is None or not self.ahead:
             return None
         return thread.submit(self._read, sorted(turn.positions - held))

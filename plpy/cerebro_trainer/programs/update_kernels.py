@@ -1,8 +1,9 @@
-"""Updates of Adam and SGD by one kernel of TensorFlow's for each variable, with the bits of Keras' own on a CPU.
+"""Updates of Adam and SGD by one kernel of TensorFlow's for each variable, with the bits of Keras'
+own on a CPU.
 
-Keras writes an update as a dozen operations, each of which goes through memory: with small batches that is a large part
-of a step. XLA makes one of them, but takes seconds to compile. The kernels are those that tf.keras called; they
-calculate what Keras' formulas do, in their order.
+Keras writes an update as a dozen operations, each of which goes through memory: with small batches
+that is a large part of a step. XLA makes one of them, but takes seconds to compile. The kernels are
+those that tf.keras called; they calculate what Keras' formulas do, in their order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ Update = Callable[[Any, Any, Any], None]
 
 @contextmanager
 def update_kernels(optimizer: Any) -> Iterator[None]:
-    """Within a step that is traced, an optimizer of a class that has kernels uses them, for dense float32 gradients."""
+    """Within a step that is traced, an optimizer of a class that has kernels uses them, for dense
+    float32 gradients.
+    """
     kernel = _kernel(optimizer)
     if kernel is None:
         yield
@@ -42,12 +45,14 @@ def update_kernels(optimizer: Any) -> Iterator[None]:
 def _kernel(optimizer: Any) -> Update | None:
     """The class itself decides: one that is derived from it may update in another way.
 
-    With momentum SGD is left alone, because TensorFlow multiplies and subtracts in one operation there, to other bits
-    than its kernel. What Adam's means decay by must be variables: of plain numbers Keras takes the difference to one
-    before it rounds them.
+    With momentum SGD is left alone, because TensorFlow multiplies and subtracts in one operation
+    there, to other bits than its kernel. What Adam's means decay by must be variables: of plain
+    numbers Keras takes the difference to one before it rounds them.
     """
     betas = getattr(optimizer, "beta_1", None), getattr(optimizer, "beta_2", None)
-    adam = type(optimizer) in (keras.optimizers.Adam, keras.optimizers.AdamW) and not optimizer.amsgrad
+    adam = (
+        type(optimizer) in (keras.optimizers.Adam, keras.optimizers.AdamW) and not optimizer.amsgrad
+    )
     if adam and all(isinstance(beta, keras.Variable) for beta in betas):
         return lambda *step: _adam(optimizer, *step)
     if type(optimizer) is keras.optimizers.SGD and not optimizer.momentums:
@@ -73,7 +78,9 @@ def _adam(optimizer: Any, gradient: Any, variable: Any, learning_rate: Any) -> N
 
 
 def _sgd(gradient: Any, variable: Any, learning_rate: Any) -> None:
-    tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=learning_rate, delta=gradient)
+    tf.raw_ops.ResourceApplyGradientDescent(
+        var=variable.handle, alpha=learning_rate, delta=gradient
+    )
 
 
 def _number(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""What the variables of a program look like, in which order a state has them, and which of them may stand apart.
+"""What the variables of a program look like, in which order a state has them, and which of them may
+stand apart.
 
-The weights of frozen layers are the same in all states of a configuration, and in those of others that begin with the
-same layers: its *base*, which is known by a digest of what it holds.
+The weights of frozen layers are the same in all states of a configuration, and in those of others
+that begin with the same layers: its *base*, which is known by a digest of what it holds.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ LEAST_SHARE = 3
 DIGITS = 32
 """Of the digest of a base."""
 CODES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
-    "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
+    "int32": "I32",
+    "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
+    "bool": "BOOL",
 }  # fmt: skip
 
 
@@ -30,8 +33,9 @@ CODES = {
 class Layout:
     """What a program's variables look like.
 
-    `weights` are the positions of get_weights(), in its order, `trainable` of those the ones that are trained; `paths`
-    are what Keras calls the weights. Of `frozen` ones it is known that no step changes them.
+    `weights` are the positions of get_weights(), in its order, `trainable` of those the ones that
+    are trained; `paths` are what Keras calls the weights. Of `frozen` ones it is known that no step
+    changes them.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -58,9 +62,13 @@ class Layout:
 
     @cached_property
     def base(self) -> tuple[int, ...]:
-        """Positions of frozen weights, as their tensors lie; none where they are too few to stand apart."""
+        """Positions of frozen weights, as their tensors lie; none where they are too few to stand
+        apart.
+        """
         size = sum(self.sizes[position] for position in self.frozen)
-        return self._aligned(self.frozen) if size >= max(LEAST_BASE, self.nbytes / LEAST_SHARE) else ()
+        return (
+            self._aligned(self.frozen) if size >= max(LEAST_BASE, self.nbytes / LEAST_SHARE) else ()
+        )
 
     @cached_property
     def own(self) -> tuple[int, ...]:
@@ -78,7 +86,9 @@ class Layout:
 
 
 class Entry(NamedTuple):
-    """A tensor of a state: its name, its type in safetensors' words, and where it ends in the data."""
+    """A tensor of a state: its name, its type in safetensors' words, and where it ends in the
+    data.
+    """
 
     name: str
     code: str

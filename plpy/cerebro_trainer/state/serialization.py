@@ -1,15 +1,17 @@
 """A config's state as bytes: safetensors, which hold no code, with tensors named by position.
 
-Positions, not names: Keras renames variables when a model is rebuilt from JSON, and matching by name then
-skips them without a word. The order is `model.variables + optimizer.variables` after `optimizer.build`.
-Generator states stand in the middle of it, so the header says which entries are weights.
+Positions, not names: Keras renames variables when a model is rebuilt from JSON, and matching by
+name then skips them without a word. The order is `model.variables + optimizer.variables` after
+`optimizer.build`. Generator states stand in the middle of it, so the header says which entries are
+weights.
 
-A state whose frozen weights may stand apart (`layout.base`) is of version 2: their tensors come last, so that it is cut
-in two where they begin, and its header says which base that is by a digest.
+A state whose frozen weights may stand apart (`layout.base`) is of version 2: their tensors come
+last, so that it is cut in two where they begin, and its header says which base that is by a digest.
 
-A state may take most of the memory, so it is written from the variables themselves and read into them, piece
-by piece. The library can do neither: here is only what its format says (u64 length, JSON header padded with
-spaces to a multiple of 8, then the tensors without gaps), and the tests hold every state against the library.
+A state may take most of the memory, so it is written from the variables themselves and read into
+them, piece by piece. The library can do neither: here is only what its format says (u64 length,
+JSON header padded with spaces to a multiple of 8, then the tensors without gaps), and the tests
+hold every state against the library.
 """
 
 from __future__ import annotations
@@ -46,15 +48,17 @@ Note: TypeAlias = "Callable[[Origin], None]"
 
 
 class Progress(NamedTuple):
-    """How far a state was trained: steps of the optimizer, and epochs since its first call, the last one included."""
+    """How far a state was trained: steps of the optimizer, and epochs since its first call, the
+    last one included.
+    """
 
     step: int
     epochs: int
 
 
 class Origin(NamedTuple):
-    """What a reader of a state is told of it: the epochs that it was trained, whether all of it was taken, and the
-    digest of its base, if it has one."""
+    """What a reader of a state is told of it: the epochs that it was trained, whether all of it was
+    taken, and the digest of its base, if it has one."""
 
     epochs: int
     whole: bool
@@ -66,12 +70,15 @@ def dump(
 ) -> Iterator[list[memoryview]]:
     """The state of a program with this layout, or one of its PARTS.
 
-    In chunks of that many bytes, the last as small as it is; each is a list of views of the values themselves.
+    In chunks of that many bytes, the last as small as it is; each is a list of views of the values
+    themselves.
     """
     chunk: list[memoryview] = []
     room = chunk_bytes
     positions = {"whole": layout.order, "own": layout.own, "base": layout.base}[part]
-    tensors = (bytes_of(values[position]) for position in positions)  # one by one: they may come from a file
+    tensors = (
+        bytes_of(values[position]) for position in positions
+    )  # one by one: they may come from a file
     for piece in chain(() if part == "base" else (memoryview(header),), tensors):
         while piece:
             chunk.append(piece[:room])
@@ -104,7 +111,11 @@ def header_of(layout: Layout, progress: Progress, base: str | None = None) -> by
     for position in layout.order:
         begin, end = end, end + layout.sizes[position]
         code = CODES[layout.dtypes[position]]
-        header[name_of(position)] = {"dtype": code, "shape": layout.shapes[position], "data_offsets": [begin, end]}
+        header[name_of(position)] = {
+            "dtype": code,
+            "shape": layout.shapes[position],
+            "data_offsets": [begin, end],
+        }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % LENGTH.size)
     return LENGTH.pack(len(text)) + text
@@ -125,7 +136,9 @@ def read(layout: Layout, assign: Assign, note: Note, base: str | None = None) ->
 
 
 def read_weights(layout: Layout, assign: Assign, note: Note) -> Reading:
-    """Read the weights of a state into a program, perhaps another one whose weights have the same shapes."""
+    """Read the weights of a state into a program, perhaps another one whose weights have the same
+    shapes.
+    """
     stream = Stream()
     metadata, entries = yield from _read_header(stream)
     note(Origin(_epochs(metadata), whole=False))
@@ -134,7 +147,8 @@ def read_weights(layout: Layout, assign: Assign, note: Note) -> Reading:
 
 
 def read_some_weights(stream: Stream, layout: Layout, assign: Assign, begin: int) -> Taking[int]:
-    """Read the weights of a state, of which more may follow, into those of a program from number `begin` on.
+    """Read the weights of a state, of which more may follow, into those of a program from number
+    `begin` on.
 
     The number after the last of them.
     """
@@ -148,7 +162,8 @@ def read_some_weights(stream: Stream, layout: Layout, assign: Assign, begin: int
 def read_warm(layout: Layout, assign: Assign, note: Note) -> Reading:
     """Read a state of perhaps another program: whole where all of it fits, else its weights.
 
-    It fits where the optimizer is of the same class, all variables look the same, and the same weights are trained.
+    It fits where the optimizer is of the same class, all variables look the same, and the same
+    weights are trained.
     """
     stream = Stream()
     metadata, entries = yield from _read_header(stream)
@@ -174,13 +189,24 @@ def _fitting(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout)
 
 
 def _base(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> str | None:
-    """The digest of the base of a state, where it is what of this layout may stand apart, in the same types."""
-    digest, base = str(metadata.get("base")), {(name_of(each), CODES[layout.dtypes[each]]) for each in layout.base}
+    """The digest of the base of a state, where it is what of this layout may stand apart, in the
+    same types.
+    """
+    digest, base = (
+        str(metadata.get("base")),
+        {(name_of(each), CODES[layout.dtypes[each]]) for each in layout.base},
+    )
     last = entries[len(entries) - len(base) :]
-    return digest if base and DIGEST.fullmatch(digest) and {each[:2] for each in last} == base else None
+    return (
+        digest
+        if base and DIGEST.fullmatch(digest) and {each[:2] for each in last} == base
+        else None
+    )
 
 
-def _own(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout, base: str) -> Sequence[Entry]:
+def _own(
+    metadata: dict[str, str], entries: Sequence[Entry], layout: Layout, base: str
+) -> Sequence[Entry]:
     """The tensors of a state that comes without its base, which is to be that one."""
     found = _base(metadata, entries, layout)
     if found != base:
@@ -198,7 +224,9 @@ def _read_header(stream: Stream) -> Taking[tuple[dict[str, str], list[Entry]]]:
     metadata, entries = _parsed(bytes(text))
     if metadata.get("format") not in (FORMAT, FORMAT_WITH_BASE):
         expected = f"{FORMAT} or {FORMAT_WITH_BASE}"
-        raise ConfigError(f"the state does not fit: its format is {metadata.get('format')}, expected {expected}")
+        raise ConfigError(
+            f"the state does not fit: its format is {metadata.get('format')}, expected {expected}"
+        )
     return metadata, entries
 
 
@@ -238,8 +266,8 @@ def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
         pass
     if stream.received != sum(sizes):
         raise ConfigError(
-            f"Number of elements in model weights({stream.received / 4:g}) doesn't match model({sum(sizes) // 4}): "
-            f"received {stream.received} bytes, expected {sum(sizes)}"
+            f"Number of elements in model weights({stream.received / 4:g}) doesn't match "
+            f"model({sum(sizes) // 4}): received {stream.received} bytes, expected {sum(sizes)}"
         )
 
 
@@ -249,10 +277,19 @@ def _parsed(text: bytes) -> tuple[dict[str, str], list[Entry]]:
         header = json.loads(text)
         metadata = dict(header.pop("__metadata__", {}))
         entries = [
-            Entry(name, str(entry["dtype"]), tuple(entry["shape"]), *map(int, entry["data_offsets"]))
+            Entry(
+                name, str(entry["dtype"]), tuple(entry["shape"]), *map(int, entry["data_offsets"])
+            )
             for name, entry in header.items()
         ]
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise damaged(f"its header is no header of safetensors ({type(error).__name__})") from error
     entries.sort(key=lambda entry: (entry.begin, entry.end))
     end = 0
@@ -274,7 +311,10 @@ def _epochs(metadata: dict[str, str]) -> int:
 def _all(entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     """The position of every tensor by its name."""
     if len(entries) != len(layout.shapes):
-        raise ConfigError(f"the state has {len(entries)} tensors, the model and optimizer have {len(layout.shapes)}")
+        raise ConfigError(
+            f"the state has {len(entries)} tensors, the model and optimizer have "
+            f"{len(layout.shapes)}"
+        )
     wanted = {name_of(position): position for position in range(len(layout.shapes))}
     if unknown := {entry.name for entry in entries} - wanted.keys():
         raise damaged(f"it has tensors named {', '.join(sorted(unknown))}")
@@ -298,7 +338,9 @@ def _names(metadata: dict[str, str]) -> list[str]:
     try:
         return [str(name) for name in json.loads(metadata["weights"])]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
+        raise damaged(
+            f"its header does not say which tensors are weights ({type(error).__name__})"
+        ) from error
 
 
 def bytes_of(array: Array) -> memoryview:

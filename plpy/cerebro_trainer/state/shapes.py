@@ -1,4 +1,6 @@
-"""Whether the weights of one model are taken by another: one by one, in the order of get_weights(), by their shapes."""
+"""Whether the weights of one model are taken by another: one by one, in the order of get_weights(),
+by their shapes.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,14 @@ class Weight(NamedTuple):
 
 
 def check(received: Sequence[tuple[int, ...]], expected: Sequence[Weight]) -> None:
-    """Raises ConfigError, with the first few that differ, where weights of these shapes are not the model's."""
+    """Raises ConfigError, with the first few that differ, where weights of these shapes are not the
+    model's.
+    """
     wrong = [
-        f"{weight.path} {list(weight.shape)}, received {'nothing' if shape is None else list(shape)}"
+        (
+            f"{weight.path} {list(weight.shape)}, received "
+            f"{'nothing' if shape is None else list(shape)}"
+        )
         for weight, shape in zip_longest(expected, received, fillvalue=None)
         if weight is not None and shape != weight.shape
     ]
@@ -30,6 +37,8 @@ def check(received: Sequence[tuple[int, ...]], expected: Sequence[Weight]) -> No
         wrong.append(f"nothing more, received {len(received) - len(expected)} weights more")
     if wrong:
         raise ConfigError(
-            f"the weights do not fit: the model has {'; '.join(wrong[:SHOWN])}{'; …' if len(wrong) > SHOWN else ''}",
-            hint="Weights are taken over one by one, in the order of get_weights(): as many, of the same shapes.",
+            "the weights do not fit: the model has "
+            f"{'; '.join(wrong[:SHOWN])}{'; …' if len(wrong) > SHOWN else ''}",
+            hint="Weights are taken over one by one, in the order of get_weights(): as many, of "
+            "the same shapes.",
         )

@@ -1,7 +1,8 @@
-"""A state in a file: where the variables of a program lie that does not fit into its trainer's memory.
+"""A state in a file: where the variables of a program lie that does not fit into its trainer's
+memory.
 
-The file is in the trainer's own folder and has no name, so it is gone with the process. It is read and written, never
-mapped, because mapped pages count as memory of the process.
+The file is in the trainer's own folder and has no name, so it is gone with the process. It is read
+and written, never mapped, because mapped pages count as memory of the process.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ class _Nameless:
                 f"the disk of the trainer's folder has {free >> 20} MB left; a state there needs"
                 f" {nbytes + spare >> 20} MB at times",
                 sqlstate="53100",
-                hint="A model that does not fit into trainer_memory_mb is kept there while it is trained.",
+                hint="A model that does not fit into trainer_memory_mb is kept there while it is "
+                "trained.",
             )
         os.posix_fallocate(self.descriptor, 0, max(1, nbytes))
 

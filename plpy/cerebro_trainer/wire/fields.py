@@ -1,4 +1,6 @@
-"""Typed access to the fields of a request, so that a wrong request is named as such and never a KeyError."""
+"""Typed access to the fields of a request, so that a wrong request is named as such and never a
+KeyError.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) ->
 
 def number(header: Mapping[str, Any], name: str) -> float:
     """An integer or float field, as float."""
-    return float(integer(header, name)) if type(header.get(name)) is int else typed(header, name, float)
+    return (
+        float(integer(header, name))
+        if type(header.get(name)) is int
+        else typed(header, name, float)
+    )
 
 
 def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> str:

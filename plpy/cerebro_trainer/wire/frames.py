@@ -1,8 +1,8 @@
 """Frames on a socket: the one door between a backend and its trainer.
 
-A frame is `<4sIQ` (magic, header length, payload length), a JSON header in UTF-8, and raw payload bytes.
-Payloads are received straight into a fresh numpy buffer and sent straight from one: nothing is copied on
-the way. The backend's `link` module is the other end.
+A frame is `<4sIQ` (magic, header length, payload length), a JSON header in UTF-8, and raw payload
+bytes. Payloads are received straight into a fresh numpy buffer and sent straight from one: nothing
+is copied on the way. The backend's `link` module is the other end.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ HEADER_LIMIT = 256 << 20
 """Bytes. A header holds an architecture or predictions as text, never data."""
 DRAIN_BYTES = 1 << 20
 JOINED_BYTES = 1 << 16
-"""A payload up to this size is sent with its header at once: a call of the system costs more than the copy."""
+"""A payload up to this size is sent with its header at once: a call of the system costs more than
+the copy.
+"""
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class PeerGone(Exception):
-    """The backend closed its end or vanished, or was idle for too long: the trainer has nobody left to work for."""
+    """The backend closed its end or vanished, or was idle for too long: the trainer has nobody left
+    to work for.
+    """
 
     def __init__(self, reason: str = "closed") -> None:
         super().__init__(reason)
@@ -52,7 +56,9 @@ class Frame(NamedTuple):
 
 
 class Message:
-    """One frame to send; the payload is the concatenation of the given buffers, each C-contiguous."""
+    """One frame to send; the payload is the concatenation of the given buffers, each
+    C-contiguous.
+    """
 
     def __init__(self, header: Mapping[str, object], *payload: memoryview) -> None:
         self.header = header
@@ -74,14 +80,16 @@ class Connection:
     def receive(self) -> Frame:
         """Wait for the next frame.
 
-        Raises PeerGone at end of file; BrokenFrame when the bytes are no frame; OutOfMemory, with the stream
-        still in step, when the payload does not fit.
+        Raises PeerGone at end of file; BrokenFrame when the bytes are no frame; OutOfMemory, with
+        the stream still in step, when the payload does not fit.
         """
         magic, header_bytes, payload_bytes = PREFIX.unpack(self._exactly(PREFIX.size))
         if magic != MAGIC:
             raise BrokenFrame(f"expected a frame starting with {MAGIC!r}, received {magic!r}")
         if header_bytes > HEADER_LIMIT:
-            raise BrokenFrame(f"a frame's header may have {HEADER_LIMIT} bytes, received {header_bytes}")
+            raise BrokenFrame(
+                f"a frame's header may have {HEADER_LIMIT} bytes, received {header_bytes}"
+            )
         header = self._parse(self._exactly(header_bytes))
         return Frame(header, self._payload(payload_bytes))
 
@@ -107,7 +115,9 @@ class Connection:
         self._socket.close()
 
     def check_peer(self) -> None:
-        """Raise PeerGone if the backend has closed its end; costs a microsecond, so loops may ask often."""
+        """Raise PeerGone if the backend has closed its end; costs a microsecond, so loops may ask
+        often.
+        """
         if self._hangup.poll(0):
             raise PeerGone("closed")
 
@@ -118,7 +128,9 @@ class Connection:
         except (ValueError, RecursionError) as error:
             raise BrokenFrame(f"a frame's header is no JSON: {error}") from error
         if not isinstance(header, dict):
-            raise BrokenFrame(f"a frame's header must be a JSON object, received {type(header).__name__}")
+            raise BrokenFrame(
+                f"a frame's header must be a JSON object, received {type(header).__name__}"
+            )
         return header
 
     def _exactly(self, count: int) -> bytearray:

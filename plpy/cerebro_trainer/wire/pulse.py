@@ -1,7 +1,7 @@
 """Signs of life for the backend, from a thread of its own, which computing does not delay.
 
-They are a byte of shared memory that changes each second. It does not while a request is worked on and no other thread
-has had the processor: then the framework stands still, as in a deadlock.
+They are a byte of shared memory that changes each second. It does not while a request is worked on
+and no other thread has had the processor: then the framework stands still, as in a deadlock.
 """
 
 from __future__ import annotations

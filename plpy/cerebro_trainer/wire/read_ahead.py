@@ -1,8 +1,8 @@
 """Requests are received one ahead: while a buffer is worked on, the next one comes in.
 
-The backend then reads its table while the trainer computes, and the two take turns only where the trainer is
-the slower one. One frame ahead bounds the memory: never more than two buffers that are not kept. And a request that
-asks for something beside what is worked on is answered here, at once.
+The backend then reads its table while the trainer computes, and the two take turns only where the
+trainer is the slower one. One frame ahead bounds the memory: never more than two buffers that are
+not kept. And a request that asks for something beside what is worked on is answered here, at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Aside(Protocol):
 
 
 class Ahead:
-    """The frames of a connection, in order, but for those that `aside` attends to, if there is such a one."""
+    """The frames of a connection, in order, but for those that `aside` attends to, if there is such
+    a one.
+    """
 
     aside: Aside | None = None
 
@@ -35,7 +37,9 @@ class Ahead:
         self._next = self._expect()
 
     def receive(self, longest: float | None = None) -> Frame:
-        """The next frame; raises what `Connection.receive` raises, and PeerGone after the longest wait, in seconds."""
+        """The next frame; raises what `Connection.receive` raises, and PeerGone after the longest
+        wait, in seconds.
+        """
         self.taken = False
         try:
             return self._next.result(longest)

@@ -1,6 +1,7 @@
 """Bytes that come in pieces, read by code that is written as if it read a file.
 
-A reading is a generator: it waits for the next piece wherever it needs one, so a state is read while it arrives.
+A reading is a generator: it waits for the next piece wherever it needs one, so a state is read
+while it arrives.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def finish(reading: Reading) -> None:
 
 
 class Stream:
-    """Bytes that come in pieces, taken as many at a time as are wanted. EOFError where they end too early."""
+    """Bytes that come in pieces, taken as many at a time as are wanted. EOFError where they end too
+    early.
+    """
 
     def __init__(self) -> None:
         self.received = 0

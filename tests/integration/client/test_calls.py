@@ -1,4 +1,6 @@
-"""One run after another through the client: replay, warm start, outputs again, every form of prediction."""
+"""One run after another through the client: replay, warm start, outputs again, every form of
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,15 @@ def weights(session: cerebro_db.Session, table: str) -> dict[int, bytes]:
 def test_a_replay_gives_the_same_bits(
     session: cerebro_db.Session, original: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = session.fit("packed", "again", "configs", 2, schedule="replay", replay_run=original, progress=True)
+    run = session.fit(
+        "packed", "again", "configs", 2, schedule="replay", replay_run=original, progress=True
+    )
     assert run > original
     assert weights(session, "again") == weights(session, "original")
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith(f"run {run} completed, epoch 2 of 2, visit 8 of 8"), "it shows the new run, not the old"
+    assert last.startswith(f"run {run} completed, epoch 2 of 2, visit 8 of 8"), (
+        "it shows the new run, not the old"
+    )
 
 
 @pytest.mark.long
@@ -64,7 +70,9 @@ def test_a_run_in_the_background(session: cerebro_db.Session, original: int) -> 
     assert session.vacuum_runs(timedelta(days=1)) == 0
     with pytest.raises(errors.ObjectNotReady, match="is completed"):
         session.resume(run, background=True)
-    endless = session.submit("packed", "endless", "configs", 100_000, max_attempts=1, max_runtime=timedelta(hours=9))
+    endless = session.submit(
+        "packed", "endless", "configs", 100_000, max_attempts=1, max_runtime=timedelta(hours=9)
+    )
     assert session.wait(endless, timedelta(milliseconds=50)) == "running"
     assert session.cancel_run(endless)
     assert session.wait(endless) == "cancelled"
@@ -96,7 +104,9 @@ def test_every_form_of_prediction(session: cerebro_db.Session, original: int) ->
     assert session.learning_curve(session.runs().frame().run_id.max())
     forms: tuple[str | int | float, ...] = ("prob", "response", 2, 0.5)
     for number, form in enumerate(forms):
-        session.predict("original", "points", "id", "x", f"form_{number}", mst_key=best, pred_type=form)
+        session.predict(
+            "original", "points", "id", "x", f"form_{number}", mst_key=best, pred_type=form
+        )
     everything = session.rows("form_0").frame()
     assert len(everything) == 3 * ROWS and everything.groupby("id").prob.sum().round(5).eq(1).all()
     assert "rank" not in session.rows("form_1").columns and len(session.rows("form_1")) == ROWS
@@ -106,7 +116,9 @@ def test_every_form_of_prediction(session: cerebro_db.Session, original: int) ->
     assert len(sure) == int((everything.prob > 0.5).sum())
 
 
-def test_an_evaluation_is_that_of_the_leaderboard(session: cerebro_db.Session, original: int) -> None:
+def test_an_evaluation_is_that_of_the_leaderboard(
+    session: cerebro_db.Session, original: int
+) -> None:
     standing = session.leaderboard(original)[0]
     session.evaluate("original", "packed", "evaluated", mst_key=standing.mst_key)
     (row,) = session.rows("evaluated")
@@ -138,7 +150,10 @@ def test_reports(session: cerebro_db.Session, shared_database: Database) -> None
         session.grant_usage("postgres")
     with cerebro_db.connect(shared_database.superuser_url) as administrator:
         administrator.grant_usage("pg_monitor")
-        query = "SELECT has_function_privilege('pg_monitor', 'cerebro.write_outputs(bigint, text)', 'execute')"
+        query = (
+            "SELECT has_function_privilege('pg_monitor', 'cerebro.write_outputs(bigint, text)', "
+            "'execute')"
+        )
         with administrator.engine.connect() as connection:
             assert connection.exec_driver_sql(query).scalar_one()
 
@@ -152,7 +167,9 @@ def test_a_bar_that_cannot_look_does_not_end_the_fit(
     taken: list[sa.Connection] = []
 
     def occupy(message: str) -> None:
-        """From the first message, that a run begins, to the next, that an epoch has ended, no connection is left."""
+        """From the first message, that a run begins, to the next, that an epoch has ended, no
+        connection is left.
+        """
         if taken:
             taken[0].close()
         else:
@@ -162,7 +179,9 @@ def test_a_bar_that_cannot_look_does_not_end_the_fit(
         run = session.fit("packed", "alone", "configs", 1, progress=True)
         assert session.progress(run).status == "completed"
     engine.dispose()
-    assert "cannot be shown any more: the engine had no connection to spare" in capsys.readouterr().out
+    assert (
+        "cannot be shown any more: the engine had no connection to spare" in capsys.readouterr().out
+    )
 
 
 PROGRAM = """
@@ -177,11 +196,15 @@ with cerebro_db.connect(sys.argv[1]) as session:
 """
 
 
-def test_a_terminal_shows_a_bar_and_ctrl_c_cancels(shared_database: Database, original: int) -> None:
+def test_a_terminal_shows_a_bar_and_ctrl_c_cancels(
+    shared_database: Database, original: int
+) -> None:
     ours, theirs = os.openpty()
     command = [sys.executable, "-c", PROGRAM, shared_database.url]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as fitting:
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as fitting:
         os.close(theirs)
         shown = until(ours, "visit 1")
         fitting.send_signal(signal.SIGINT)

@@ -37,16 +37,23 @@ def test_a_whole_server(database: Database) -> None:
     assert status == 0
     if "cancels" in states:  # of Greenplum alone, by its release
         assert states.pop("cancels") in ("OK", "WARN")
-    assert states == dict.fromkeys(("server", "extension", "PL/Python", "trainer", "worker sessions"), "OK")
+    assert states == dict.fromkeys(
+        ("server", "extension", "PL/Python", "trainer", "worker sessions"), "OK"
+    )
 
 
 def test_without_a_url_libpq_s_variables_say_which(database: Database) -> None:
     """As in the image, where they lead to its server, and no embedded one runs."""
     url = make_url(database.url)
-    named = {"PGHOST": str(url.query.get("host", url.host)), "PGPORT": str(url.query.get("port", url.port))}
+    named = {
+        "PGHOST": str(url.query.get("host", url.host)),
+        "PGPORT": str(url.query.get("port", url.port)),
+    }
     named |= {"PGDATABASE": str(url.database), "PGUSER": str(url.username)}
     command = [sys.executable, "-I", "-m", "cerebro_db", "check"]
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, env={**os.environ, **named})
+    done = subprocess.run(
+        command, cwd="/", capture_output=True, text=True, env={**os.environ, **named}
+    )
     assert f"database {url.database}, as {url.username}" in done.stdout
 
 
@@ -83,7 +90,9 @@ def test_no_extension(database: Database, superuser: Connection) -> None:
         ("worker_conninfo", "no conninfo", "worker sessions"),
     ],
 )
-def test_a_wrong_setting(database: Database, superuser: Connection, setting: str, value: str, step: str) -> None:
+def test_a_wrong_setting(
+    database: Database, superuser: Connection, setting: str, value: str, step: str
+) -> None:
     chosen(superuser, setting, value)
     status, states = check(database.url)
     assert status == 1

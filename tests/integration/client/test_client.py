@@ -1,4 +1,6 @@
-"""The Python client against a real server: calls, messages, cancels, and runs seen while they go on."""
+"""The Python client against a real server: calls, messages, cancels, and runs seen while they go
+on.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,14 @@ def packed(session: cerebro_db.Session, digits: ModuleType) -> cerebro_db.Sessio
     """A session with 60 packed images and two configurations of one small model."""
     with session.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE images (id integer, pixels real[], digit integer)")
-        rows = [dict(zip(("id", "pixels", "digit"), row, strict=True)) for row in digits.rows()[:60]]
+        rows = [
+            dict(zip(("id", "pixels", "digit"), row, strict=True)) for row in digits.rows()[:60]
+        ]
         connection.execute(sa.text("INSERT INTO images VALUES (:id, :pixels, :digit)"), rows)
     session.load_model(digits.architectures()["mlp"], "models", name="mlp")
-    session.pack("images", "images_packed", "digit", "pixels", normalizing_const=16, n_segments=2, seed=1)
+    session.pack(
+        "images", "images_packed", "digit", "pixels", normalizing_const=16, n_segments=2, seed=1
+    )
     session.configs(
         "models",
         "configs",
@@ -82,7 +88,9 @@ def packed(session: cerebro_db.Session, digits: ModuleType) -> cerebro_db.Sessio
         ("cost", records.Cost),
     ],
 )
-def test_records_have_the_columns_of_their_relations(shared_superuser: Workbench, name: str, record: type[Any]) -> None:
+def test_records_have_the_columns_of_their_relations(
+    shared_superuser: Workbench, name: str, record: type[Any]
+) -> None:
     with shared_superuser.connection.cursor() as cursor:
         cursor.execute("SELECT * FROM cerebro." + name + " LIMIT 0")
         assert cursor.description is not None
@@ -90,7 +98,9 @@ def test_records_have_the_columns_of_their_relations(shared_superuser: Workbench
     assert {field.name for field in fields(record)} <= columns
 
 
-def test_the_functions_are_found_in_the_extension_s_schema(database: Database, digits: ModuleType) -> None:
+def test_the_functions_are_found_in_the_extension_s_schema(
+    database: Database, digits: ModuleType
+) -> None:
     with psycopg2.connect(database.superuser_url) as superuser, superuser.cursor() as cursor:
         cursor.execute('DROP EXTENSION cerebro_db; CREATE SCHEMA "Model Lab";')
         cursor.execute('CREATE EXTENSION cerebro_db SCHEMA "Model Lab"')
@@ -141,7 +151,9 @@ def test_a_fit_and_its_run_agree(
     assert (progress.status, progress.epoch) == ("completed", 2)
     assert progress.visits_done == progress.visits_total == 8
 
-    visits = Counter((visit.mst_key, visit.epoch, visit.segment_id) for visit in packed.visits(run_id))
+    visits = Counter(
+        (visit.mst_key, visit.epoch, visit.segment_id) for visit in packed.visits(run_id)
+    )
     configs = [standing.mst_key for standing in packed.leaderboard(run_id)]
     assert visits == Counter(product(configs, (1, 2), run.segments))
 
@@ -154,8 +166,12 @@ def test_a_fit_and_its_run_agree(
     assert Counter(span.kind for span in packed.timeline(run_id))["train"] == 8
 
     costs = packed.cost(run_id)
-    assert [cost.mst_key for cost in costs] == [None, *sorted(configs)] and all(cost.trainer_seconds for cost in costs)
-    assert [(cost.run_id, cost.mst_key) for cost in packed.cost()] == [(run_id, cost.mst_key) for cost in costs]
+    assert [cost.mst_key for cost in costs] == [None, *sorted(configs)] and all(
+        cost.trainer_seconds for cost in costs
+    )
+    assert [(cost.run_id, cost.mst_key) for cost in packed.cost()] == [
+        (run_id, cost.mst_key) for cost in costs
+    ]
 
     assert watch(packed.engine.url.render_as_string(hide_password=False), None) == "completed"
     told = capsys.readouterr().out
@@ -163,7 +179,9 @@ def test_a_fit_and_its_run_agree(
 
     best = packed.leaderboard(run_id)[0].mst_key
     packed.evaluate("model", "images_packed", "evaluation", mst_key=best)
-    packed.predict("model", "images", "id", "pixels", "prediction", pred_type="response", mst_key=best)
+    packed.predict(
+        "model", "images", "id", "pixels", "prediction", pred_type="response", mst_key=best
+    )
     with packed.engine.connect() as connection:
         metric = connection.exec_driver_sql("SELECT metric FROM evaluation").scalar_one()
         right = connection.exec_driver_sql(
@@ -201,7 +219,9 @@ def ears() -> Ears:
 
 @pytest.fixture
 def caller(session: cerebro_db.Session, ears: Ears) -> Iterator[Caller]:
-    """A caller in a database with a function that speaks and then waits for a lock, or for its cancel."""
+    """A caller in a database with a function that speaks and then waits for a lock, or for its
+    cancel.
+    """
     with session.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE FUNCTION wait_for_lock(number bigint) RETURNS text LANGUAGE plpgsql AS"
@@ -225,7 +245,9 @@ def unlock(connection: psycopg2.extensions.connection) -> None:
         cursor.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
 
 
-def when_waiting(url: str, pid: Callable[[], int | None], act: Callable[[], object]) -> threading.Thread:
+def when_waiting(
+    url: str, pid: Callable[[], int | None], act: Callable[[], object]
+) -> threading.Thread:
     """Acts, in a thread, as soon as that process of the server waits for a lock."""
 
     def follow() -> None:
@@ -233,7 +255,10 @@ def when_waiting(url: str, pid: Callable[[], int | None], act: Callable[[], obje
         query = sa.text("SELECT FROM pg_locks WHERE pid = :pid AND NOT granted")
         until = time.monotonic() + PATIENCE
         with engine.connect() as connection:
-            while connection.execute(query, {"pid": pid()}).first() is None and time.monotonic() < until:
+            while (
+                connection.execute(query, {"pid": pid()}).first() is None
+                and time.monotonic() < until
+            ):
                 connection.rollback()
                 time.sleep(0.01)
         engine.dispose()
@@ -264,7 +289,9 @@ def test_no_message_is_lost(session: cerebro_db.Session, caller: Caller, ears: E
     assert ears.heard == [f"INFO:  {number}" for number in range(1, 1001)]
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), psycopg2.OperationalError("mine")])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(), KeyboardInterrupt(), psycopg2.OperationalError("mine")]
+)
 def test_an_error_of_the_receiver_cancels_the_call(
     caller: Caller, ears: Ears, locked: psycopg2.extensions.connection, error: BaseException
 ) -> None:
@@ -276,17 +303,23 @@ def test_an_error_of_the_receiver_cancels_the_call(
         caller.call(("public", "wait_for_lock"), {"number": LOCK})
     unlock(locked)
     ears.act = lambda: None
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+        "the session goes on"
+    )
 
 
 @pytest.mark.parametrize("value", ["zero\0byte", "\ud800", object()])
 def test_what_the_driver_cannot_send_is_an_invalid_parameter(caller: Caller, value: object) -> None:
     with pytest.raises(errors.InvalidParameter):
         caller.call(("public", "wait_for_lock"), {"number": value})
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+        "the session goes on"
+    )
 
 
-def test_another_thread_can_cancel(database: Database, caller: Caller, locked: psycopg2.extensions.connection) -> None:
+def test_another_thread_can_cancel(
+    database: Database, caller: Caller, locked: psycopg2.extensions.connection
+) -> None:
     refused: list[errors.CerebroError] = []
 
     def call_and_cancel() -> None:
@@ -303,15 +336,21 @@ def test_another_thread_can_cancel(database: Database, caller: Caller, locked: p
     assert refused, "one call at a time"
     assert caught.value.sqlstate == "57014"
     unlock(locked)
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+        "the session goes on"
+    )
 
 
 def test_ctrl_c_cancels_the_statement(
     database: Database, caller: Caller, locked: psycopg2.extensions.connection
 ) -> None:
-    thread = when_waiting(database.url, lambda: caller.pid, lambda: os.kill(os.getpid(), signal.SIGINT))
+    thread = when_waiting(
+        database.url, lambda: caller.pid, lambda: os.kill(os.getpid(), signal.SIGINT)
+    )
     with pytest.raises(KeyboardInterrupt):
         caller.call(("public", "wait_for_lock"), {"number": LOCK})
     thread.join()
     unlock(locked)
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+        "the session goes on"
+    )

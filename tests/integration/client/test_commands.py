@@ -25,7 +25,9 @@ def test_where_there_are_no_runs_there_is_an_empty_document(database: Database) 
 
 def test_a_run_that_is_not_there_is_refused_on_standard_error_alone(database: Database) -> None:
     words = ("leaderboard", "1000000", "--url", database.url)
-    alone = subprocess.run([*ALONE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    alone = subprocess.run(
+        [*ALONE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     for done in (alone, called(*words, "--json")):
         assert (done.returncode, done.stdout) == (1, "")
         assert "run 1000000 does not exist" in done.stderr
@@ -43,14 +45,22 @@ def test_a_run_that_is_not_there_is_refused_on_standard_error_alone(database: Da
         (("predict", "nobody", "pg_class"), 1, "nobody"),
     ],
 )
-def test_wrong_calls_say_what_is_wrong(database: Database, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_wrong_calls_say_what_is_wrong(
+    database: Database, arguments: tuple[str, ...], code: int, words: str
+) -> None:
     done = called(*arguments, "--url", database.url)
-    assert (done.returncode, done.stdout) == (code, "") and words in done.stderr and "Traceback" not in done.stderr
+    assert (
+        (done.returncode, done.stdout) == (code, "")
+        and words in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 @pytest.fixture(scope="module")
 def trained(shared_database: Database) -> dict[str, str]:
-    """A run of several configurations that the command has trained, and the model that came of it."""
+    """A run of several configurations that the command has trained, and the model that came of
+    it.
+    """
     session = psycopg2.connect(shared_database.url)
     session.autocommit = True
     with session.cursor() as cursor:
@@ -59,12 +69,32 @@ def trained(shared_database: Database) -> dict[str, str]:
             " FROM generate_series(1, 200) n"
         )
     session.close()
-    few = ("--configs", "3", "--epochs", "2", "--ensemble", "1", "--models", "linear", "--seed", "1", "--workers", "1")
+    few = (
+        "--configs",
+        "3",
+        "--epochs",
+        "2",
+        "--ensemble",
+        "1",
+        "--models",
+        "linear",
+        "--seed",
+        "1",
+        "--workers",
+        "1",
+    )
     space = ("--space", '{"batch_size": 32}', "--budget", "1 hour")
-    done = called("train", "flips", "up", "--model", "ups", *few, *space, "--url", shared_database.url)
+    done = called(
+        "train", "flips", "up", "--model", "ups", *few, *space, "--url", shared_database.url
+    )
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(called("runs", "--json", "--url", shared_database.url).stdout)
-    return {"run": str(run["run_id"]), "model": "ups", "url": shared_database.url, "told": done.stdout}
+    return {
+        "run": str(run["run_id"]),
+        "model": "ups",
+        "url": shared_database.url,
+        "told": done.stdout,
+    }
 
 
 def test_from_a_table_to_predictions(trained: dict[str, str], tmp_path: Path) -> None:
@@ -73,11 +103,19 @@ def test_from_a_table_to_predictions(trained: dict[str, str], tmp_path: Path) ->
     (run,) = json.loads(called("runs", "--json", "--url", url).stdout)
     board = json.loads(called("leaderboard", trained["run"], "--json", "--url", url).stdout)
     assert run["status"] == "completed" and len(board) == 3
-    assert {(config["status"], config["params"]["batch_size"]) for config in board} == {("completed", 32)}
+    assert {(config["status"], config["params"]["batch_size"]) for config in board} == {
+        ("completed", 32)
+    }
     (model,) = json.loads(called("models", "--json", "--url", url).stdout)
     (version,) = json.loads(called("models", "ups", "--json", "--url", url).stdout)
-    assert model["model"] == version["model"] == "ups" and version["deployed"] and version["run_id"] == run["run_id"]
-    said = json.loads(called("predict", "ups", "flips", "--id", "id", "--json", "--url", url).stdout)
+    assert (
+        model["model"] == version["model"] == "ups"
+        and version["deployed"]
+        and version["run_id"] == run["run_id"]
+    )
+    said = json.loads(
+        called("predict", "ups", "flips", "--id", "id", "--json", "--url", url).stdout
+    )
     assert len(said) == 200 and {row["prediction"] for row in said} <= {"true", "false"}
     written = tmp_path / "ups.csv"
     arguments = ("predict", "ups", "flips", "--id", "id", "-o", str(written), "--url", url)
@@ -86,10 +124,16 @@ def test_from_a_table_to_predictions(trained: dict[str, str], tmp_path: Path) ->
         rows = {row["id"]: row["prediction"] for row in csv.DictReader(file)}
     assert rows == {str(row["id"]): row["prediction"] for row in said}
     again = called(*arguments)
-    assert again.returncode == 2 and "--output" in again.stderr and len(written.read_text().splitlines()) == 201
+    assert (
+        again.returncode == 2
+        and "--output" in again.stderr
+        and len(written.read_text().splitlines()) == 201
+    )
 
 
-def plotted(trained: dict[str, str], kind: str, path: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def plotted(
+    trained: dict[str, str], kind: str, path: Path, *more: str
+) -> subprocess.CompletedProcess[str]:
     subject = trained["run" if kind in ("curves", "parallel", "lanes") else "model"]
     return called("plot", subject, "--kind", kind, "-o", str(path), *more, "--url", trained["url"])
 
@@ -105,7 +149,9 @@ def plotted(trained: dict[str, str], kind: str, path: Path, *more: str) -> subpr
         ("confusion", ("--source", "flips")),
     ],
 )
-def test_pictures(trained: dict[str, str], tmp_path: Path, kind: str, more: tuple[str, ...]) -> None:
+def test_pictures(
+    trained: dict[str, str], tmp_path: Path, kind: str, more: tuple[str, ...]
+) -> None:
     path = tmp_path / "picture.svg"
     done = plotted(trained, kind, path, *more)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{path}\n", "")
@@ -116,16 +162,32 @@ def test_a_picture_replaces_a_file_only_by_force(trained: dict[str, str], tmp_pa
     path = tmp_path / "picture.svg"
     path.write_text("something else")
     refused = plotted(trained, "curves", path)
-    assert refused.returncode == 2 and "exists already" in refused.stderr and path.read_text() == "something else"
-    assert plotted(trained, "curves", path, "--force").returncode == 0 and "</svg>" in path.read_text()
+    assert (
+        refused.returncode == 2
+        and "exists already" in refused.stderr
+        and path.read_text() == "something else"
+    )
+    assert (
+        plotted(trained, "curves", path, "--force").returncode == 0 and "</svg>" in path.read_text()
+    )
     nowhere = plotted(trained, "curves", path / "picture.svg")
-    assert nowhere.returncode == 1 and "cannot write" in nowhere.stderr and "Traceback" not in nowhere.stderr
+    assert (
+        nowhere.returncode == 1
+        and "cannot write" in nowhere.stderr
+        and "Traceback" not in nowhere.stderr
+    )
 
 
 @pytest.mark.parametrize("kind", ["curves", "parallel", "lanes", "importance"])
-def test_there_is_no_picture_of_what_is_not_there(trained: dict[str, str], tmp_path: Path, kind: str) -> None:
+def test_there_is_no_picture_of_what_is_not_there(
+    trained: dict[str, str], tmp_path: Path, kind: str
+) -> None:
     done = plotted({**trained, "run": "1000000", "model": "nobody"}, kind, tmp_path / "picture.png")
-    assert (done.returncode, done.stdout) == (1, "") and "HINT" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        (done.returncode, done.stdout) == (1, "")
+        and "HINT" in done.stderr
+        and "Traceback" not in done.stderr
+    )
     assert not [*tmp_path.iterdir()]
 
 
@@ -139,7 +201,9 @@ def test_a_shell_completes_runs_and_models(trained: dict[str, str]) -> None:
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(line.split(" ")) - 1),
         }
-        return subprocess.run([script], capture_output=True, text=True, env=asked, check=True).stdout.split()
+        return subprocess.run(
+            [script], capture_output=True, text=True, env=asked, check=True
+        ).stdout.split()
 
     url = f"--url {trained['url']}"
     assert offered(f"leaderboard {url} ") == [trained["run"]]
@@ -152,10 +216,14 @@ def test_checks_are_one_document(database: Database) -> None:
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "") and {step["state"] for step in found} == {"OK"}
     wrong = called("check", "--json", "--url", "postgresql://nobody@/x?host=/nowhere")
-    assert wrong.returncode == 1 and [step["state"] for step in json.loads(wrong.stdout)] == ["FAIL"]
+    assert wrong.returncode == 1 and [step["state"] for step in json.loads(wrong.stdout)] == [
+        "FAIL"
+    ]
 
 
 def test_where_no_server_runs_its_status_says_so(tmp_path: Path) -> None:
     done = called("server", "status", "--json", "--data", str(tmp_path))
     ((found),) = json.loads(done.stdout)
-    assert done.returncode == 3 and found["url"] is None and found["data"] == str(tmp_path.resolve())
+    assert (
+        done.returncode == 3 and found["url"] is None and found["data"] == str(tmp_path.resolve())
+    )

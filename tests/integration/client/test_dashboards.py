@@ -1,4 +1,6 @@
-"""The queries of the page about dashboards, and those of the dashboard for Grafana, answer over a real run."""
+"""The queries of the page about dashboards, and those of the dashboard for Grafana, answer over a
+real run.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,16 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "dashboards.md").read_text()
 BOARD = json.loads((DOCS / "grafana" / "runs.json").read_text())
 PANELS = {panel["title"]: panel for panel in BOARD["panels"]}
-QUERIES = [query for query in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL) if query.startswith("SELECT")]
-ROLE = next(text for text in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL) if text.startswith("CREATE ROLE"))
+QUERIES = [
+    query
+    for query in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    if query.startswith("SELECT")
+]
+ROLE = next(
+    text
+    for text in re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    if text.startswith("CREATE ROLE")
+)
 FILTER = re.compile(r"\$__timeFilter\(([\w.]+)\)")
 
 
@@ -73,7 +83,10 @@ def test_panels_lie_side_by_side() -> None:
     """Each has a number and room of its own, in the 24 columns that Grafana has."""
     places = [panel["gridPos"] for panel in BOARD["panels"]]
     squares = [
-        (x, y) for at in places for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])
+        (x, y)
+        for at in places
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
     ]
     assert len(squares) == len(set(squares)) and max(x for x, _ in squares) < 24
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])

@@ -14,7 +14,10 @@ from workbench import Workbench
 
 ROOT = Path(__file__).parents[3]
 DBT = ROOT / ".venv" / "dbt" / "bin" / "dbt"
-ARGUMENTS = '{source: passengers, target: survived, options: {models: "{linear}", configs: 1, epochs: 2, seed: 1}}'
+ARGUMENTS = (
+    '{source: passengers, target: survived, options: {models: "{linear}", configs: 1, '
+    "epochs: 2, seed: 1}}"
+)
 Dbt = Callable[..., str]
 pytestmark = [pytest.mark.long, pytest.mark.postgresql("dbt has no adapter for Greenplum 7")]
 
@@ -23,15 +26,27 @@ pytestmark = [pytest.mark.long, pytest.mark.postgresql("dbt has no adapter for G
 def dbt(bench: Workbench, tmp_path: Path) -> Iterator[Dbt]:
     """dbt as the ordinary role calls it; what it prints."""
     url = make_url(bench.url)
-    place = {"PGHOST": str(url.query["host"]), "PGPORT": str(url.query["port"]), "PGUSER": str(url.username)}
+    place = {
+        "PGHOST": str(url.query["host"]),
+        "PGPORT": str(url.query["port"]),
+        "PGUSER": str(url.username),
+    }
     folders = {name: str(ROOT / "docs" / "dbt") for name in ("DBT_PROJECT_DIR", "DBT_PROFILES_DIR")}
     written = {"DBT_LOG_PATH": str(tmp_path / "logs"), "DBT_TARGET_PATH": str(tmp_path / "target")}
-    variables = {**place, "PGDATABASE": str(url.database), "DBT_SCHEMA": "scored", **folders, **written}
+    variables = {
+        **place,
+        "PGDATABASE": str(url.database),
+        "DBT_SCHEMA": "scored",
+        **folders,
+        **written,
+    }
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **variables}
 
     def called(*arguments: str) -> str:
         command = [str(DBT), "--no-use-colors", *arguments]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout
         return done.stdout
 
@@ -41,7 +56,9 @@ def dbt(bench: Workbench, tmp_path: Path) -> Iterator[Dbt]:
 
 def test_the_project_trains_scores_and_tests(bench: Workbench, dbt: Dbt) -> None:
     bench.rows(passengers.TABLE)
-    assert "1 | linear | 2 | completed | accuracy | 0." in dbt("run-operation", "train", "--args", ARGUMENTS)
+    assert "1 | linear | 2 | completed | accuracy | 0." in dbt(
+        "run-operation", "train", "--args", ARGUMENTS
+    )
     assert passengers.versions(bench) == 1
     assert "PASS=6 WARN=0 ERROR=0 SKIP=0" in dbt("build")
     scored = "SELECT id::text, prediction, probability FROM scored.passengers_scored ORDER BY 1"

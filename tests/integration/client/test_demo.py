@@ -1,4 +1,6 @@
-"""The demo itself, with fewer images, configurations and epochs: what it prints and what it leaves."""
+"""The demo itself, with fewer images, configurations and epochs: what it prints and what it
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,16 @@ class Database(Protocol):
 
 
 @pytest.mark.long
-def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_can_be_repeated(
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from cerebro_db.demo import digits  # scikit-learn, for which no other test shall wait
     from cerebro_db.demo.walkthrough import Plan, main
 
-    compile_grid = {**digits.COMPILE_GRID, "optimizer_params_list": [{"optimizer": ["Adam"], "lr": [0.01]}]}
+    compile_grid = {
+        **digits.COMPILE_GRID,
+        "optimizer_params_list": [{"optimizer": ["Adam"], "lr": [0.01]}],
+    }
     plan = Plan(
         images=400,
         segments=2,
@@ -56,7 +63,9 @@ def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: py
                 " FROM demo.predictions JOIN demo.digits_held_out USING (id)"
             )
         ).scalar_one()
-        runs = connection.execute(sa.text("SELECT count(*) FROM cerebro.run WHERE status = 'completed'"))
+        runs = connection.execute(
+            sa.text("SELECT count(*) FROM cerebro.run WHERE status = 'completed'")
+        )
         assert runs.scalar_one() == 4
     engine.dispose()
     assert right > 0.5

@@ -1,4 +1,6 @@
-"""The image of docker/postgres.Dockerfile: built, started, and the README's tour in it, by psql over the network."""
+"""The image of docker/postgres.Dockerfile: built, started, and the README's tour in it, by psql
+over the network.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,29 @@ LARGEST = 1_600_000_000
 """Bytes that the image has at most, with its base."""
 OTHER = "host=localhost user=postgres dbname=postgres"
 CONVOLUTION = [
-    """SELECT load_keras_model('convolutions', '{"class_name": "Sequential", "config": {"name": "small", "layers": [
+    """SELECT load_keras_model('convolutions',
+        '{"class_name": "Sequential", "config": {"name": "small", "layers": [
         {"class_name": "InputLayer", "config": {"batch_shape": [null, 4]}},
         {"class_name": "Reshape", "config": {"target_shape": [2, 2, 1]}},
-        {"class_name": "Conv2D", "config": {"filters": 8, "kernel_size": [2, 2], "activation": "relu"}},
+        {"class_name": "Conv2D", "config": {"filters": 8, "kernel_size": [2, 2],
+            "activation": "relu"}},
         {"class_name": "Flatten", "config": {}},
         {"class_name": "Dense", "config": {"units": 3, "activation": "softmax"}}]}}')""",
     """SELECT generate_model_configs('convolutions', 'convolution_configs', ARRAY[1],
-        $$ {'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1]}], 'loss': ['categorical_crossentropy'],
+        $$ {'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1]}],
+            'loss': ['categorical_crossentropy'],
             'metrics': [['accuracy']]} $$, $$ {'batch_size': [16]} $$)""",
     "SELECT madlib_fit_multiple_model('iris_packed', 'convolution', 'convolution_configs', 2)",
-    "SELECT madlib_predict('convolution', 'iris', 'id', 'attributes', 'convolved', 'response', mst_key => 1)",
+    "SELECT madlib_predict('convolution', 'iris', 'id', 'attributes', 'convolved', 'response', "
+    "mst_key => 1)",
     "SELECT count(*) FROM convolved",
 ]
 # Another one after a crash of the server.
-CHECKPOINTER = ["psql", "-Atc", "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"]
+CHECKPOINTER = [
+    "psql",
+    "-Atc",
+    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'",
+]
 
 
 pytestmark = containers.needed
@@ -90,7 +100,10 @@ def test_the_image_is_not_larger_than_promised(image: str) -> None:
 def test_queries_do_without_a_compiler(server: DockerContainer) -> None:
     """It is left out: no plan must fail for it, however costly it is said to be."""
     costly = ["-c", "SET jit_above_cost = 0", "-c", "SELECT sum(n) FROM generate_series(1, 1000) n"]
-    assert ran(server, ["psql", "-At", "-c", "SELECT pg_jit_available()", *costly]) == (0, "f\nSET\n500500\n")
+    assert ran(server, ["psql", "-At", "-c", "SELECT pg_jit_available()", *costly]) == (
+        0,
+        "f\nSET\n500500\n",
+    )
 
 
 def test_the_check_finds_nothing(server: DockerContainer) -> None:
@@ -110,12 +123,15 @@ def test_the_check_takes_the_variables_of_libpq(server: DockerContainer) -> None
 def test_nobody_comes_in_without_a_password(server: DockerContainer) -> None:
     for who in ("host=localhost", OTHER):
         assert ran(server, ["psql", "--no-password", "--command", "SELECT 1", who])[0] == 2
-    assert ran(server, ["psql", "--command", "SELECT 1", "host=localhost"], PGPASSWORD="wrong")[0] == 2
+    assert (
+        ran(server, ["psql", "--command", "SELECT 1", "host=localhost"], PGPASSWORD="wrong")[0] == 2
+    )
 
 
 def test_the_role_is_an_ordinary_one(server: DockerContainer) -> None:
     query = (
-        "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication FROM pg_roles WHERE rolname = current_user"
+        "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication FROM pg_roles WHERE "
+        "rolname = current_user"
     )
     assert ran(server, ["psql", "-Atc", query]) == (0, "f\n")
 
@@ -132,7 +148,10 @@ def test_a_killed_trainer_does_not_disturb_the_server(server: DockerContainer) -
     """Nobody looks after it before its session ends: then it is a dead child of process 1."""
     began = ["psql", "-Atc", "SELECT pg_postmaster_start_time()"]
     before = ran(server, began), ran(server, CHECKPOINTER)
-    kill = "for p in /proc/[0-9]*; do grep -q cerebro_trainer $p/cmdline && kill -9 ${p#/proc/} && echo killed; done"
+    kill = (
+        "for p in /proc/[0-9]*; do grep -q cerebro_trainer $p/cmdline && kill -9 ${p#/proc/} && "
+        "echo killed; done"
+    )
     steps = ["-c", "SELECT cerebro.trainer_report('none')", "-c", f"\\! {kill}"]
     assert "killed" in ran(server, ["psql", "-At", *steps])[1]
     time.sleep(1)  # the server would take notice at once

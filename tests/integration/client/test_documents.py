@@ -1,4 +1,6 @@
-"""The Python in README.md and docs/python-client.md runs, and prints what the page says; so do the examples in SQL."""
+"""The Python in README.md and docs/python-client.md runs, and prints what the page says; so do the
+examples in SQL.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from cerebro_db.driver import engine_for
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "python-client.md"
-BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n^```text\n(?P<printed>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n^```text\n(?P<printed>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
 ADDRESS = re.compile(r'"postgresql://[^"]*"')
 
 
@@ -38,7 +43,9 @@ def blocks(page: Path, database: Database) -> Iterator[tuple[Any, str]]:
 
 
 @pytest.mark.long
-def test_the_page_of_the_client_is_a_true_program(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_the_client_is_a_true_program(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
     psql(database, "iris_data.sql")
     names: dict[str, Any] = {}
     for code, printed in blocks(PAGE, database):
@@ -48,7 +55,9 @@ def test_the_page_of_the_client_is_a_true_program(database: Database, capsys: py
 
 
 REFERENCE = ROOT / "docs" / "sql-reference.md"
-REFUSED = re.compile(r"\n### cerebro\.grant_predict, .*?(?=\n##)|\n## Models by name\n.*?(?=\n## )", re.DOTALL)
+REFUSED = re.compile(
+    r"\n### cerebro\.grant_predict, .*?(?=\n##)|\n## Models by name\n.*?(?=\n## )", re.DOTALL
+)
 """What Greenplum refuses, as docs/greenplum.md tells."""
 EXAMPLE = re.compile(r"\nExample:\n\n((?:    .*\n|\n)+)")
 SUPERUSERS = "## For superusers: "
@@ -61,11 +70,21 @@ def examples(part: str) -> str:
 
 def quick(statements: str) -> str:
     """The same calls, for less training."""
-    return re.sub(r"\bepochs => \d+", "epochs => 1", re.sub(r"\bconfigs => [3-9]", "configs => 2", statements))
+    return re.sub(
+        r"\bepochs => \d+", "epochs => 1", re.sub(r"\bconfigs => [3-9]", "configs => 2", statements)
+    )
 
 
 def run(url: str, statements: str) -> str:
-    command = ["psql", "--no-psqlrc", "--no-align", "--tuples-only", "--set", "ON_ERROR_STOP=1", url]
+    command = [
+        "psql",
+        "--no-psqlrc",
+        "--no-align",
+        "--tuples-only",
+        "--set",
+        "ON_ERROR_STOP=1",
+        url,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, input=statements)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -80,10 +99,14 @@ def test_the_examples_of_the_reference_follow_each_other(
         cursor.execute("CREATE ROLE analyst")
         try:
             page = REFERENCE.read_text()
-            users, superusers = (REFUSED.sub("", page) if platform == "greenplum" else page).split(SUPERUSERS)
+            users, superusers = (REFUSED.sub("", page) if platform == "greenplum" else page).split(
+                SUPERUSERS
+            )
             told = run(database.url, quick(examples(users)))
             by_name = 150 + 3 if platform == "postgresql" else 0
-            predicted = re.findall(r"^[0-9]+\|(?:setosa|versicolor|virginica)\|[01]\b", told, re.MULTILINE)
+            predicted = re.findall(
+                r"^[0-9]+\|(?:setosa|versicolor|virginica)\|[01]\b", told, re.MULTILINE
+            )
             assert len(predicted) == 2 * 30 + by_name
             assert "\ncompleted\n" in told
             assert '"same_server": true' in run(database.superuser_url, examples(superusers))
@@ -113,7 +136,9 @@ def test_tools_that_want_a_column_can_call_what_returns_none(database: Database)
 
 
 @pytest.mark.long
-def test_the_readme_goes_on_in_python_after_its_tour(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_goes_on_in_python_after_its_tour(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
     psql(database, "tour.sql")
     ((code, _),) = blocks(ROOT / "README.md", database)
     exec(code, {})
@@ -132,7 +157,9 @@ def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None
     assert "column|id|left out|it is of the primary key, and names a row" in lines
     assert "false" in lines or "true" in lines
     versions = [
-        version for version, deployed, *_ in (f"{line}|".split("|") for line in lines) if deployed in ("t", "f")
+        version
+        for version, deployed, *_ in (f"{line}|".split("|") for line in lines)
+        if deployed in ("t", "f")
     ]
     assert sorted(versions)[:2] == ["1", "2"] and "1" in lines
     assert lines[-1] == "state|t|the same bits came out"

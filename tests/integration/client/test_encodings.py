@@ -1,4 +1,6 @@
-"""Databases of an encoding in which PL/Python breaks are refused; sessions do not depend on that of the role."""
+"""Databases of an encoding in which PL/Python breaks are refused; sessions do not depend on that of
+the role.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,21 @@ from psycopg2.extensions import connection as Connection
 from servers import Database
 from workbench import Workbench, several
 
-SQL_ASCII = pytest.param("SQL_ASCII", marks=pytest.mark.postgresql("Greenplum makes no database of this encoding"))
+SQL_ASCII = pytest.param(
+    "SQL_ASCII", marks=pytest.mark.postgresql("Greenplum makes no database of this encoding")
+)
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", SQL_ASCII])
-def test_a_database_of_another_encoding_is_refused(database: Database, superuser: Connection, encoding: str) -> None:
+def test_a_database_of_another_encoding_is_refused(
+    database: Database, superuser: Connection, encoding: str
+) -> None:
     name = f"{database.name}_{encoding.lower()}"
     with superuser.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+        cursor.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE "
+            "template0"
+        )
     other = Workbench(database.superuser_url.replace(database.name, name))
     try:
         other.rows("CREATE EXTENSION cerebro_db CASCADE")
@@ -33,7 +42,9 @@ def test_names_that_the_roles_own_client_encoding_lacks(bench: Workbench) -> Non
     try:
         bench.pack('"packed 名"', 2)
         bench.configure("one", several(1))
-        bench.rows("""SELECT madlib_fit_multiple_model('"packed 名"', '"model 名"', 'one', 1, seed => 1)""")
+        bench.rows(
+            """SELECT madlib_fit_multiple_model('"packed 名"', '"model 名"', 'one', 1, seed => 1)"""
+        )
     finally:
         bench.rows("ALTER ROLE CURRENT_USER RESET client_encoding")
     assert bench.value('SELECT count(*) FROM "model 名"') == 1

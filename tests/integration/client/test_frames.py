@@ -26,14 +26,18 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "number": FLOATS,
     "truth": st.booleans(),
     "text": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
-    "moment": st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(lambda moment: moment.replace(fold=0)),
+    "moment": st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(
+        lambda moment: moment.replace(fold=0)
+    ),
     "day": st.dates(date(1700, 1, 1), date(2200, 1, 1)),
     "hour": st.times().map(lambda hour: hour.replace(fold=0)),
     "length": st.timedeltas(timedelta(days=-9999), timedelta(days=9999)),
     "bytes": st.binary(),
     "series": st.lists(FLOATS, min_size=1, max_size=3),
 }
-NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
+NAMES = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,8 @@ def columns(draw: st.DrawFn) -> dict[str, list[Any]]:
     rows = draw(st.integers(0, 5))
     kinds = {name: draw(st.sampled_from(sorted(VALUES))) for name in names}
     return {
-        name: draw(st.lists(st.none() | VALUES[kind], min_size=rows, max_size=rows)) for name, kind in kinds.items()
+        name: draw(st.lists(st.none() | VALUES[kind], min_size=rows, max_size=rows))
+        for name, kind in kinds.items()
     }
 
 
@@ -57,14 +62,20 @@ def test_values_come_back_as_they_were(
     session: cerebro_db.Session, columns: dict[str, list[Any]], of_polars: bool
 ) -> None:
     if of_polars:
-        frame: Any = polars.DataFrame({name: polars.Series(name, its) for name, its in columns.items()})
+        frame: Any = polars.DataFrame(
+            {name: polars.Series(name, its) for name, its in columns.items()}
+        )
     else:
-        frame = pandas.DataFrame({name: pandas.Series(its, dtype=object) for name, its in columns.items()})
+        frame = pandas.DataFrame(
+            {name: pandas.Series(its, dtype=object) for name, its in columns.items()}
+        )
     session.write_frame(frame, "back")
     found = session.rows("back")
     assert found.columns == tuple(columns)
     for name, its in columns.items():
-        back = [bytes(row[name]) if isinstance(row[name], memoryview) else row[name] for row in found]
+        back = [
+            bytes(row[name]) if isinstance(row[name], memoryview) else row[name] for row in found
+        ]
         assert sorted(map(repr, back)) == sorted(map(repr, its))
 
 
@@ -112,7 +123,9 @@ def test_columns_of_pandas_have_the_types_of_their_values(session: cerebro_db.Se
         (pandas.DataFrame({"a": ["\0"]}), "cannot send"),
     ],
 )
-def test_what_no_table_holds_is_refused(session: cerebro_db.Session, frame: pandas.DataFrame, message: str) -> None:
+def test_what_no_table_holds_is_refused(
+    session: cerebro_db.Session, frame: pandas.DataFrame, message: str
+) -> None:
     with pytest.raises(errors.InvalidParameter, match=message):
         session.write_frame(frame, "refused")
     with pytest.raises(errors.UndefinedTable):
@@ -133,11 +146,15 @@ def test_only_what_was_a_frame_is_replaced(session: cerebro_db.Session) -> None:
 
 def test_a_model_of_a_frame(session: cerebro_db.Session) -> None:
     numbers = np.random.default_rng(1).normal(size=(60, 2))
-    frame = polars.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1], "Sign": numbers.sum(axis=1) > 0})
+    frame = polars.DataFrame(
+        {"a": numbers[:, 0], "b": numbers[:, 1], "Sign": numbers.sum(axis=1) > 0}
+    )
     board = session.train(frame, "Sign", configs=1, epochs=2, ensemble=1, models=["linear"], seed=1)
     assert board[0].status == "completed"
     assert len(session.rows('"Sign_rows"')) == 60
-    predicted = session.predictions(session.runs()[0].spec["train"]["model"], '"Sign_rows"').polars()
+    predicted = session.predictions(
+        session.runs()[0].spec["train"]["model"], '"Sign_rows"'
+    ).polars()
     assert predicted.height == 60 and set(predicted["prediction"]) <= {"true", "false"}
     with pytest.raises(errors.InvalidParameter, match="are those of table"):
         session.train("own", "x", table="other")

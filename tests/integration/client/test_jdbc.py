@@ -81,7 +81,9 @@ def warnings(statement: Any) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def session(address: str) -> Iterator[Any]:
-    """A session in which every statement commits, as is Java's default, and whose first has trained a model."""
+    """A session in which every statement commits, as is Java's default, and whose first has trained
+    a model.
+    """
     made = opened(address)
     call = prepared(made, passengers.TRAIN.format(passengers.QUICK), "passengers", "survived")
     (row,) = rows(call)
@@ -109,7 +111,9 @@ def test_texts_need_casts_where_no_text_is_wanted(session: Any, address: str) ->
     with pytest.raises(jpype.java.sql.SQLException) as refused:
         rows(prepared(session, call, passengers.MODEL, passengers.ROW))
     assert state(refused) == errorcodes.UNDEFINED_FUNCTION
-    cast = prepared(session, "SELECT cerebro.predict_row(?, ?::jsonb)", passengers.MODEL, passengers.ROW)
+    cast = prepared(
+        session, "SELECT cerebro.predict_row(?, ?::jsonb)", passengers.MODEL, passengers.ROW
+    )
     untyped = opened(address + UNTYPED)
     (first,) = rows(prepared(untyped, call, passengers.MODEL, passengers.ROW))
     assert [rows(cast) for _ in range(7)] == [[first]] * 7
@@ -130,7 +134,9 @@ def test_arrays_and_truth_values_are_those_of_java(session: Any) -> None:
 
 def test_a_cancelled_statement_cancels_the_run(bench: Workbench, session: Any) -> None:
     before = bench.newest_run()
-    statement = prepared(session, passengers.TRAIN.format(passengers.LONG), "passengers", "survived")
+    statement = prepared(
+        session, passengers.TRAIN.format(passengers.LONG), "passengers", "survived"
+    )
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(rows, statement)
         try:

@@ -1,4 +1,6 @@
-"""The notebook of the docs runs from its first cell to its last, and its answers show themselves."""
+"""The notebook of the docs runs from its first cell to its last, and its answers show
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebook.ipynb"
 
 
 @pytest.fixture(scope="module")
-def outputs(shared_database: Database, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def outputs(
+    shared_database: Database, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
     """What the cells put out, in their order: by media type."""
     url = make_url(shared_database.url)
     with pytest.MonkeyPatch.context() as patch:
@@ -31,7 +35,9 @@ def outputs(shared_database: Database, tmp_path_factory: pytest.TempPathFactory)
     return [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
-def test_the_leaderboard_has_bars_and_the_curves_are_a_picture(outputs: list[dict[str, Any]]) -> None:
+def test_the_leaderboard_has_bars_and_the_curves_are_a_picture(
+    outputs: list[dict[str, Any]],
+) -> None:
     shown = [output["text/html"] for output in outputs if "text/html" in output]
     assert any(text.startswith("<table>") and text.count("<meter") == 4 for text in shown)
     assert any(text.startswith("<svg") and "accuracy" in text for text in shown)
@@ -39,9 +45,15 @@ def test_the_leaderboard_has_bars_and_the_curves_are_a_picture(outputs: list[dic
 
 
 def test_every_row_has_a_prediction(outputs: list[dict[str, Any]]) -> None:
-    counted = next(output["text/plain"] for output in outputs if output.get("text/plain", "").startswith("prediction"))
+    counted = next(
+        output["text/plain"]
+        for output in outputs
+        if output.get("text/plain", "").startswith("prediction")
+    )
     lines = [line.split() for line in counted.splitlines()[1:4]]
-    assert {kind for kind, _ in lines} == {"north", "river", "hill"} and sum(int(count) for _, count in lines) == 178
+    assert {kind for kind, _ in lines} == {"north", "river", "hill"} and sum(
+        int(count) for _, count in lines
+    ) == 178
 
 
 def test_nothing_was_written_into_it() -> None:

@@ -28,7 +28,9 @@ def opened(bench: Workbench, *options: str, autocommit: bool = True) -> pyodbc.C
     url = make_url(bench.url)
     host, port = url.query["host"], url.query["port"]
     address = f"SERVER={host};PORT={port};DATABASE={url.database};UID={url.username}"
-    return pyodbc.connect(";".join((f"DRIVER={DRIVERS[0]}", address, *options)), autocommit=autocommit)
+    return pyodbc.connect(
+        ";".join((f"DRIVER={DRIVERS[0]}", address, *options)), autocommit=autocommit
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +39,15 @@ def session(bench: Workbench) -> Iterator[pyodbc.Connection]:
     bench.rows(passengers.TABLE)
     made = opened(bench)
     cursor = made.cursor()
-    call = "SELECT * FROM cerebro.train(?, ?, models => ?, configs => ?, epochs => ?, budget => ?, space => ?)"
+    call = (
+        "SELECT * FROM cerebro.train(?, ?, models => ?, configs => ?, epochs => ?, budget => ?, "
+        "space => ?)"
+    )
     values = ("passengers", "survived", "{linear}", 1, 1, "10 minutes", '{"lr": 0.02}')
     (row,) = cursor.execute(call, *values).fetchall()
-    assert row.status == "completed" and json.loads(row.params)["lr"] == 0.02, "parameters need no casts"
+    assert row.status == "completed" and json.loads(row.params)["lr"] == 0.02, (
+        "parameters need no casts"
+    )
     assert cursor.messages and "12 rows have no survived" in cursor.messages[0][1]
     yield made
     made.close()
@@ -55,11 +62,15 @@ def test_many_rows_are_those_of_any_session(bench: Workbench, session: pyodbc.Co
 
 
 def test_parameters_of_a_prediction_need_no_casts(session: pyodbc.Connection) -> None:
-    told = session.execute("SELECT cerebro.predict_row(?, ?)", passengers.MODEL, passengers.ROW).fetchval()
+    told = session.execute(
+        "SELECT cerebro.predict_row(?, ?)", passengers.MODEL, passengers.ROW
+    ).fetchval()
     assert json.loads(told)["prediction"] in ("true", "false")
 
 
-def test_arrays_and_truth_values_come_as_texts(bench: Workbench, session: pyodbc.Connection) -> None:
+def test_arrays_and_truth_values_come_as_texts(
+    bench: Workbench, session: pyodbc.Connection
+) -> None:
     query = "SELECT segments, status = 'completed' FROM cerebro.run ORDER BY run_id LIMIT 1"
     assert tuple(session.execute(query).fetchone()) == ("{0,1}", "1")
     other = opened(bench, "BoolsAsChar=0")
@@ -67,7 +78,9 @@ def test_arrays_and_truth_values_come_as_texts(bench: Workbench, session: pyodbc
     other.close()
 
 
-def test_a_model_outlives_the_transaction_of_its_call(bench: Workbench, session: pyodbc.Connection) -> None:
+def test_a_model_outlives_the_transaction_of_its_call(
+    bench: Workbench, session: pyodbc.Connection
+) -> None:
     before = passengers.versions(bench)
     other = opened(bench, autocommit=False)
     other.execute(passengers.TRAIN.format(passengers.QUICK), "passengers", "survived").fetchall()
@@ -81,11 +94,15 @@ def test_a_model_outlives_the_transaction_of_its_call(bench: Workbench, session:
     other.close()
 
 
-def test_a_cancelled_statement_cancels_the_run(bench: Workbench, session: pyodbc.Connection) -> None:
+def test_a_cancelled_statement_cancels_the_run(
+    bench: Workbench, session: pyodbc.Connection
+) -> None:
     before = bench.newest_run()
     cursor = session.cursor()
     with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(cursor.execute, passengers.TRAIN.format(passengers.LONG), "passengers", "survived")
+        call = pool.submit(
+            cursor.execute, passengers.TRAIN.format(passengers.LONG), "passengers", "survived"
+        )
         try:
             eventually(lambda: passengers.going_on(bench, before))
         finally:

@@ -1,4 +1,6 @@
-"""Optuna, unmodified, reads runs as its own studies; its dashboard shows them, and changes nothing."""
+"""Optuna, unmodified, reads runs as its own studies; its dashboard shows them, and changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,14 @@ def runs(bench: Workbench) -> dict[str, int]:
     """A run of MADlib's configurations, one of which fails; and one of templates, under a rule."""
     bench.pack("packed", 2)
     good = [compile_text(f"SGD(learning_rate={rate}, momentum=0.9)") for rate in (0.001, 0.3)]
-    bench.configure("configs", [*good, compile_text("Adam(learning_rate=1e30)"), compile_text()], ["batch_size=8"])
-    madlib = bench.fit("packed", "outputs", "configs", 2, metrics_compute_frequency=1, name="by hand", workers=1)
+    bench.configure(
+        "configs",
+        [*good, compile_text("Adam(learning_rate=1e30)"), compile_text()],
+        ["batch_size=8"],
+    )
+    madlib = bench.fit(
+        "packed", "outputs", "configs", 2, metrics_compute_frequency=1, name="by hand", workers=1
+    )
     bench.rows("CREATE TABLE plain AS SELECT x[1] AS a, x[2] AS b, label FROM points")
     bench.rows(
         "SELECT cerebro.train('plain', 'label', models => '{linear}', configs => 4, epochs => 3,"
@@ -52,7 +60,8 @@ def study(bench: Workbench, run: int) -> optuna.Study:
 def test_trials_are_the_configurations(bench: Workbench, runs: dict[str, int], kind: str) -> None:
     trials = study(bench, runs[kind]).trials
     board = bench.rows(
-        "SELECT mst_key, status, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY mst_key", runs[kind]
+        "SELECT mst_key, status, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY mst_key",
+        runs[kind],
     )
     assert [trial.number for trial in trials] == list(range(len(board)))
     for trial, (key, status, value) in zip(trials, board, strict=True):
@@ -70,14 +79,16 @@ def test_trials_are_the_configurations(bench: Workbench, runs: dict[str, int], k
         query = "SELECT name, value FROM cerebro.parameter WHERE (run_id, mst_key) = (%s, %s)"
         params: dict[str, Any] = dict(bench.rows(query, runs[kind], key))
         assert trial.params == {
-            name: float(value) if type(value) is int and value > 2**53 else value for name, value in params.items()
+            name: float(value) if type(value) is int and value > 2**53 else value
+            for name, value in params.items()
         }
 
 
 def test_settings_of_strings_are_parameters(bench: Workbench, runs: dict[str, int]) -> None:
     first, *_, last = study(bench, runs["madlib"]).trials
     assert first.params == {
-        "model_id": 1, "optimizer": "SGD", "learning_rate": 0.001, "momentum": 0.9, "loss": "categorical_crossentropy",
+        "model_id": 1, "optimizer": "SGD", "learning_rate": 0.001, "momentum": 0.9,
+        "loss": "categorical_crossentropy",
         "metrics": "['accuracy']", "batch_size": 8,
     }  # fmt: skip
     assert "momentum" not in last.params
@@ -87,17 +98,22 @@ def test_settings_of_strings_are_parameters(bench: Workbench, runs: dict[str, in
     "text, settings",
     [
         ("", {}),
-        ("batch_size=8, epochs = 2,shuffle=False", {"batch_size": 8, "epochs": 2, "shuffle": False}),
+        ("batch_size=8, epochs = 2,shuffle=False", {"batch_size": 8, "epochs": 2,
+        "shuffle": False}),
         ('optimizer="Adam()",loss=\'mse\'', {"optimizer": "Adam", "loss": "mse"}),
         ("optimizer='SGD(lr=ExponentialDecay(initial_learning_rate=0.1,decay_steps=3),nesterov=True)'",
-         {"optimizer": "SGD", "lr": "ExponentialDecay(initial_learning_rate=0.1,decay_steps=3)", "nesterov": True}),
+         {"optimizer": "SGD", "lr": "ExponentialDecay(initial_learning_rate=0.1,decay_steps=3)",
+         "nesterov": True}),
         ("class_weight={0: 1, 1: 2.5},x=1e-3", {"class_weight": "{0: 1, 1: 2.5}", "x": 0.001}),
         ("callbacks=[EarlyStopping(patience=2, monitor='loss')]",
          {"callbacks": "[EarlyStopping(patience=2, monitor='loss')]"}),
     ],
 )  # fmt: skip
 def test_settings(superuser_bench: Workbench, text: str, settings: dict[str, Any]) -> None:
-    assert dict(superuser_bench.rows("SELECT name, value FROM cerebro.settings_of(%s)", text)) == settings
+    assert (
+        dict(superuser_bench.rows("SELECT name, value FROM cerebro.settings_of(%s)", text))
+        == settings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +125,31 @@ def test_a_run_that_goes_on(bench: Workbench, runs: dict[str, int]) -> None:
     bench.configure("slow", [compile_text("SGD(learning_rate=0.01)")])
     watcher = bench.another()
     before = watcher.newest_run()
-    with bench.fitting("packed", "going_on", "slow", 100_000, workers=1, metrics_compute_frequency=1):
+    with bench.fitting(
+        "packed", "going_on", "slow", 100_000, workers=1, metrics_compute_frequency=1
+    ):
         eventually(lambda: watcher.newest_run() > before)
         run = watcher.newest_run()
-        eventually(lambda: watcher.value("SELECT count(*) > 2 FROM cerebro.metric WHERE run_id = %s", run))
+        eventually(
+            lambda: watcher.value("SELECT count(*) > 2 FROM cerebro.metric WHERE run_id = %s", run)
+        )
         trials = study(watcher, run).trials
         assert {trial.state.name for trial in trials} == {"RUNNING"}
-        assert any(trial.intermediate_values for trial in trials) and not any(trial.values for trial in trials)
+        assert any(trial.intermediate_values for trial in trials) and not any(
+            trial.values for trial in trials
+        )
         watcher.rows("SELECT cerebro.cancel(%s)", run)
     assert {trial.state.name for trial in study(watcher, run).trials} == {"PRUNED"}
     watcher.close()
 
 
-def test_nobody_sees_the_runs_of_others(bench: Workbench, shared_superuser: Workbench, runs: dict[str, int]) -> None:
-    views = "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_optuna'::regnamespace AND relkind = 'v'"
+def test_nobody_sees_the_runs_of_others(
+    bench: Workbench, shared_superuser: Workbench, runs: dict[str, int]
+) -> None:
+    views = (
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_optuna'::regnamespace "
+        "AND relkind = 'v'"
+    )
     empty = {"trial_system_attributes", "trial_heartbeats"}
     constant = {"version_info", "alembic_version"}
     with another_role(bench, shared_superuser, OTHER) as other:
@@ -159,10 +186,14 @@ def test_the_dashboard_shows_them(optunas: Dashboard, runs: dict[str, int]) -> N
     assert listed[runs["madlib"]] == f"by hand #{runs['madlib']}"
     shown = read(f"/{runs['templates']}?after=0")
     assert len(shown["trials"]) == 4 and shown["best_trials"]
-    assert "param_importances" in read(f"/{runs['templates']}/param_importances?evaluator=ped_anova")
+    assert "param_importances" in read(
+        f"/{runs['templates']}/param_importances?evaluator=ped_anova"
+    )
 
 
-def test_the_dashboard_changes_nothing(optunas: Dashboard, bench: Workbench, runs: dict[str, int]) -> None:
+def test_the_dashboard_changes_nothing(
+    optunas: Dashboard, bench: Workbench, runs: dict[str, int]
+) -> None:
     assert optunas.ask(f"/api/studies/{runs['madlib']}", method="DELETE").status == 405
     assert bench.value("SELECT count(*) FROM cerebro.run WHERE run_id = %s", runs["madlib"]) == 1
 
@@ -172,5 +203,7 @@ def test_its_pages_stand_behind_the_same_gate(optunas: Dashboard) -> None:
         assert optunas.ask(path, cookie=None).status == 403
         assert optunas.ask(path, host="example.org").status == 421
     page = optunas.ask("/dashboard")
-    assert page.status == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert (
+        page.status == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    )
     assert optunas.ask("/api/studies", {"study_name": "mine"}).status == 405

@@ -1,4 +1,5 @@
-"""The embedded server: made, started, found, stopped, whatever happened to it before and wherever it lies.
+"""The embedded server: made, started, found, stopped, whatever happened to it before and wherever
+it lies.
 
 It is a PostgreSQL; cerebro_db makes no Greenplum.
 """
@@ -29,11 +30,19 @@ COMMAND = (sys.executable, "-I", "-m", "cerebro_db", "server")
 PATIENCE = 60.0
 
 
-def run(action: str, data: Path, user: pwd.struct_passwd | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    action: str, data: Path, user: pwd.struct_passwd | None = None
+) -> subprocess.CompletedProcess[str]:
     """Runs `cerebro-db server`, as another system user where one is given."""
     command = [*COMMAND, action, "--data", str(data)]
     if user:
-        command = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", *command]
+        command = [
+            "setpriv",
+            f"--reuid={user.pw_uid}",
+            f"--regid={user.pw_gid}",
+            "--clear-groups",
+            *command,
+        ]
     return subprocess.run(command, cwd="/", capture_output=True, text=True)
 
 
@@ -85,7 +94,9 @@ def served(shared_folder: Path) -> Served:
 
 @pytest.mark.long
 def test_a_life(folder: Path) -> None:
-    """A server from before its first start until after its removal; its folder has a name that asks for quotes."""
+    """A server from before its first start until after its removal; its folder has a name that asks
+    for quotes.
+    """
     data = folder / "größer als 'a:b', c;d 100%"
     assert run("status", data).returncode == 3
     assert not data.exists(), "asking makes nothing"
@@ -121,10 +132,17 @@ def test_what_the_role_finds(served: Served) -> None:
     url = served.url
     assert make_url(url).username == make_url(url).database == "cerebro"
     with engine_for(url).connect() as connection:
-        assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == ["public", "madlib"]
-        schema = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
+        assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == [
+            "public",
+            "madlib",
+        ]
+        schema = (
+            "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
+        )
         assert connection.exec_driver_sql(schema).scalar() == "madlib"
-        assert not connection.exec_driver_sql("SELECT usesuper FROM pg_user WHERE usename = user").scalar()
+        assert not connection.exec_driver_sql(
+            "SELECT usesuper FROM pg_user WHERE usename = user"
+        ).scalar()
         connection.exec_driver_sql("CREATE SCHEMA own")
         connection.exec_driver_sql("CREATE TABLE own ()")
         activity = "SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'"
@@ -226,7 +244,9 @@ def check_sessions(url: str) -> None:
     with engine_for(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT current_user").scalar() == "cerebro"
     connection.engine.dispose()
-    worker = ask(as_superuser(url), "SELECT value FROM cerebro.setting WHERE name = 'worker_conninfo'")
+    worker = ask(
+        as_superuser(url), "SELECT value FROM cerebro.setting WHERE name = 'worker_conninfo'"
+    )
     assert ask(f"{worker} dbname=cerebro user=cerebro", "SELECT 1") == 1
     ask(as_superuser(url), "DO LANGUAGE plpython3u 'import cerebro_plpy'")
 
@@ -234,7 +254,9 @@ def check_sessions(url: str) -> None:
 def test_a_folder_that_a_shell_would_misread_is_refused(folder: Path) -> None:
     refused = run("start", folder / "$HOME")
     assert refused.returncode == 1
-    assert "ERROR" in refused.stderr and "HINT" in refused.stderr and "Traceback" not in refused.stderr
+    assert (
+        "ERROR" in refused.stderr and "HINT" in refused.stderr and "Traceback" not in refused.stderr
+    )
 
 
 @pytest.mark.long
@@ -264,4 +286,8 @@ def test_a_folder_that_the_server_user_cannot_reach(folder: Path) -> None:
     (folder / "closed").mkdir(mode=0o700)
     refused = run("start", folder / "closed" / "server")
     assert refused.returncode == 1
-    assert "postgres" in refused.stderr and "HINT" in refused.stderr and "Traceback" not in refused.stderr
+    assert (
+        "postgres" in refused.stderr
+        and "HINT" in refused.stderr
+        and "Traceback" not in refused.stderr
+    )

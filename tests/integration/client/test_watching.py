@@ -34,13 +34,19 @@ def tables(bench: Workbench) -> None:
 
 
 def stands_still(bench: Workbench, output: str) -> int:
-    """A run that would go on for a while, paused after its first visits so as to leave processors free.
+    """A run that would go on for a while, paused after its first visits so as to leave processors
+    free.
 
     It is too short for a trainer to look for a faster form of its program.
     """
-    query = "SELECT cerebro.submit('packed', %s, 'slow', 300, metrics_compute_frequency => 1, workers => 1)"
+    query = (
+        "SELECT cerebro.submit('packed', %s, 'slow', 300, metrics_compute_frequency => 1, workers "
+        "=> 1)"
+    )
     run = int(bench.value(query, output))
-    eventually(lambda: bench.value("SELECT count(*) > 0 FROM cerebro.metric WHERE run_id = %s", run))
+    eventually(
+        lambda: bench.value("SELECT count(*) > 0 FROM cerebro.metric WHERE run_id = %s", run)
+    )
     bench.rows("SELECT cerebro.pause_run(%s)", run)
     eventually(lambda: bench.value(STATUS, run) == "paused")
     return run
@@ -74,7 +80,9 @@ class Screen:
             cwd="/",
             env={**os.environ, "TERM": "xterm", "LANG": "C.UTF-8"},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C there is a signal
+            preexec_fn=lambda: fcntl.ioctl(
+                0, termios.TIOCSCTTY, 0
+            ),  # so that Ctrl-C there is a signal
         )
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -87,7 +95,9 @@ class Screen:
         """Waits for a text; how much has been written by then."""
 
         def found() -> bool:
-            assert self.process.poll() is None or text.encode() in self._written[after:], self._written[-2000:]
+            assert self.process.poll() is None or text.encode() in self._written[after:], (
+                self._written[-2000:]
+            )
             return text.encode() in self._written[after:]
 
         eventually(found)
@@ -97,7 +107,9 @@ class Screen:
         os.write(self._controller, keys.encode())
 
     def ends(self) -> int:
-        """The exit status; the terminal is as before, and shows what it showed before, with a cursor."""
+        """The exit status; the terminal is as before, and shows what it showed before, with a
+        cursor.
+        """
         status = self.process.wait(timeout=120)
         assert termios.tcgetattr(self._terminal) == self._before
         eventually(lambda: b"\x1b[?1049l" in self._written)
@@ -125,7 +137,9 @@ def watched(run: int, url: str) -> Iterator[Screen]:
         screen.close()
 
 
-def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(person: Workbench, steered: int) -> None:
+def test_who_stops_watching_leaves_the_run_and_the_terminal_as_they_are(
+    person: Workbench, steered: int
+) -> None:
     before = person.rows(ACT, steered)
     for key, status in (("q", 0), ("\x03", 0), (None, 128 + signal.SIGTERM)):
         with watched(steered, person.url) as screen:
@@ -157,7 +171,9 @@ def test_keys_steer_the_run(person: Workbench, steered: int) -> None:
         at = screen.shows("refused", at)
         screen.press('+{"batch_size": 2}\r')
         at = screen.shows("clone_config of config", at)
-        eventually(lambda: person.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 4)
+        eventually(
+            lambda: person.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 4
+        )
         screen.press("x")
         screen.shows("x again cancels the run", at)
         screen.press("x")
@@ -183,7 +199,10 @@ def test_elsewhere_it_is_lines(bench: Workbench, tmp_path: Path) -> None:
     statuses = [one["status"] for one in found]
     goes_on = ["running"] * statuses.count("running")
     assert statuses == ["paused"] * statuses.count("paused") + goes_on + ["completed"]
-    changes = [{name: value for name, value in one.items() if name not in ("elapsed", "eta")} for one in found]
+    changes = [
+        {name: value for name, value in one.items() if name not in ("elapsed", "eta")}
+        for one in found
+    ]
     assert all(one != other for one, other in pairwise(changes))
 
 
@@ -193,7 +212,12 @@ def printing(path: Path, arguments: list[str]) -> Iterator[Path]:
     with (
         path.open("w") as file,
         subprocess.Popen(
-            arguments, cwd="/", stdin=subprocess.PIPE, stdout=file, stderr=subprocess.PIPE, text=True
+            arguments,
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as process,
     ):
         try:
@@ -209,11 +233,26 @@ def test_ctrl_c_cancels_what_is_trained(bench: Workbench, person: Workbench) -> 
                " FROM generate_series(1, 300) n")  # fmt: skip
     before = person.newest_run()
     few = ("--configs", "1", "--epochs", "100000", "--models", "linear", "--budget", "1 hour")
-    arguments = [sys.executable, "-I", "-m", "cerebro_db", "train", "flips", "up", *few, "--url", bench.url]
-    with subprocess.Popen(arguments, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    arguments = [
+        sys.executable,
+        "-I",
+        "-m",
+        "cerebro_db",
+        "train",
+        "flips",
+        "up",
+        *few,
+        "--url",
+        bench.url,
+    ]
+    with subprocess.Popen(
+        arguments, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         eventually(lambda: process.poll() is not None or person.newest_run() > before)
         run = person.newest_run()
-        eventually(lambda: person.value("SELECT count(*) > 0 FROM cerebro.visit WHERE run_id = %s", run))
+        eventually(
+            lambda: person.value("SELECT count(*) > 0 FROM cerebro.visit WHERE run_id = %s", run)
+        )
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=120)
     assert process.returncode == 130 and "Traceback" not in told

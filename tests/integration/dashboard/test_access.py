@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 from dashboards import Dashboard, dashboard
-from page_requests import HARDEST, Target, behind_gate, check_acts, check_any, check_each_value, paths_of
+from page_requests import (
+    HARDEST,
+    Target,
+    behind_gate,
+    check_acts,
+    check_any,
+    check_each_value,
+    paths_of,
+)
 from roles import another_role
 from workbench import Workbench, compile_text
 
@@ -23,7 +31,16 @@ from cerebro_db.dashboard.site import Site
 pytestmark = pytest.mark.postgresql("who is answered does not depend on the platform")
 FIT_WORKERS = 1
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J"
-PAGES = ("/", "/runs", "/train", "/models", "/static/style.css", "/runs/1000000", "/nowhere", "/train/columns?source=")
+PAGES = (
+    "/",
+    "/runs",
+    "/train",
+    "/models",
+    "/static/style.css",
+    "/runs/1000000",
+    "/nowhere",
+    "/train/columns?source=",
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +59,9 @@ def page(bench: Workbench, run: int) -> Iterator[Dashboard]:
 
 def test_nobody_without_a_session(page: Dashboard) -> None:
     name, _, session = page.cookie.partition("=")
-    for path, cookie in product(PAGES, (None, "", page.cookie[:-1], page.cookie + "x", f"other={session}", f"{name}=")):
+    for path, cookie in product(
+        PAGES, (None, "", page.cookie[:-1], page.cookie + "x", f"other={session}", f"{name}=")
+    ):
         answer = page.ask(path, cookie=cookie)
         assert (answer.status, "cerebro-db dashboard" in answer.text) == (403, True), (path, cookie)
 
@@ -55,7 +74,12 @@ def test_the_code_of_the_address_works_once(page: Dashboard) -> None:
 
 
 def test_no_other_name_leads_here(page: Dashboard) -> None:
-    for host in ("example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:" + page.root.rpartition(":")[2]):
+    for host in (
+        "example.org",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost.example.org:" + page.root.rpartition(":")[2],
+    ):
         assert page.ask("/", host=host).status == 421
     assert page.ask("/", host="localhost:" + page.root.rpartition(":")[2]).status == 200
 
@@ -65,25 +89,42 @@ def test_a_header_does_not_say_who_sends_a_request(page: Dashboard) -> None:
     assert page.ask("/", x_forwarded_for="10.0.0.1").status == 200
 
 
-@pytest.mark.parametrize("path", ["/train", "/train/plan", "/model/predict", "/model/deploy", "/runs/{run}/acts"])
+@pytest.mark.parametrize(
+    "path", ["/train", "/train/plan", "/model/predict", "/model/deploy", "/runs/{run}/acts"]
+)
 def test_what_another_page_sends_is_refused(page: Dashboard, run: int, path: str) -> None:
-    form = {"action": "cancel", "source": "points", "target": "label", "budget": "1", "search": "auto"}
+    form = {
+        "action": "cancel",
+        "source": "points",
+        "target": "label",
+        "budget": "1",
+        "search": "auto",
+    }
     assert page.ask(path.format(run=run), form, hx_request=None).status == 403
     assert page.ask(path.format(run=run), form, origin="http://example.org").status == 403
     assert page.ask(path.format(run=run), form, origin="http://127.0.0.1:1").status == 403
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/runs/{run}", "/runs/{run}/board", "/runs/{run}/axes"])
-def test_nothing_of_a_page_runs_or_is_framed_or_kept_elsewhere(page: Dashboard, run: int, path: str) -> None:
+def test_nothing_of_a_page_runs_or_is_framed_or_kept_elsewhere(
+    page: Dashboard, run: int, path: str
+) -> None:
     headers = page.ask(path.format(run=run)).headers
     policy = headers["content-security-policy"]
-    assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
+    assert (
+        "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
+    )
     assert "frame-ancestors 'none'" in policy
-    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+    assert (
+        headers["x-content-type-options"] == "nosniff"
+        and headers["referrer-policy"] == "no-referrer"
+    )
     assert headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("path", ["/", "/runs/{run}", "/runs/{run}/progress", "/runs/{run}/board", "/train", "/models"])
+@pytest.mark.parametrize(
+    "path", ["/", "/runs/{run}", "/runs/{run}/progress", "/runs/{run}/board", "/train", "/models"]
+)
 def test_texts_of_users_are_texts(page: Dashboard, bench: Workbench, run: int, path: str) -> None:
     text = page.ask(path.format(run=run)).text
     assert "<img src=x" not in text and "style=" not in text and "<script>" not in text
@@ -94,7 +135,11 @@ def test_texts_of_users_are_texts(page: Dashboard, bench: Workbench, run: int, p
 def test_what_is_not_there(page: Dashboard) -> None:
     for path in ("/runs/1000000", "/runs/1000000/progress", "/model?owner=a&model=b"):
         answer = page.ask(path)
-        assert answer.status == 404 and "does not exist" in answer.text and "Traceback" not in answer.text
+        assert (
+            answer.status == 404
+            and "does not exist" in answer.text
+            and "Traceback" not in answer.text
+        )
 
 
 @pytest.mark.parametrize(
@@ -102,17 +147,39 @@ def test_what_is_not_there(page: Dashboard) -> None:
     [
         ("/runs/{run}/acts", {"action": "drop_run"}, "there is no act &#39;drop_run&#39;"),
         ("/runs/{run}/acts", {}, "there is no act"),
-        ("/runs/{run}/acts", {"action": "stop_config", "mst_key": "1; DROP"}, "a whole number is expected"),
+        (
+            "/runs/{run}/acts",
+            {"action": "stop_config", "mst_key": "1; DROP"},
+            "a whole number is expected",
+        ),
         ("/runs/{run}/acts", {"action": "stop_config", "mst_key": "1"}, "completed"),
         ("/train", {"source": "points"}, "the field target is empty"),
-        ("/train", {"source": "no_table", "target": "x", "budget": "1", "search": "auto"}, "no_table"),
-        ("/train/plan", {"source": "points", "target": "no_column", "budget": "1", "search": "auto"}, "no_column"),
-        ("/model/predict", {"model": "none", "owner": "nobody", "value.x": "1", "kind.x": "json"}, "nobody"),
-        ("/model/predict", {"model": "m", "owner": "o", "value.x": "one", "kind.x": "json"}, "a number or an array"),
+        (
+            "/train",
+            {"source": "no_table", "target": "x", "budget": "1", "search": "auto"},
+            "no_table",
+        ),
+        (
+            "/train/plan",
+            {"source": "points", "target": "no_column", "budget": "1", "search": "auto"},
+            "no_column",
+        ),
+        (
+            "/model/predict",
+            {"model": "none", "owner": "nobody", "value.x": "1", "kind.x": "json"},
+            "nobody",
+        ),
+        (
+            "/model/predict",
+            {"model": "m", "owner": "o", "value.x": "one", "kind.x": "json"},
+            "a number or an array",
+        ),
         ("/model/deploy", {"model": "none", "version": "1"}, "none"),
     ],
 )
-def test_wrong_forms(page: Dashboard, run: int, path: str, form: dict[str, str], words: str) -> None:
+def test_wrong_forms(
+    page: Dashboard, run: int, path: str, form: dict[str, str], words: str
+) -> None:
     answer = page.ask(path.format(run=run), form)
     assert 400 <= answer.status < 500 and 'class="refusal"' in answer.text and words in answer.text
     assert "<html" not in answer.text and "Traceback" not in answer.text
@@ -122,10 +189,24 @@ def test_a_form_has_an_end(page: Dashboard) -> None:
     assert "larger than" in page.ask("/train/plan", {"source": "x" * 2_000_000}).text
 
 
-def test_another_role_sees_its_own(page: Dashboard, bench: Workbench, shared_superuser: Workbench, run: int) -> None:
-    with another_role(bench, shared_superuser, "page_other") as other, dashboard(other.url) as theirs:
+def test_another_role_sees_its_own(
+    page: Dashboard, bench: Workbench, shared_superuser: Workbench, run: int
+) -> None:
+    with (
+        another_role(bench, shared_superuser, "page_other") as other,
+        dashboard(other.url) as theirs,
+    ):
         assert "There are no runs yet" in theirs.ask("/").text
-        for part in ("", "/events", "/progress", "/board", "/log", "/axes", "/configs/1", "/configs/1/state"):
+        for part in (
+            "",
+            "/events",
+            "/progress",
+            "/board",
+            "/log",
+            "/axes",
+            "/configs/1",
+            "/configs/1/state",
+        ):
             answer = theirs.ask(f"/runs/{run}{part}")
             assert answer.status == 404, part
         refused = theirs.ask(f"/runs/{run}/acts", {"action": "pause_run"})
@@ -133,7 +214,9 @@ def test_another_role_sees_its_own(page: Dashboard, bench: Workbench, shared_sup
     assert page.ask(f"/runs/{run}").status == 200
 
 
-def test_who_may_not_use_the_extension_is_told_how(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_who_may_not_use_the_extension_is_told_how(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     with (
         another_role(bench, shared_superuser, "page_stranger", granted=False) as stranger,
         dashboard(stranger.url) as page,
@@ -165,14 +248,20 @@ def test_no_request_makes_a_page_fail(pages: Target) -> None:
     check_any(pages)
 
 
-def test_no_request_makes_a_page_of_optuna_fail(bench: Workbench, run: int, loop: asyncio.Runner) -> None:
+def test_no_request_makes_a_page_of_optuna_fail(
+    bench: Workbench, run: int, loop: asyncio.Runner
+) -> None:
     served = optuna.make_pages(bench.url)
     adapter: Any = served.app
     rules = {route.rule for route in adapter.app.app.routes}
     paths = {re.sub(r"<(\w*)(?::[^<>]*)?>", r"{\1}", rule): {"GET"} for rule in rules}
     assert "/api/studies/{study_id}" in paths
     target = behind_gate(served, paths, run, loop)
-    for path in ("/dashboard?studies_order_by=desc", f"/api/studies/{run}?after=0", f"/csv/{run}?trial_ids=0,1"):
+    for path in (
+        "/dashboard?studies_order_by=desc",
+        f"/api/studies/{run}?after=0",
+        f"/csv/{run}?trial_ids=0,1",
+    ):
         assert target.ask(path, "GET", b"").status == 200
     check_each_value(target, HARDEST)
     check_any(target)

@@ -1,4 +1,6 @@
-"""The pages in a browser: from a table to a prediction, a run that is steered, and what is lost and comes back."""
+"""The pages in a browser: from a table to a prediction, a run that is steered, and what is lost and
+comes back.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def nothing_is_wrong(page: Browser, request: pytest.FixtureRequest) -> Iterator[
     """No program of a page fails, none is stopped by the policy, and nothing of a user has run."""
     own = request.getfixturevalue("site").root if "site" in request.fixturenames else "none"
     yield
-    other = rf"^(?!{re.escape(own)}).*ERR_CONNECTION_REFUSED"  # what an earlier page says of a dashboard that has ended
+    # what an earlier page says of a dashboard that has ended
+    other = rf"^(?!{re.escape(own)}).*ERR_CONNECTION_REFUSED"
     complaints = [text for text in page.complaints() if not re.search("status of (4|503)", text)]
     assert [text for text in complaints if not re.search(other, text)] == []
     assert page.driver.title != "owned"
@@ -51,7 +54,8 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
     assert "There are no runs yet" in page.text("#runs")
     page.click("a[href='/train']")
     table = page.look(
-        "[...document.querySelectorAll('[name=source] option')].find(o => o.text.includes('onerror'))?.value"
+        "[...document.querySelectorAll('[name=source] option')].find(o => "
+        "o.text.includes('onerror'))?.value"
     )
     page.fill("[name=source]", str(table))
     page.look("[...document.querySelectorAll('[name=target] option')].some(o => o.value === 'up')")
@@ -81,7 +85,9 @@ def test_from_a_table_to_a_prediction(page: Browser, site: Dashboard, bench: Wor
 def test_the_browser_is_opened_by_a_file_of_its_users(
     bench: Workbench, page: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its arguments, which everybody sees, have no code; the strict cookie is sent though a file leads to the page."""
+    """Its arguments, which everybody sees, have no code; the strict cookie is sent though a file
+    leads to the page.
+    """
     arguments, program = tmp_path / "arguments", tmp_path / "browser"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {arguments}\n')
     program.chmod(0o700)
@@ -98,9 +104,9 @@ def test_the_browser_is_opened_by_a_file_of_its_users(
 def going_on(bench: Workbench, site: Dashboard) -> Iterator[int]:
     """A run that would go on for long."""
     call = (
-        "SELECT run_id FROM cerebro.train(%s, 'up', 'long', models => '{linear}', configs => 3, epochs => 5000,"
-        " budget => '1 hour', space => '{\"batch_size\": 16}', search => 'median', seed => 1, workers => 1,"
-        " background => true)"
+        "SELECT run_id FROM cerebro.train(%s, 'up', 'long', models => '{linear}', configs => 3, "
+        "epochs => 5000, budget => '1 hour', space => '{\"batch_size\": 16}', search => 'median', "
+        "seed => 1, workers => 1, background => true)"
     )
     run = bench.value(call, QUOTED)
     yield run
@@ -116,8 +122,12 @@ def test_optunas_dashboard_behind_the_gate(bench: Workbench, page: Browser, goin
         page.look("document.body?.innerText.includes('#')")
 
 
-def test_a_run_that_goes_on(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:
-    """What is committed is there without anybody asking for it, in the curves, the lanes and the leaderboard."""
+def test_a_run_that_goes_on(
+    page: Browser, site: Dashboard, bench: Workbench, going_on: int
+) -> None:
+    """What is committed is there without anybody asking for it, in the curves, the lanes and the
+    leaderboard.
+    """
     page.driver.get(f"{site.root}/runs/{going_on}")
     page.driver.execute_script(
         "window.points = 0; window.bars = 0;"
@@ -171,7 +181,11 @@ def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -
     assert asked(bench, going_on, "continue_run")[2] == "done"
     page.look("document.querySelector('#log-lines').textContent.includes('clone_config')")
     page.click("#progress [value=cancel]")
-    assert eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", going_on) == "cancelled")
+    assert eventually(
+        lambda: (
+            bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", going_on) == "cancelled"
+        )
+    )
     page.click("#progress [value=resume]")
     page.look("document.querySelector('#progress [value=pause_run]') !== null")
     page.click("#progress [value=pause_run]")  # what follows looks at it, and needs the processor
@@ -184,9 +198,12 @@ def test_keys_and_themes(page: Browser, site: Dashboard, going_on: int) -> None:
     assert isinstance(keys, list)
     for key, place in (("j", 0), ("j", 1), ("k", 0)):
         page.driver.execute_script(
-            f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
+            f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: "
+            f"true}}))"
         )
-        assert page.look("document.querySelector('#board tr[aria-selected=true]')?.id") == keys[place]
+        assert (
+            page.look("document.querySelector('#board tr[aria-selected=true]')?.id") == keys[place]
+        )
     before = page.look("getComputedStyle(document.documentElement).colorScheme")
     page.click("#theme")
     after = page.look("getComputedStyle(document.documentElement).colorScheme")
@@ -199,10 +216,17 @@ def test_a_telephone(page: Browser, site: Dashboard, bench: Workbench, going_on:
     """Nothing is wider than the page."""
     owner = bench.value("SELECT current_user::text")
     page.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": True}
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": True},
     )
     try:
-        for path in ("/", "/train", "/models", f"/runs/{going_on}", f"/model?owner={owner}&model=long"):
+        for path in (
+            "/",
+            "/train",
+            "/models",
+            f"/runs/{going_on}",
+            f"/model?owner={owner}&model=long",
+        ):
             page.driver.get(site.root + path)
             page.look("document.readyState === 'complete'")
             assert page.look("document.documentElement.scrollWidth") == 360, path
@@ -215,14 +239,18 @@ def lost(superuser: Workbench, name: str) -> Iterator[None]:
     """While a database lets nobody in."""
     superuser.rows(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:
-        superuser.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", name)
+        superuser.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", name
+        )
         yield
     finally:
         superuser.rows(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
 
 @pytest.mark.long
-def test_a_database_that_is_lost_and_comes_back(database: Database, page: Browser, superuser_of: Workbench) -> None:
+def test_a_database_that_is_lost_and_comes_back(
+    database: Database, page: Browser, superuser_of: Workbench
+) -> None:
     """A page that is open goes on by itself, and so does one that was asked for meanwhile."""
     with dashboard(database.url) as site:
         page.driver.get(site.entrance)
@@ -249,8 +277,8 @@ def superuser_of(shared_superuser: Workbench) -> Workbench:
 def test_a_long_leaderboard(page: Browser, site: Dashboard, bench: Workbench) -> None:
     """The best hundred; all of them where they are asked for, also when it is read again."""
     run = bench.value(
-        "SELECT run_id FROM cerebro.train(%s, 'up', 'many', models => '{linear}', configs => 120, epochs => 1,"
-        " ensemble => 1, seed => 1, budget => '1 hour', background => true)",
+        "SELECT run_id FROM cerebro.train(%s, 'up', 'many', models => '{linear}', configs => 120, "
+        "epochs => 1, ensemble => 1, seed => 1, budget => '1 hour', background => true)",
         QUOTED,
     )
     page.driver.get(f"{site.root}/runs/{run}")

@@ -21,7 +21,8 @@ TALK = """
 
 SLOW = """
     CREATE OR REPLACE FUNCTION public.slow() RETURNS event_trigger LANGUAGE plpgsql
-        AS $$BEGIN IF current_setting('application_name') LIKE '%background' THEN PERFORM pg_sleep(0.3); END IF; END$$;
+        AS $$BEGIN IF current_setting('application_name') LIKE '%background' THEN PERFORM
+            pg_sleep(0.3); END IF; END$$;
     CREATE EVENT TRIGGER slow ON ddl_command_end EXECUTE FUNCTION public.slow()"""
 
 
@@ -40,7 +41,9 @@ def endless(bench: Workbench) -> Iterator[int]:
     wait(bench, run)
 
 
-def submit(session: Workbench, output: str, epochs: int, configs: str = "two", **named: object) -> int:
+def submit(
+    session: Workbench, output: str, epochs: int, configs: str = "two", **named: object
+) -> int:
     text = "".join(f", {name} => %s" for name in named)
     query = f"SELECT cerebro.submit('packed', %s, %s, %s{text})"
     return int(session.value(query, output, configs, epochs, *named.values()))
@@ -55,10 +58,16 @@ def completed(bench: Workbench, run: int, visits: int) -> bool:
     return int(bench.value(done, run)) >= visits
 
 
-def test_it_is_one_run_for_whoever_reads_the_log_while_it_ends(bench: Workbench, shared_superuser: Workbench) -> None:
-    """It goes on until it is completed, and then has its tables; on Greenplum every segment has its row once."""
+def test_it_is_one_run_for_whoever_reads_the_log_while_it_ends(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
+    """It goes on until it is completed, and then has its tables; on Greenplum every segment has its
+    row once.
+    """
     watcher, query = bench.another(), "SELECT status FROM cerebro.run WHERE run_id = %s"
-    rows_of_segments = "SELECT gp_execution_segment() FROM gp_dist_random('cerebro.run_log') WHERE run_id = %s"
+    rows_of_segments = (
+        "SELECT gp_execution_segment() FROM gp_dist_random('cerebro.run_log') WHERE run_id = %s"
+    )
     for number in range(3 if bench.greenplum else 1):
         run, seen = submit(bench, f"watched_{number}", 1), set()
         eventually(partial(completed, bench, run, 1))  # who looks all the time delays it
@@ -75,26 +84,47 @@ def test_it_is_one_run_for_whoever_reads_the_log_while_it_ends(bench: Workbench,
 
 
 def test_it_shows_what_it_does_and_gives_way_to_others(bench: Workbench, endless: int) -> None:
-    """To each by itself, and by the groups that the kernel makes of them; the session of a user is as it was."""
+    """To each by itself, and by the groups that the kernel makes of them; the session of a user is
+    as it was.
+    """
     eventually(lambda: completed(bench, endless, 1))
-    names = "SELECT array_agg(application_name ORDER BY application_name) FROM pg_stat_activity WHERE {}"
+    names = (
+        "SELECT array_agg(application_name ORDER BY application_name) FROM pg_stat_activity WHERE "
+        "{}"
+    )
     shown = f"application_name LIKE 'cerebro_db run {endless} %%' AND datname = current_database()"
     roles = ["background", "control", *(["watch"] if bench.greenplum else []), "worker", "worker"]
-    eventually(lambda: bench.value(names.format(shown)) == [f"cerebro_db run {endless} {what}" for what in roles])
+    eventually(
+        lambda: (
+            bench.value(names.format(shown))
+            == [f"cerebro_db run {endless} {what}" for what in roles]
+        )
+    )
     pid = bench.value("SELECT pid FROM cerebro.run WHERE run_id = %s", endless)
-    assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith("CALL cerebro.work(")
-    assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"
+    assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith(
+        "CALL cerebro.work("
+    )
+    assert (
+        bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"
+    )
     sessions = bench.value(f"SELECT array_agg(pid) FROM pg_stat_activity WHERE {shown}")
     usual = os.getpriority(os.PRIO_PROCESS, bench.pid())
     assert len(sessions) >= 4
     assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in sessions} == {max(5, usual)}
     files = [group for pid in sessions if (group := Path(f"/proc/{pid}/autogroup")).exists()]
-    groups = [group for group in files if group.read_text()]  # none where the kernel was told to make none
+    groups = [
+        group for group in files if group.read_text()
+    ]  # none where the kernel was told to make none
     eventually(lambda: all(int(group.read_text().split()[-1]) >= 5 for group in groups))
     bench.rows("SET lock_timeout = '60s'")
-    bench.rows("BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; ROLLBACK")
+    bench.rows(
+        "BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; "
+        "ROLLBACK"
+    )
     bench.rows("RESET lock_timeout")
-    assert wait(bench, endless, "0") == wait(bench, endless, "100 ms") == "running", "waiting has an end"
+    assert wait(bench, endless, "0") == wait(bench, endless, "100 ms") == "running", (
+        "waiting has an end"
+    )
 
 
 @pytest.mark.long
@@ -103,19 +133,27 @@ def test_all_that_worked_for_it_ends_with_it(bench: Workbench) -> None:
     caller = bench.another()
     before = bench.workers()
     run = submit(caller, "gone", 1)
-    assert bench.row("SELECT run_id, status FROM cerebro.run WHERE run_id = %s", run) == (run, "running")
+    assert bench.row("SELECT run_id, status FROM cerebro.run WHERE run_id = %s", run) == (
+        run,
+        "running",
+    )
     eventually(lambda: len(trainers(bench.workers() - before)) == 2)
     backends = bench.workers() - before
     caller.close()
     assert wait(bench, run) == "completed"
-    assert bench.row("SELECT run_id, count(model_weights) FROM gone, gone_summary GROUP BY 1") == (run, 2)
+    assert bench.row("SELECT run_id, count(model_weights) FROM gone, gone_summary GROUP BY 1") == (
+        run,
+        2,
+    )
     eventually(lambda: not bench.workers() & backends)
     eventually(lambda: not trainers(backends))
 
 
 @pytest.mark.long
 def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> None:
-    """What was deleted since a run began can be removed, except where a SELECT goes on as long as the run."""
+    """What was deleted since a run began can be removed, except where a SELECT goes on as long as
+    the run.
+    """
     eventually(lambda: completed(bench, endless, 1))
     delete_rows(bench)
     eventually(lambda: removed_by_vacuum(bench))  # when the transactions that were there have ended
@@ -173,19 +211,26 @@ def test_a_run_is_awaited_until_its_outputs_can_be_seen(bench: Workbench) -> Non
 
 
 @pytest.mark.long
-def test_it_is_completed_when_its_tables_are_there(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_it_is_completed_when_its_tables_are_there(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     """However long it takes to make them: here some tenths of a second each."""
     shared_superuser.rows(SLOW)
     try:
         run, seen = submit(bench, "slowly_made", 1), set()
-        look = "SELECT status, to_regclass('slowly_made_summary') IS NOT NULL FROM cerebro.run WHERE run_id = %s"
+        look = (
+            "SELECT status, to_regclass('slowly_made_summary') IS NOT NULL FROM cerebro.run WHERE "
+            "run_id = %s"
+        )
         while ("completed", True) not in seen:
             seen.add(bench.row(look, run))
             assert ("completed", False) not in seen
     finally:
         shared_superuser.rows("DROP EVENT TRIGGER slow; DROP FUNCTION public.slow")
     assert ("running", False) in seen
-    started, ended = bench.row("SELECT started_at, ended_at FROM cerebro.run WHERE run_id = %s", run)
+    started, ended = bench.row(
+        "SELECT started_at, ended_at FROM cerebro.run WHERE run_id = %s", run
+    )
     assert ended > started
 
 
@@ -226,7 +271,9 @@ def test_notices_reach_who_asked(bench: Workbench) -> None:
 def test_what_only_the_caller_sees_is_refused(bench: Workbench) -> None:
     caller = bench.another()
     caller.connection.autocommit = False
-    caller.rows("SELECT training_preprocessor_dl('points', 'unseen', 'label', 'x', n_segments => 2)")
+    caller.rows(
+        "SELECT training_preprocessor_dl('points', 'unseen', 'label', 'x', n_segments => 2)"
+    )
     refused(caller, "SELECT cerebro.submit('unseen', 'o', 'two', 1)", code="25001", words="unseen")
     caller.close()
 
@@ -236,7 +283,9 @@ def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> No
     run = submit(bench, "taken", 1)
     bench.rows("CREATE TABLE taken ()")
     assert wait(bench, run) == "completed"
-    assert "output tables were not made" in bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
+    assert "output tables were not made" in bench.value(
+        "SELECT error FROM cerebro.run WHERE run_id = %s", run
+    )
     assert not bench.exists("taken_info")
     bench.rows("SELECT cerebro.write_outputs(%s, 'free')", run)
     assert bench.value("SELECT count(model_weights) FROM free") == 2
@@ -244,7 +293,12 @@ def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> No
 
 @pytest.mark.long
 def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: int) -> None:
-    refused(bench, "SELECT madlib_fit_multiple_model('packed', 'endless', 'two', 1)", code="42P07", words="endless")
+    refused(
+        bench,
+        "SELECT madlib_fit_multiple_model('packed', 'endless', 'two', 1)",
+        code="42P07",
+        words="endless",
+    )
 
 
 def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
@@ -252,8 +306,12 @@ def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
 
 
 @pytest.mark.long
-def test_what_is_said_when_nobody_listens_does_no_harm(bench: Workbench, shared_superuser: Workbench) -> None:
-    """Every session gets an INFO, whatever client_min_messages says; one that is sent to nobody ends a session."""
+def test_what_is_said_when_nobody_listens_does_no_harm(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
+    """Every session gets an INFO, whatever client_min_messages says; one that is sent to nobody
+    ends a session.
+    """
     shared_superuser.rows(TALK)
     try:
         run = submit(bench, "talked_of", 1)
@@ -264,25 +322,34 @@ def test_what_is_said_when_nobody_listens_does_no_harm(bench: Workbench, shared_
 
 
 GRIDS = {
-    "compile_params_grid": "{'loss': ['categorical_crossentropy'], 'optimizer': ['SGD'], 'lr': [0.01, 0.02]}",
+    "compile_params_grid": "{'loss': ['categorical_crossentropy'], 'optimizer': ['SGD'], 'lr': "
+    "[0.01, 0.02]}",
     "fit_params_grid": "{'batch_size': [8]}",
 }
 CALLS: dict[str, dict[str, object]] = {
     "madlib_fit": {
-        "model_id": 1, "model": "one", "compile_params": compile_text(), "fit_params": "batch_size=8",
-        "num_iterations": 2, "max_runtime": "1 hour", "model_arch_table": "models", "source_table": "packed",
+        "model_id": 1, "model": "one", "compile_params": compile_text(),
+        "fit_params": "batch_size=8",
+        "num_iterations": 2, "max_runtime": "1 hour", "model_arch_table": "models",
+        "source_table": "packed",
     },
     "madlib_keras_automl": {
-        **GRIDS, "source_table": "packed", "model_output_table": "best", "model_arch_table": "models",
+        **GRIDS, "source_table": "packed", "model_output_table": "best",
+        "model_arch_table": "models",
         "model_selection_table": "tried", "model_id_list": [1], "automl_method": "hyperopt",
         "automl_params": "num_configs=2, num_iterations=2, algorithm=rand", "name": None,
     },
     "cerebro.train": {
-        "source": "points", "target": "label", "columns": "amount, positive", "configs": 1, "epochs": 2,
+        "source": "points", "target": "label", "columns": "amount, positive", "configs": 1,
+        "epochs": 2,
         "models": ["linear"], "space": {"lr": 0.1}, "budget": "10 minutes",
     },
 }  # fmt: skip
-MADE = {"madlib_fit": "one_summary", "madlib_keras_automl": "tried_summary", "cerebro.train": "cerebro.model"}
+MADE = {
+    "madlib_fit": "one_summary",
+    "madlib_keras_automl": "tried_summary",
+    "cerebro.train": "cerebro.model",
+}
 
 
 @pytest.mark.long_for(call="madlib_keras_automl")
@@ -293,7 +360,10 @@ def test_whatever_trains_does_so_in_the_background(bench: Workbench, call: str) 
     assert wait(bench, run) == "completed"
     spec, error = bench.row("SELECT spec, error FROM cerebro.run WHERE run_id = %s", run)
     assert error is None and len(bench.rows(f"SELECT FROM {MADE[call]}")) == 1
-    given = {"madlib_fit": ("max_runtime", "01:00:00"), "madlib_keras_automl": ("automl_method", "hyperopt")}
+    given = {
+        "madlib_fit": ("max_runtime", "01:00:00"),
+        "madlib_keras_automl": ("automl_method", "hyperopt"),
+    }
     name, value = given.get(call, ("name", "points_label"))
     assert spec[name] == value and spec["backend"] in ("tensorflow", None)
 
@@ -315,7 +385,14 @@ def test_what_cannot_be_called_is_refused(
 ) -> None:
     before = bench.newest_run()
     arguments = {**CALLS.get("cerebro.train" if call == "train" else call, {}), **change}
-    refused(bench, "SELECT cerebro.submit(%s, %s)", call, json.dumps(arguments), code=code, words=words)
-    refused(bench, "SELECT cerebro.submit('madlib_fit', '{\"model_id\": 1}')", code="22023", words="lacks source_table")
+    refused(
+        bench, "SELECT cerebro.submit(%s, %s)", call, json.dumps(arguments), code=code, words=words
+    )
+    refused(
+        bench,
+        "SELECT cerebro.submit('madlib_fit', '{\"model_id\": 1}')",
+        code="22023",
+        words="lacks source_table",
+    )
     refused(bench, "SELECT cerebro.submit('madlib_fit', '[]')", code="22023")
     assert bench.newest_run() == before

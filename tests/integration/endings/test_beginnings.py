@@ -18,7 +18,10 @@ until [ -e "{folder}/open" ]; do [ -d "{folder}" ] || exit 1; sleep 0.1; done
 exec {{python}} "$@"
 """
 LOOK = "SELECT status, visits_done, visits_total, eta FROM cerebro.progress WHERE run_id = %s"
-STATES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE %s"
+STATES = (
+    "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname "
+    "LIKE %s"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +49,9 @@ def test_submit_does_not_wait_for_trainers(bench: Workbench, gate: Path) -> None
     assert bench.rows(configs, run) == [("waiting", None)] * 2
     gate.touch()
     assert bench.value("SELECT cerebro.wait(%s)", run) == "completed"
-    chosen = bench.rows("SELECT mst_key, backend FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run)
+    chosen = bench.rows(
+        "SELECT mst_key, backend FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run
+    )
     assert {backend for _, backend in chosen} <= {"tensorflow", "jax", "torch"}
     assert bench.rows("SELECT mst_key, backend FROM waited_info ORDER BY mst_key") == chosen
 
@@ -65,12 +70,17 @@ def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, 
             with pytest.raises(psycopg2.errors.QueryCanceled):
                 fitted.result()
     assert bench.value("SELECT cerebro.wait(%s)", run) == "cancelled"
-    # One whose session was gone before it heard may go on to begin: it is a nursery, and ends when nobody asks it.
+    # One whose session was gone before it heard may go on to begin: it is a nursery, and ends when
+    # nobody asks it.
     program = str(gate.parent / "python")
-    eventually(lambda: not any(program in command_line(pid) and parent(pid) != 1 for pid in processes()))
+    eventually(
+        lambda: not any(program in command_line(pid) and parent(pid) != 1 for pid in processes())
+    )
     gate.touch()
     bench.rows("SELECT cerebro.resume(%s)", run)
-    assert bench.row(f"SELECT run_id, count(model_weights) FROM {call}, {call}_summary GROUP BY 1") == (run, 2)
+    assert bench.row(
+        f"SELECT run_id, count(model_weights) FROM {call}, {call}_summary GROUP BY 1"
+    ) == (run, 2)
     caller.close()
 
 
@@ -85,7 +95,9 @@ def test_a_call_whose_trainers_cannot_start_leaves_no_run(
         assert bench.newest_run() == before
         run = bench.value("SELECT cerebro.submit('packed', 'o', 'two', 1)")
         assert bench.value("SELECT cerebro.wait(%s)", run) == "failed"
-    assert re.search("could not start", bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run))
+    assert re.search(
+        "could not start", bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
+    )
     assert bench.value(STATES, f"r{before + 1}\\_%") == 0
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.value("SELECT count(model_weights) FROM o") == 2

@@ -1,4 +1,6 @@
-"""What a run takes on disk is bounded by what it trains and not by how long, even while nothing can be vacuumed."""
+"""What a run takes on disk is bounded by what it trains and not by how long, even while nothing can
+be vacuumed.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +44,27 @@ def test_what_a_run_takes_is_bounded_by_its_states(bench: Workbench) -> None:
     before, watcher = disk(bench), bench.another()
     bench.pack("packed", SEGMENTS)
     packed = disk(bench) - before
-    with bench.fitting("packed", "model", "wide", EPOCHS, workers=WORKERS, metrics_compute_frequency=5) as fitted:
+    with bench.fitting(
+        "packed", "model", "wide", EPOCHS, workers=WORKERS, metrics_compute_frequency=5
+    ) as fitted:
         taken = [disk(watcher)]
         while not fitted.done():
             taken.append(disk(watcher))
     run = fitted.result()
     watcher.close()
-    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) == CONFIGS * EPOCHS * SEGMENTS
+    assert (
+        bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run)
+        == CONFIGS * EPOCHS * SEGMENTS
+    )
     states = bench.value(
-        "SELECT sum(state_bytes) FROM cerebro.visit WHERE run_id = %s AND visit_no = %s", run, EPOCHS * SEGMENTS
+        "SELECT sum(state_bytes) FROM cerebro.visit WHERE run_id = %s AND visit_no = %s",
+        run,
+        EPOCHS * SEGMENTS,
     )
     assert states > CONFIGS << 20
-    # The two tables of each configuration, and the output, written while others train, which has its state and its
-    # weights. On Greenplum either table may hold a state of each segment; each worker has a table to which one hops.
+    # The two tables of each configuration, and the output, written while others train, which has
+    # its state and its weights. On Greenplum either table may hold a state of each segment; each
+    # worker has a table to which one hops.
     times = 2 * SEGMENTS + 1 + WORKERS / CONFIGS if bench.greenplum else 4
     assert max(*taken, disk(bench)) - before <= packed + times * float(states)
 
@@ -65,10 +75,12 @@ def test_state_tables_are_made_anew_in_time(bench: Workbench) -> None:
     bench.configure("one", [compile_text()])
     before = {name for (name,) in bench.rows(TABLES)}
     # Between two workers: those that one makes in a row may leave one state.
-    run = bench.fit("halves", "often", "one", RENEWED // 2 + 5, schedule="rotation", seed=3, workers=2)
+    run = bench.fit(
+        "halves", "often", "one", RENEWED // 2 + 5, schedule="rotation", seed=3, workers=2
+    )
     tables = bench.rows(
-        "SELECT state_table, min(visit_no), max(visit_no), count(*) FROM cerebro.visit WHERE run_id = %s"
-        " GROUP BY state_table ORDER BY 2",
+        "SELECT state_table, min(visit_no), max(visit_no), count(*) FROM cerebro.visit WHERE "
+        "run_id = %s GROUP BY state_table ORDER BY 2",
         run,
     )
     assert [row[1:] for row in tables] == [
@@ -80,4 +92,6 @@ def test_state_tables_are_made_anew_in_time(bench: Workbench) -> None:
     kept = bench.value("SELECT state_tables FROM cerebro.config WHERE run_id = %s", run)
     assert kept == [tables[2][0]], "that with the newest state"
     assert len({name for (name,) in bench.rows(TABLES)} - before) == 1
-    assert bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s", run) == RENEWED // 2 + 5
+    assert (
+        bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s", run) == RENEWED // 2 + 5
+    )

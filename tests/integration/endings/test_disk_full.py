@@ -30,7 +30,9 @@ def place(folder: Path) -> Iterator[Path]:
     place = folder / "small"
     place.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)],
+        capture_output=True,
+        text=True,
     )
     if made.returncode:
         pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
@@ -59,9 +61,12 @@ def small(place: Path, database: Database) -> Iterator[Path]:
     name = f"small_{database.name}"
     administrator.rows(f"CREATE TABLESPACE {name} OWNER cerebro LOCATION '{place}'")
     # For sessions to come, such as workers.
-    administrator.rows(f"ALTER ROLE cerebro IN DATABASE {database.name} SET default_tablespace = {name}")
+    administrator.rows(
+        f"ALTER ROLE cerebro IN DATABASE {database.name} SET default_tablespace = {name}"
+    )
     yield place
-    query = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_tablespace t ON t.oid = c.reltablespace
+    query = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_tablespace t
+        ON t.oid = c.reltablespace
                WHERE c.relkind = 'r' AND t.spcname = %s"""
     for (table,) in administrator.rows(query, name):
         administrator.rows(f"DROP TABLE {table}")
@@ -71,7 +76,9 @@ def small(place: Path, database: Database) -> Iterator[Path]:
 
 @pytest.fixture
 def caller(database: Database) -> Iterator[Workbench]:
-    """A session with configurations whose states are large, and whose visits are not made together."""
+    """A session with configurations whose states are large, and whose visits are not made
+    together.
+    """
     session = Workbench(database.url)
     session.data()
     session.pack("packed", 2)
@@ -87,7 +94,9 @@ def watcher(caller: Workbench) -> Iterator[Workbench]:
     session.close()
 
 
-def test_a_full_disk_costs_nothing_that_was_completed(caller: Workbench, watcher: Workbench, small: Path) -> None:
+def test_a_full_disk_costs_nothing_that_was_completed(
+    caller: Workbench, watcher: Workbench, small: Path
+) -> None:
     with caller.fitting("packed", "model", "wide", EPOCHS) as fitted:
         eventually(lambda: watcher.value(COMPLETED, 0) >= 3)
         while not fitted.done():  # a state that is replaced leaves room for the next one

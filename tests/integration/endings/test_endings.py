@@ -1,6 +1,7 @@
 """Whatever ends first, nothing goes on without it: callers, backends, the postmaster, trainers.
 
-These tests use servers of their own, because they end them. A Greenplum is given, to all tests: none of them ends it.
+These tests use servers of their own, because they end them. A Greenplum is given, to all tests:
+none of them ends it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ CLIENT_ENDS = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.erro
 
 @pytest.fixture
 def own(shared_folder: Path) -> Iterator[Workbench]:
-    """A session at a server that nobody else uses, with tables to train on; started again when it was ended."""
+    """A session at a server that nobody else uses, with tables to train on; started again when it
+    was ended.
+    """
     bench = Workbench(started(shared_folder / "data"))
     if not bench.exists("four"):
         bench.data()
@@ -44,11 +47,15 @@ def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None
         assert worker
         (nursery,) = {parent(pid) for pid in running}
         others = descendants(postmaster) | descendants(parent(nursery))
-        os.kill({"postmaster": postmaster, "caller": caller, "worker": worker}[victim], signal.SIGKILL)
+        os.kill(
+            {"postmaster": postmaster, "caller": caller, "worker": worker}[victim], signal.SIGKILL
+        )
         with pytest.raises(CLIENT_ENDS) as ended:
             fitted.result()
         # Who killed the caller's session has killed who could say why.
-        assert victim == "caller" or ended.value.pgcode in (None, "08006", "57P01", "57P02"), ended.value
+        assert victim == "caller" or ended.value.pgcode in (None, "08006", "57P01", "57P02"), (
+            ended.value
+        )
     eventually(lambda: not alive(running))
     if victim == "postmaster":
         eventually(lambda: not alive(others))
@@ -62,9 +69,15 @@ def test_calls_leave_room_for_others(own: Workbench) -> None:
     with setting(own, "max_workers_total", "2"):
         run = own.fit("packed", "modest", "four", 1, workers=2)
         assert own.value(query) == 2
-        words = "going on with 1 of 2 workers: 2 sessions of calls of cerebro_db are open on this server, of at most 2"
+        words = (
+            "going on with 1 of 2 workers: 2 sessions of calls of cerebro_db are open on this "
+            "server, of at most 2"
+        )
         assert any(words in text for text in own.messages())
-        assert own.value("SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s", run) == 1
+        assert (
+            own.value("SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s", run)
+            == 1
+        )
         own.rows("SELECT madlib_evaluate('modest', 'packed', 'measured', mst_key => 1)")
         own.configure("one", [compile_text()])
         own.fit("packed", "otherwise", "one", 1, backend="jax")
@@ -95,6 +108,8 @@ def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(
             fitted.result()
     eventually(lambda: not alive(running))
     again = Workbench(started(shared_folder / "data"))
-    assert again.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) == [("interrupted",)]
+    assert again.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) == [
+        ("interrupted",)
+    ]
     assert again.fit("packed", "finished", "four", 1) == again.newest_run()
     again.close()

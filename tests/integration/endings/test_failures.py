@@ -30,29 +30,40 @@ def watcher(bench: Workbench) -> Iterator[Workbench]:
 def diverged(bench: Workbench) -> int:
     """A run in which one of three configs gets a loss that is no number."""
     bench.pack("diverged_packed", 2)
-    bench.configure("diverged_configs", [compile_text(o) for o in (STEADY[0], DIVERGING, STEADY[1])])
-    return bench.fit("diverged_packed", "diverged", "diverged_configs", 3, metrics_compute_frequency=1)
+    bench.configure(
+        "diverged_configs", [compile_text(o) for o in (STEADY[0], DIVERGING, STEADY[1])]
+    )
+    return bench.fit(
+        "diverged_packed", "diverged", "diverged_configs", 3, metrics_compute_frequency=1
+    )
 
 
 def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: int) -> None:
     status, reason, epochs = bench.row(
-        "SELECT status, reason, epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2", diverged
+        "SELECT status, reason, epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2",
+        diverged,
     )
     assert (status, epochs) == ("failed", 0)
     assert "loss" in reason and "nan" in reason
-    visits = bench.rows("SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged)
+    visits = bench.rows(
+        "SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged
+    )
     assert visits == [("failed", reason)], "what cannot succeed is not tried again"
 
 
 @pytest.mark.checklist(26)
 def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
     assert bench.rows(
-        "SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s AND mst_key <> 2 ORDER BY 1", diverged
+        "SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s AND mst_key <> 2 "
+        "ORDER BY 1",
+        diverged,
     ) == [(1, "completed", 3), (3, "completed", 3)]
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", diverged) == "completed"
     assert (
         bench.value(
-            "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key <> 2 AND status = 'completed'", diverged
+            "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key <> 2 AND status = "
+            "'completed'",
+            diverged,
         )
         == 2 * 2 * 3
     )
@@ -60,13 +71,15 @@ def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
 
 def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
     board = bench.rows(
-        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank",
+        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s "
+        "ORDER BY rank",
         diverged,
     )
     assert board[-1] == (2, "failed", None, False)
     assert [row[1] for row in board] == ["completed", "completed", "failed"]
     best = bench.row(
-        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s",
+        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress "
+        "WHERE run_id = %s",
         diverged,
     )
     assert best == (1, board[0][0], 12, 12)
@@ -75,30 +88,50 @@ def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
 @pytest.mark.checklist(26)
 def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: int) -> None:
     assert bench.value("SELECT array_agg(mst_key ORDER BY mst_key) FROM diverged") == [1, 2, 3]
-    assert bench.row("SELECT model_weights, model_arch IS NULL FROM diverged WHERE mst_key = 2") == (None, False)
+    assert bench.row(
+        "SELECT model_weights, model_arch IS NULL FROM diverged WHERE mst_key = 2"
+    ) == (None, False)
     nulls = bench.row(
-        "SELECT num_nulls(model_size, metrics_elapsed_time, training_metrics_final, training_loss_final,"
-        " training_metrics, training_loss, validation_metrics_final, validation_loss_final, validation_metrics,"
-        " validation_loss), num_nulls(model_id, compile_params, fit_params, model_type, metrics_type, loss_type)"
-        " FROM diverged_info WHERE mst_key = 2"
+        "SELECT num_nulls(model_size, metrics_elapsed_time, training_metrics_final, "
+        "training_loss_final, training_metrics, training_loss, validation_metrics_final, "
+        "validation_loss_final, validation_metrics, validation_loss), num_nulls(model_id, "
+        "compile_params, fit_params, model_type, metrics_type, loss_type) FROM diverged_info "
+        "WHERE mst_key = 2"
     )
     assert nulls == (10, 0)
     assert bench.value("SELECT count(*) FROM diverged_info WHERE training_loss_final > 0") == 2
     states = bench.states("diverged")
-    assert bench.value(f"SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM {states}") == [1, 3]
+    assert bench.value(f"SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM {states}") == [
+        1,
+        3,
+    ]
 
 
 @pytest.mark.long
 def test_a_loss_that_only_the_evaluation_finds_is_a_failure_too(bench: Workbench) -> None:
-    """The only batch is trained on with a finite loss; what it does to the weights shows afterwards."""
+    """The only batch is trained on with a finite loss; what it does to the weights shows
+    afterwards.
+    """
     bench.pack("late_packed", 1, buffer=1000)
-    bench.configure("late_configs", [compile_text(o) for o in (DIVERGING, STEADY[0])], ["batch_size=1000"])
+    bench.configure(
+        "late_configs", [compile_text(o) for o in (DIVERGING, STEADY[0])], ["batch_size=1000"]
+    )
     bench.messages()
     run_id = bench.fit("late_packed", "late", "late_configs", 1)
-    statuses = bench.rows("SELECT status, reason FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run_id)
-    assert statuses == [("failed", "the loss over the training set was nan after epoch 1"), ("completed", None)]
-    assert bench.rows("SELECT training_loss_final > 0 FROM late_info ORDER BY mst_key") == [(None,), (True,)]
-    board = bench.rows("SELECT mst_key FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", run_id)
+    statuses = bench.rows(
+        "SELECT status, reason FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run_id
+    )
+    assert statuses == [
+        ("failed", "the loss over the training set was nan after epoch 1"),
+        ("completed", None),
+    ]
+    assert bench.rows("SELECT training_loss_final > 0 FROM late_info ORDER BY mst_key") == [
+        (None,),
+        (True,),
+    ]
+    board = bench.rows(
+        "SELECT mst_key FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", run_id
+    )
     assert board == [(2,), (1,)], "whatever its accuracy was"
     assert bench.value("SELECT best_mst_key FROM cerebro.progress WHERE run_id = %s", run_id) == 2
     assert "Best so far: mst_key=2" in bench.messages()[-1]
@@ -116,7 +149,9 @@ def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
     run_id = bench.newest_run()
     status, error = bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id)
     assert status == "failed" and "all 2 configurations failed" in error
-    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [("failed",)]
+    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [
+        ("failed",)
+    ]
 
 
 @pytest.mark.long
@@ -125,13 +160,15 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
     bench.configure("lost_configs", several(2), [LONG])
     with bench.fitting("lost_packed", "lost", "lost_configs", 1, workers=2) as fitting:
         (lost,) = eventually(
-            lambda: watcher.rows("SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1")
+            lambda: watcher.rows(
+                "SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1"
+            )
         )
         assert watcher.value("SELECT pg_terminate_backend(%s)", lost[0])
         run_id = fitting.result()
     statuses = bench.rows(
-        "SELECT status, attempt, error IS NOT NULL, worker_pid = %s FROM cerebro.visit WHERE run_id = %s"
-        " AND (attempt > 1 OR status <> 'completed') ORDER BY attempt",
+        "SELECT status, attempt, error IS NOT NULL, worker_pid = %s FROM cerebro.visit WHERE "
+        "run_id = %s AND (attempt > 1 OR status <> 'completed') ORDER BY attempt",
         lost[0],
         run_id,
     )
@@ -148,8 +185,12 @@ def endless(bench: Workbench) -> str:
 
 
 def begun(watcher: Workbench, run_before: int) -> set[int]:
-    """Backends that work for a run younger than another, once it has completed visits; empty until then."""
-    done = watcher.value("SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before)
+    """Backends that work for a run younger than another, once it has completed visits; empty until
+    then.
+    """
+    done = watcher.value(
+        "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before
+    )
     return watcher.workers() if done else set()
 
 
@@ -159,7 +200,9 @@ def everything_gone(watcher: Workbench, backends: set[int]) -> None:
     eventually(lambda: not trainers(backends))
 
 
-def test_a_cancel_ends_all_and_keeps_what_is_done(bench: Workbench, watcher: Workbench, endless: str) -> None:
+def test_a_cancel_ends_all_and_keeps_what_is_done(
+    bench: Workbench, watcher: Workbench, endless: str
+) -> None:
     before = bench.newest_run()
     with bench.fitting("endless_packed", "cancelled", endless, 100_000, workers=2) as fitting:
         backends = eventually(lambda: begun(watcher, before))
@@ -171,11 +214,15 @@ def test_a_cancel_ends_all_and_keeps_what_is_done(bench: Workbench, watcher: Wor
     assert not bench.exists(*(f"cancelled{suffix}" for suffix in OUTPUTS))
     everything_gone(watcher, backends)
     run_id = bench.newest_run()
-    assert bench.row("SELECT status, ended_at IS NULL FROM cerebro.run WHERE run_id = %s", run_id) == (
+    assert bench.row(
+        "SELECT status, ended_at IS NULL FROM cerebro.run WHERE run_id = %s", run_id
+    ) == (
         "cancelled",
         False,
     )
-    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [("stopped",)]
+    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [
+        ("stopped",)
+    ]
     nothing_looks_as_if_it_went_on(bench, run_id)
     assert states_of_completed_visits(bench, run_id)
 
@@ -184,11 +231,18 @@ def nothing_looks_as_if_it_went_on(bench: Workbench, run_id: int) -> None:
     """No visit or evaluation of a run that has ended is running."""
     statuses = bench.rows("SELECT DISTINCT status FROM cerebro.timeline WHERE run_id = %s", run_id)
     assert ("running",) not in statuses
-    assert bench.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s AND ended_at IS NULL", run_id) == 0
+    assert (
+        bench.value(
+            "SELECT count(*) FROM cerebro.timeline WHERE run_id = %s AND ended_at IS NULL", run_id
+        )
+        == 0
+    )
 
 
 def states_of_completed_visits(bench: Workbench, run_id: int) -> list[int]:
-    """The size of the newest state of each config, which must be that of its last completed visit."""
+    """The size of the newest state of each config, which must be that of its last completed
+    visit.
+    """
     sizes = []
     for table, size in bench.rows(
         "SELECT DISTINCT ON (mst_key) state_table, state_bytes FROM cerebro.visit"
@@ -207,14 +261,19 @@ def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> N
 
 
 @pytest.mark.long
-def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Workbench, endless: str) -> None:
+def test_the_end_of_the_caller_s_session_ends_all(
+    bench: Workbench, watcher: Workbench, endless: str
+) -> None:
     before = bench.newest_run()
     caller = bench.another()
     idle = watcher.workers()
     with caller.fitting("endless_packed", "interrupted", endless, 100_000, workers=2) as fitting:
         backends = eventually(lambda: begun(watcher, before)) - idle
         assert len(trainers(backends)) == 2
-        assert watcher.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == "running"
+        assert (
+            watcher.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1")
+            == "running"
+        )
         watcher.rows("SELECT pg_terminate_backend(%s)", caller.pid())
         with pytest.raises(psycopg2.OperationalError):
             fitting.result()
@@ -239,7 +298,11 @@ def test_trainers_wait_for_the_next_call_and_end_with_the_session(
     assert len(found) == 2
     caller.fit("diverged_packed", "second_call", "diverged_configs", 1, workers=2)
     assert trainers(watcher.workers() - idle) == found
-    homes = [home for pid in waiting for home in Path(tempfile.gettempdir()).glob(f"cerebro_trainer-{pid}-*")]
+    homes = [
+        home
+        for pid in waiting
+        for home in Path(tempfile.gettempdir()).glob(f"cerebro_trainer-{pid}-*")
+    ]
     assert len(homes) == 2
     caller.close()
     eventually(lambda: watcher.workers() <= idle)
@@ -248,7 +311,9 @@ def test_trainers_wait_for_the_next_call_and_end_with_the_session(
 
 
 @pytest.mark.long
-def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: Workbench, diverged: int) -> None:
+def test_without_waiting_trainers_end_with_the_call(
+    bench: Workbench, watcher: Workbench, diverged: int
+) -> None:
     caller = bench.another()
     idle = watcher.workers()
     with setting(bench, "trainer_idle_seconds", "0"):
@@ -261,7 +326,10 @@ def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: W
 def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(
     bench: Workbench, watcher: Workbench, endless: str
 ) -> None:
-    bench.rows("SELECT validation_preprocessor_dl('points', 'blocked_packed', 'label', 'x', 'endless_packed')")
+    bench.rows(
+        "SELECT validation_preprocessor_dl('points', 'blocked_packed', 'label', 'x', "
+        "'endless_packed')"
+    )
     bench.configure("blocked_configs", several(1))
     before = bench.newest_run()
     with (
@@ -298,12 +366,17 @@ def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: st
     finally:
         bench.rows("RESET statement_timeout")
     eventually(lambda: not watcher.workers())
-    assert bench.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) in ([], [("cancelled",)])
+    assert bench.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) in (
+        [],
+        [("cancelled",)],
+    )
 
 
 @pytest.mark.long
 def test_a_trainer_is_not_idle_while_a_run_uses_it(bench: Workbench, diverged: int) -> None:
-    """One configuration on two workers: one of these waits, for longer than trainers wait for the next call."""
+    """One configuration on two workers: one of these waits, for longer than trainers wait for the
+    next call.
+    """
     bench.configure("patient_configs", several(1), ["batch_size=1,epochs=400"])
     with setting(bench, "trainer_idle_seconds", "1"):
         run_id = bench.fit("diverged_packed", "patient", "patient_configs", 2, workers=2)
@@ -313,9 +386,14 @@ def test_a_trainer_is_not_idle_while_a_run_uses_it(bench: Workbench, diverged: i
     assert bench.value(longest, run_id), "shorter visits show nothing"
 
 
-def test_a_trainer_above_its_memory_limit_is_ended(bench: Workbench, watcher: Workbench, diverged: int) -> None:
+def test_a_trainer_above_its_memory_limit_is_ended(
+    bench: Workbench, watcher: Workbench, diverged: int
+) -> None:
     before, waiting = bench.newest_run(), watcher.workers()
-    with setting(bench, "trainer_memory_mb", "64"), pytest.raises(psycopg2.Error, match="its limit is 64 MB") as caught:
+    with (
+        setting(bench, "trainer_memory_mb", "64"),
+        pytest.raises(psycopg2.Error, match="its limit is 64 MB") as caught,
+    ):
         bench.fit("diverged_packed", "too_large", "diverged_configs", 1, workers=1)
     assert caught.value.pgcode == "53400"
     assert "trainer_memory_mb" in str(caught.value.diag.message_hint)
@@ -325,11 +403,15 @@ def test_a_trainer_above_its_memory_limit_is_ended(bench: Workbench, watcher: Wo
 
 
 @pytest.mark.long
-def test_an_error_leaves_the_caller_s_settings_as_they_were(bench: Workbench, diverged: int) -> None:
+def test_an_error_leaves_the_caller_s_settings_as_they_were(
+    bench: Workbench, diverged: int
+) -> None:
     settings = "SELECT name, setting FROM pg_settings WHERE source = 'session' ORDER BY name"
     before = bench.rows(settings), bench.value("SHOW search_path")
     with pytest.raises(psycopg2.Error):
         bench.fit("diverged_packed", "diverged", "diverged_configs", 1)
     bench.fit("diverged_packed", "settled", "diverged_configs", 1, workers=1)
     assert (bench.rows(settings), bench.value("SHOW search_path")) == before
-    assert bench.value("SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()") == 0
+    assert (
+        bench.value("SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()") == 0
+    )

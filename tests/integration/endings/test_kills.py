@@ -1,4 +1,6 @@
-"""Trainers that are killed, at any moment and again and again: the run ends, with the bits it would have had."""
+"""Trainers that are killed, at any moment and again and again: the run ends, with the bits it would
+have had.
+"""
 
 from __future__ import annotations
 
@@ -46,18 +48,30 @@ def kill(watcher: Workbench) -> set[int]:
 
 
 @pytest.mark.long
-def test_kills_at_start_up_and_later_change_no_bit(bench: Workbench, watcher: Workbench, fresh: Workbench) -> None:
+def test_kills_at_start_up_and_later_change_no_bit(
+    bench: Workbench, watcher: Workbench, fresh: Workbench
+) -> None:
     before = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
-    # Forked, a trainer may be at its first visit before it is found; executed, it starts for longer than that.
+    # Forked, a trainer may be at its first visit before it is found; executed, it starts for longer
+    # than that.
     executed = setting(bench, "trainer_nursery_seconds", "0")
     with executed, fresh.fitting("packed", "killed", "long", 2, workers=2) as fitted:
         eventually(lambda: kill(watcher))
         for done in (0, 1, 4):
             eventually(partial(kill_at_work, watcher, before, done))
         run = fitted.result()
-    failed = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
-    assert 3 <= failed <= 6, "each kill costs the visit under way, and the one before where that is not stored yet"
-    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run) == 8
+    failed = bench.value(
+        "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run
+    )
+    assert 3 <= failed <= 6, (
+        "each kill costs the visit under way, and the one before where that is not stored yet"
+    )
+    assert (
+        bench.value(
+            "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run
+        )
+        == 8
+    )
     bench.fit("packed", "undisturbed", "long", 2, schedule="replay", replay_run=run)
     assert bench.weights("killed") == bench.weights("undisturbed")
 
@@ -66,7 +80,9 @@ def kill_at_work(watcher: Workbench, before: int, done: int) -> bool:
     """Once so many visits have been completed, kill one trainer that trains."""
     visits = "SELECT worker_pid, status FROM cerebro.visit WHERE run_id > %s"
     found = watcher.rows(visits, before)
-    at_work = trainers({pid for worker, status in found if status == "running" for pid in watcher.serving(worker)})
+    at_work = trainers(
+        {pid for worker, status in found if status == "running" for pid in watcher.serving(worker)}
+    )
     if [status for _, status in found].count("completed") < done or not at_work:
         return False
     os.kill(min(at_work), signal.SIGKILL)
@@ -81,18 +97,31 @@ def test_a_visit_that_kills_three_trainers_fails_its_config_alone(
 
     def kill_config_2() -> bool:
         """Kill the trainer of the second configuration whenever it is at its first visit."""
-        running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND mst_key = 2 AND status = 'running'"
-        for pid in trainers({pid for (worker,) in watcher.rows(running, before) for pid in watcher.serving(worker)}):
+        running = (
+            "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND mst_key = 2 AND status = "
+            "'running'"
+        )
+        for pid in trainers(
+            {pid for (worker,) in watcher.rows(running, before) for pid in watcher.serving(worker)}
+        ):
             os.kill(pid, signal.SIGKILL)
-        failed = "SELECT FROM cerebro.config WHERE run_id > %s AND mst_key = 2 AND status = 'failed'"
+        failed = (
+            "SELECT FROM cerebro.config WHERE run_id > %s AND mst_key = 2 AND status = 'failed'"
+        )
         return bool(watcher.rows(failed, before))
 
     with fresh.fitting("packed", "unlucky", "long", 1, workers=2) as fitted:
         eventually(kill_config_2)
         run = fitted.result()
-    attempts = bench.rows("SELECT attempt, status FROM cerebro.visit WHERE run_id = %s AND mst_key = 2 ORDER BY 1", run)
+    attempts = bench.rows(
+        "SELECT attempt, status FROM cerebro.visit WHERE run_id = %s AND mst_key = 2 ORDER BY 1",
+        run,
+    )
     assert attempts == [(1, "failed"), (2, "failed"), (3, "failed")]
-    assert bench.rows("SELECT mst_key, model_weights IS NULL FROM unlucky ORDER BY 1") == [(1, False), (2, True)]
+    assert bench.rows("SELECT mst_key, model_weights IS NULL FROM unlucky ORDER BY 1") == [
+        (1, False),
+        (2, True),
+    ]
 
 
 def packing(session: Workbench) -> None:
@@ -112,7 +141,10 @@ def evaluation(session: Workbench) -> None:
 
 
 def prediction(session: Workbench) -> None:
-    session.rows("CREATE TABLE IF NOT EXISTS crowd AS SELECT n AS id, p.x FROM points p, generate_series(1, 20000) n")
+    session.rows(
+        "CREATE TABLE IF NOT EXISTS crowd AS SELECT n AS id, p.x FROM points p, "
+        "generate_series(1, 20000) n"
+    )
     session.rows("SELECT madlib_predict('model', 'crowd', 'id', 'x', 'never', mst_key => 1)")
 
 
@@ -121,7 +153,9 @@ def start_up(session: Workbench) -> None:
 
 
 @pytest.mark.long_for(work=(start_up, packing))
-@pytest.mark.parametrize("work", [start_up, packing, evaluation, prediction], ids=lambda work: work.__name__)
+@pytest.mark.parametrize(
+    "work", [start_up, packing, evaluation, prediction], ids=lambda work: work.__name__
+)
 def test_other_calls_end_at_once_when_cancelled(
     bench: Workbench, watcher: Workbench, fresh: Workbench, work: Callable[[Workbench], None]
 ) -> None:
@@ -148,8 +182,14 @@ def test_a_call_ends_when_its_client_is_gone(bench: Workbench, watcher: Workbenc
     bench.configure("endless", several(2), ["batch_size=1,epochs=1000"])
     before, waiting = bench.newest_run(), trainers(watcher.workers())
     call = "SELECT madlib_fit_multiple_model('packed', 'never', 'endless', 100000)"
-    with subprocess.Popen(["psql", "--quiet", "--command", call, bench.url], stderr=subprocess.DEVNULL) as client:
-        eventually(lambda: watcher.rows("SELECT FROM cerebro.visit WHERE run_id > %s AND status = 'running'", before))
+    with subprocess.Popen(
+        ["psql", "--quiet", "--command", call, bench.url], stderr=subprocess.DEVNULL
+    ) as client:
+        eventually(
+            lambda: watcher.rows(
+                "SELECT FROM cerebro.visit WHERE run_id > %s AND status = 'running'", before
+            )
+        )
         client.kill()
     eventually(lambda: trainers(watcher.workers()) <= waiting)
     status = "SELECT status FROM cerebro.run WHERE run_id > %s"

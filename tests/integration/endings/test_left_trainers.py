@@ -1,4 +1,6 @@
-"""What a session leaves of its trainers when it ends: the next session of the same role has them, and nobody else."""
+"""What a session leaves of its trainers when it ends: the next session of the same role has them,
+and nobody else.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from roles import another_role
 from workbench import Workbench, setting, several
 
 LIMIT_MB = "4322"
-"""A limit of memory that no other module has: its sessions would take what these tests have left."""
+"""A limit of memory that no other module has: its sessions would take what these tests have left.
+"""
 PID = "SELECT (cerebro.trainer_report('none') ->> 'pid')::integer"
 KEEP = "SELECT cerebro.grant_usage(%s::regrole, keep_trainers => %s)"
 
@@ -69,7 +72,10 @@ def test_another_role_has_it_not(bench: Workbench, shared_superuser: Workbench) 
 
 
 def test_a_role_of_many_tenants_leaves_none(bench: Workbench, shared_superuser: Workbench) -> None:
-    with another_role(bench, shared_superuser, "tenants, all") as tenants, setting(bench, "tenant_roles", "{other}"):
+    with (
+        another_role(bench, shared_superuser, "tenants, all") as tenants,
+        setting(bench, "tenant_roles", "{other}"),
+    ):
         before = left(tenants)
         shared_superuser.rows(KEEP, '"tenants, all"', False)
         assert stored(shared_superuser) == ["other", "tenants, all"]
@@ -87,7 +93,9 @@ def test_a_role_of_many_tenants_leaves_none(bench: Workbench, shared_superuser: 
 
 
 def stored(superuser: Workbench) -> list[str]:
-    return list(superuser.value("SELECT value::text[] FROM cerebro.setting WHERE name = 'tenant_roles'"))
+    return list(
+        superuser.value("SELECT value::text[] FROM cerebro.setting WHERE name = 'tenant_roles'")
+    )
 
 
 def test_nothing_is_kept_where_no_time_is(bench: Workbench) -> None:
@@ -109,13 +117,17 @@ def test_a_fit_by_kept_trainers_gives_the_same_bits(bench: Workbench) -> None:
     bench.configure("two", several(2))
     first, weights = of_fit(bench, "first")
     assert len(first) == 2
-    eventually(lambda: all(command_line(pid)[:1] == ["cerebro_trainer: tensorflow kept"] for pid in first))
+    eventually(
+        lambda: all(command_line(pid)[:1] == ["cerebro_trainer: tensorflow kept"] for pid in first)
+    )
     again, same = of_fit(bench, "second")
     assert again == first
     assert same == weights
 
 
-def test_who_is_ended_within_a_fit_leaves_none(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_who_is_ended_within_a_fit_leaves_none(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     bench.pack("many", 2)
     bench.configure("long", several(2), ["batch_size=1,epochs=60"])
     with session(bench) as other:

@@ -13,8 +13,13 @@ from workbench import Workbench, compile_text, several
 
 FIT_WORKERS = 1
 KEY = "(1667590770::bigint << 32)"
-TABLES = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'cerebro'::regnamespace AND relkind = 'r'"
-WORKERS = "SELECT FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
+TABLES = (
+    "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'cerebro'::regnamespace AND "
+    "relkind = 'r'"
+)
+WORKERS = (
+    "SELECT FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
+)
 ENDS = {
     "is renamed": "ALTER ROLE passing RENAME TO passed",
     "is dropped": "DROP OWNED BY passing CASCADE; DROP ROLE passing",
@@ -25,9 +30,12 @@ GATE = 20
 """An advisory lock that the role waits for after each definition of a table."""
 GATED = f"""
     CREATE FUNCTION public.gate() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN
-        IF session_user = 'passing' THEN PERFORM pg_advisory_lock({GATE}), pg_advisory_unlock({GATE}); END IF; END$$;
+        IF session_user = 'passing' THEN PERFORM pg_advisory_lock({GATE}),
+            pg_advisory_unlock({GATE}); END IF; END$$;
     CREATE EVENT TRIGGER gate ON ddl_command_end EXECUTE FUNCTION public.gate()"""
-AT_GATE = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {GATE} AND NOT granted"
+AT_GATE = (
+    f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {GATE} AND NOT granted"
+)
 UNGATED = "DROP EVENT TRIGGER IF EXISTS gate; DROP FUNCTION IF EXISTS public.gate"
 
 
@@ -40,7 +48,9 @@ def tables(bench: Workbench) -> None:
 
 @pytest.fixture(scope="module")
 def transactions(bench: Workbench) -> Iterator[Workbench]:
-    """A session of the same user, in which nothing commits by itself, and whose trainers wait between the tests."""
+    """A session of the same user, in which nothing commits by itself, and whose trainers wait
+    between the tests.
+    """
     session = bench.another()
     session.connection.autocommit = False
     yield session
@@ -58,12 +68,16 @@ def other(transactions: Workbench) -> Iterator[Workbench]:
 def waiting(bench: Workbench, query: str) -> bool:
     """Whether a session waits for a lock in a statement that begins like this."""
     found = bench.value(
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND starts_with(query, %s)", query
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+        "starts_with(query, %s)",
+        query,
     )
     return bool(found)
 
 
-def test_a_queued_alter_table_between_caller_and_workers_is_found(bench: Workbench, other: Workbench) -> None:
+def test_a_queued_alter_table_between_caller_and_workers_is_found(
+    bench: Workbench, other: Workbench
+) -> None:
     """The caller has read the table; the ALTER waits for the caller, the workers for the ALTER."""
     change = "ALTER TABLE packed ADD COLUMN note text"
     other.rows("SELECT count(*) FROM packed")
@@ -93,10 +107,17 @@ def under_way(bench: Workbench, run: int) -> bool:
 
 
 @pytest.mark.long
-def test_who_locks_the_log_for_a_moment_stops_no_call(bench: Workbench, shared_superuser: Workbench) -> None:
-    """Nor does a call stop them: no fit, resume or wait holds a lock on a table of ours for as long as it takes."""
+def test_who_locks_the_log_for_a_moment_stops_no_call(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
+    """Nor does a call stop them: no fit, resume or wait holds a lock on a table of ours for as long
+    as it takes.
+    """
     before, waiter = bench.newest_run(), bench.another()
-    calls = ("SELECT madlib_fit_multiple_model('packed', 'held', 'slow', 10000)", "SELECT cerebro.resume({})")
+    calls = (
+        "SELECT madlib_fit_multiple_model('packed', 'held', 'slow', 10000)",
+        "SELECT cerebro.resume({})",
+    )
     for call in calls:
         caller, statement = bench.another(), call.format(bench.newest_run())
         with caller.calling(partial(caller.rows, statement)) as called:
@@ -114,7 +135,9 @@ def test_who_locks_the_log_for_a_moment_stops_no_call(bench: Workbench, shared_s
 
 
 @pytest.mark.long
-def test_a_log_that_stays_locked_is_not_awaited_for_ever(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_a_log_that_stays_locked_is_not_awaited_for_ever(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     before, caller, holder = bench.newest_run(), bench.another(), shared_superuser.pid()
     for session in (bench, caller):
         session.rows("SET lock_timeout = '1s'")
@@ -123,11 +146,17 @@ def test_a_log_that_stays_locked_is_not_awaited_for_ever(bench: Workbench, share
         with caller.fitting("packed", "stuck", "slow", 10000) as fitted:
             run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
             assert under_way(bench, run)
-            shared_superuser.rows("LOCK TABLE cerebro.visit, cerebro.run_log IN ACCESS EXCLUSIVE MODE")
+            shared_superuser.rows(
+                "LOCK TABLE cerebro.visit, cerebro.run_log IN ACCESS EXCLUSIVE MODE"
+            )
             for call in ("cancel", "resume", "drop_run"):
-                error = refused(bench, f"SELECT cerebro.{call}(%s)", run, code="55006", words="cerebro.run_log")
+                error = refused(
+                    bench, f"SELECT cerebro.{call}(%s)", run, code="55006", words="cerebro.run_log"
+                )
                 assert f"Process {holder}" in str(error.diag.message_detail)
-            eventually(lambda: not bench.rows(WORKERS, f"cerebro_db run {run} worker"))  # its patience has ended
+            eventually(
+                lambda: not bench.rows(WORKERS, f"cerebro_db run {run} worker")
+            )  # its patience has ended
             shared_superuser.connection.rollback()
             with pytest.raises(psycopg2.errors.ObjectInUse) as caught:
                 fitted.result()
@@ -141,9 +170,14 @@ def test_a_log_that_stays_locked_is_not_awaited_for_ever(bench: Workbench, share
 
 
 @pytest.mark.postgresql("no call works in the caller's own session there")
-def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: Workbench, other: Workbench) -> None:
+def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(
+    bench: Workbench, other: Workbench
+) -> None:
     """The states of that are gone with a rollback."""
-    lock, train = "LOCK TABLE packed IN SHARE MODE", "SELECT madlib_fit_multiple_model('packed', 'alone', 'three', 1)"
+    lock, train = (
+        "LOCK TABLE packed IN SHARE MODE",
+        "SELECT madlib_fit_multiple_model('packed', 'alone', 'three', 1)",
+    )
     other.rows(lock)
     other.rows(train)
     other.connection.rollback()
@@ -157,9 +191,14 @@ def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: 
 
 
 @pytest.mark.long
-def test_who_holds_the_lock_of_a_run_to_come_does_not_stop_it(bench: Workbench, other: Workbench) -> None:
+def test_who_holds_the_lock_of_a_run_to_come_does_not_stop_it(
+    bench: Workbench, other: Workbench
+) -> None:
     newest = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
-    other.rows(f"SELECT pg_advisory_xact_lock({KEY} # n) FROM generate_series({newest + 1}, {newest + 20}) n")
+    other.rows(
+        f"SELECT pg_advisory_xact_lock({KEY} # n) FROM generate_series({newest + 1}, "
+        f"{newest + 20}) n"
+    )
     bench.rows("SET lock_timeout = '60s'")
     try:
         bench.rows("SELECT madlib_fit_multiple_model('packed', 'unlocked', 'three', 1)")
@@ -191,17 +230,30 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
         run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
         state = eventually(lambda: bench.rows(query, run))[0][0]
         other.rows(f"LOCK TABLE {state} IN ACCESS SHARE MODE")
-        eventually(lambda: fitted.done() or len(bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run)) > 12)
+        eventually(
+            lambda: (
+                fitted.done()
+                or len(bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run)) > 12
+            )
+        )
         assert fitted.result() == run
     assert bench.value(f"SELECT count(*) FROM {bench.states('held')} WHERE part = 1") == 3
-    kept = {name for (name,) in bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)}
+    kept = {
+        name
+        for (name,) in bench.rows(
+            "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run
+        )
+    }
     assert state in kept  # nobody takes it from its reader
 
 
 @pytest.mark.long
 def test_a_reader_of_the_states_does_not_stop_a_resume(bench: Workbench, other: Workbench) -> None:
     """Also of configurations that had made no visit, whose tables are there already."""
-    before, tables = bench.newest_run(), "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s"
+    before, tables = (
+        bench.newest_run(),
+        "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s",
+    )
     bench.configure("long", several(3), ["batch_size=1,epochs=200"])
     with bench.another().fitting("packed", "read_too", "long", 1) as fitted:
         run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
@@ -209,9 +261,13 @@ def test_a_reader_of_the_states_does_not_stop_a_resume(bench: Workbench, other: 
         assert bench.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.errors.QueryCanceled):
             fitted.result()
-    visited = bench.value("SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s", run)
+    visited = bench.value(
+        "SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s", run
+    )
     names = [name for (name,) in bench.rows(tables, run)]
-    assert visited < 3 and all(bench.value("SELECT to_regclass(%s) IS NOT NULL", name) for name in names)
+    assert visited < 3 and all(
+        bench.value("SELECT to_regclass(%s) IS NOT NULL", name) for name in names
+    )
     other.rows(f"LOCK TABLE {', '.join(names)} IN ACCESS SHARE MODE")
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.value("SELECT count(model_weights) FROM read_too") == 3
@@ -220,7 +276,10 @@ def test_a_reader_of_the_states_does_not_stop_a_resume(bench: Workbench, other: 
 @pytest.mark.long
 def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench) -> None:
     run = bench.fit("packed", "read", "three", 1)
-    held = f"SELECT array_agg(oid::regclass::text ORDER BY oid) FROM pg_class WHERE relname ^@ 'r{run}_c'"
+    held = (
+        "SELECT array_agg(oid::regclass::text ORDER BY oid) FROM pg_class WHERE relname ^@ "
+        f"'r{run}_c'"
+    )
     states = bench.value(held)
     assert len(states) == 3
     other.rows(f"LOCK TABLE {states[0]} IN ACCESS SHARE MODE")
@@ -232,7 +291,9 @@ def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench
 
 
 @pytest.mark.long
-def test_a_reader_of_packed_rows_does_not_stop_who_tidies_up(bench: Workbench, other: Workbench) -> None:
+def test_a_reader_of_packed_rows_does_not_stop_who_tidies_up(
+    bench: Workbench, other: Workbench
+) -> None:
     """They are those of a run that a crash has taken out of the log."""
     name = f'cerebro_state."r{bench.newest_run() + 1000}_training"'
     bench.rows(f"CREATE TABLE {name} AS SELECT FROM packed")
@@ -273,7 +334,9 @@ def test_outputs_of_what_is_not_a_completed_run_are_refused(bench: Workbench) ->
 def test_outputs_need_the_states(bench: Workbench) -> None:
     """They are gone when their owner drops them."""
     run = bench.fit("packed", "kept", "three", 1)
-    ((table,), *_) = bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
+    ((table,), *_) = bench.rows(
+        "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run
+    )
     bench.rows(f"DROP TABLE {table}")
     refused(bench, WRITE, run, "lost", code="55000")
     assert not bench.exists("lost")
@@ -290,30 +353,48 @@ def test_a_role_that_is_no_more_leaves_nothing_running(
         own_schema(shared_superuser, "passing")
         bench.rows("GRANT SELECT ON packed, packed_summary, slow, slow_summary, models TO passing")
         with session.fitting("packed", "passing.model", "slow", 10000) as fitted:
-            run = eventually(lambda: newest if (newest := shared_superuser.newest_run()) > before else 0)
+            run = eventually(
+                lambda: newest if (newest := shared_superuser.newest_run()) > before else 0
+            )
             assert under_way(shared_superuser, run)
             shared_superuser.rows(ENDS[kind])
             try:
                 error = fitted.exception()
             finally:
                 shared_superuser.rows(BACK)
-        assert isinstance(error, psycopg2.Error) and error.pgcode == "55000" and "passing" in str(error), str(error)
+        assert (
+            isinstance(error, psycopg2.Error)
+            and error.pgcode == "55000"
+            and "passing" in str(error)
+        ), str(error)
         for view in ("run", "config", "timeline", "progress"):
             statuses = {
-                s for (s,) in shared_superuser.rows(f"SELECT status FROM cerebro.{view} WHERE run_id = %s", run)
+                s
+                for (s,) in shared_superuser.rows(
+                    f"SELECT status FROM cerebro.{view} WHERE run_id = %s", run
+                )
             }
             assert statuses and "running" not in statuses, view
-        assert shared_superuser.value("SELECT configs_running FROM cerebro.progress WHERE run_id = %s", run) == 0
+        assert (
+            shared_superuser.value(
+                "SELECT configs_running FROM cerebro.progress WHERE run_id = %s", run
+            )
+            == 0
+        )
     shared_superuser.rows("DROP SCHEMA IF EXISTS passing")
 
 
 @pytest.mark.long
 @pytest.mark.postgresql("a session whose role has another name can ask no segment there")
-def test_outputs_are_not_made_of_a_log_that_shows_nothing(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_outputs_are_not_made_of_a_log_that_shows_nothing(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     """Its role gets another name after it was found that there is the run."""
     with another_role(bench, shared_superuser, "passing") as session:
         own_schema(shared_superuser, "passing")
-        bench.rows("GRANT SELECT ON packed, packed_summary, three, three_summary, models TO passing")
+        bench.rows(
+            "GRANT SELECT ON packed, packed_summary, three, three_summary, models TO passing"
+        )
         run = session.fit("packed", "passing.model", "three", 1)
         shared_superuser.rows(f"{GATED}; SELECT pg_advisory_lock({GATE})")
         try:
@@ -331,7 +412,9 @@ def test_outputs_are_not_made_of_a_log_that_shows_nothing(bench: Workbench, shar
 
 
 def test_numbers_of_runs_are_not_used_up(bench: Workbench, shared_superuser: Workbench) -> None:
-    """Whoever may train may take as many as they like; a run with a number of more than 32 bits is like any other."""
+    """Whoever may train may take as many as they like; a run with a number of more than 32 bits is
+    like any other.
+    """
     sequence, first = "cerebro.run_log_run_id_seq", 10**17
     shared_superuser.rows(f"ALTER SEQUENCE {sequence} MAXVALUE {first} RESTART {first}")
     fresh, before = bench.another(), bench.workers()
@@ -344,7 +427,9 @@ def test_numbers_of_runs_are_not_used_up(bench: Workbench, shared_superuser: Wor
     with fresh.fitting("packed", "endless", "slow", 10000, workers=1) as fitted:
         run = eventually(lambda: bench.newest_run() if bench.newest_run() > completed else 0)
         refused(bench, "SELECT cerebro.resume(%s)", run, code="55006")
-        assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", run) == "running"
+        assert (
+            bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", run) == "running"
+        )
         assert bench.value("SELECT cerebro.wait(%s, '0')", run) == "running"
         assert bench.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.errors.QueryCanceled):

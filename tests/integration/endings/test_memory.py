@@ -1,4 +1,6 @@
-"""What a caller's backend holds is bounded: by the largest model, not by how many, nor by how many runs it made."""
+"""What a caller's backend holds is bounded: by the largest model, not by how many, nor by how many
+runs it made.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ def tables(bench: Workbench) -> None:
 
 
 def memory(pid: int) -> int:
-    """Bytes of memory of the process' own: the pages of shared buffers that it touched belong to the server."""
-    found = re.search(r"^RssAnon:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    """Bytes of memory of the process' own: the pages of shared buffers that it touched belong to
+    the server.
+    """
+    found = re.search(
+        r"^RssAnon:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+    )
     assert found
     return int(found[1]) * 1024
 
@@ -65,12 +71,16 @@ def test_a_backend_does_not_grow_with_the_runs_it_made(session: Workbench) -> No
     assert memory(session.pid()) - before < 4 * MEGABYTE
 
 
-def test_a_backend_does_not_grow_with_the_number_of_models(bench: Workbench, session: Workbench) -> None:
+def test_a_backend_does_not_grow_with_the_number_of_models(
+    bench: Workbench, session: Workbench
+) -> None:
     model = bench.model(WIDE)
     adam = [compile_text(f"Adam(learning_rate=0.00{n})") for n in range(1, 10)]
     bench.configure("one_wide", adam[:1], model=model)
     bench.configure("nine_wide", adam, model=model)
-    one = max(peak(session, f"wide_{turn}", "one_wide") for turn in range(3))  # where it is short a moment is missed
+    one = max(
+        peak(session, f"wide_{turn}", "one_wide") for turn in range(3)
+    )  # where it is short a moment is missed
     nine = peak(session, "wide_9", "nine_wide")
     assert bench.value("SELECT min(length(model_weights)) FROM wide_9") == WEIGHTS
     assert nine - one < 3 * WEIGHTS
@@ -84,15 +94,21 @@ def flat(height: int, width: int) -> bytes:
 
 
 def test_what_a_small_file_of_a_large_image_takes_is_bounded(session: Workbench) -> None:
-    """The packer decodes it, and no image is larger than a buffer, of which a backend holds three."""
+    """The packer decodes it, and no image is larger than a buffer, of which a backend holds
+    three.
+    """
     side = 4096
     session.rows("CREATE TABLE vast (image bytea, kind text)")
     session.rows("INSERT INTO vast VALUES (%s, 'a')", flat(side, side + 1))
     before, largest = most_memory(session.pid()), 4 * side * side
-    pack = "SELECT training_preprocessor_dl('vast', 'vast_packed', 'kind', 'image', n_segments => 1)"
+    pack = (
+        "SELECT training_preprocessor_dl('vast', 'vast_packed', 'kind', 'image', n_segments => 1)"
+    )
     refused(session, pack, code="22023", words="expected at most 16777216 numbers")
     assert most_memory(session.pid()) - before < largest
-    session.rows("DELETE FROM vast; INSERT INTO vast VALUES (%s, 'a'), (%s, 'b')", *[flat(side, side)] * 2)
+    session.rows(
+        "DELETE FROM vast; INSERT INTO vast VALUES (%s, 'a'), (%s, 'b')", *[flat(side, side)] * 2
+    )
     session.rows(pack)
     assert session.value("SELECT max(octet_length(image)) FROM vast_packed") == largest
     assert most_memory(session.pid()) - before < 4 * largest

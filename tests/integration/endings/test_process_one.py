@@ -1,5 +1,5 @@
-"""A server that is process 1, as in a container without an init: orphans come to it, and it takes one that a signal
-ended for a crashed backend of its own, after which it ends all sessions."""
+"""A server that is process 1, as in a container without an init: orphans come to it, and it takes
+one that a signal ended for a crashed backend of its own, after which it ends all sessions."""
 
 from __future__ import annotations
 
@@ -27,15 +27,30 @@ BARE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH":
 def alone(cluster: Path) -> list[str]:
     """How a program is made process 1 of a namespace, as the owner of the cluster."""
     owner, root = cluster.stat(), os.geteuid() == 0
-    user = ["setpriv", f"--reuid={owner.st_uid}", f"--regid={owner.st_gid}", "--clear-groups"] if root else []
-    return ["unshare", *([] if root else ["--user", "--map-current-user"]), "--pid", "--fork", "--mount-proc", *user]
+    user = (
+        ["setpriv", f"--reuid={owner.st_uid}", f"--regid={owner.st_gid}", "--clear-groups"]
+        if root
+        else []
+    )
+    return [
+        "unshare",
+        *([] if root else ["--user", "--map-current-user"]),
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        *user,
+    ]
 
 
-refused = subprocess.run([*alone(Path.home()), "true"], capture_output=True, text=True, check=False).stderr.strip()
+refused = subprocess.run(
+    [*alone(Path.home()), "true"], capture_output=True, text=True, check=False
+).stderr.strip()
 pytestmark = [
     pytest.mark.long,
     pytest.mark.postgresql("this starts a server of one process"),
-    pytest.mark.skipif(bool(refused), reason=f"no namespace of processes can be made here: {refused}"),
+    pytest.mark.skipif(
+        bool(refused), reason=f"no namespace of processes can be made here: {refused}"
+    ),
 ]
 
 
@@ -47,7 +62,11 @@ class Container:
     open: Open
 
     def named(self, title: str) -> set[int]:
-        return {pid for pid in descendants(self.process) if command_line(pid)[:1] and title in command_line(pid)[0]}
+        return {
+            pid
+            for pid in descendants(self.process)
+            if command_line(pid)[:1] and title in command_line(pid)[0]
+        }
 
     def kill(self, title: str) -> None:
         """Kill what `ps` calls so, and see it gone, and whoever buries it be done with that."""
@@ -72,7 +91,9 @@ def container(shared_folder: Path) -> Iterator[Container]:
     os.chown(sockets, cluster.stat().st_uid, cluster.stat().st_gid)
     with (
         (shared_folder / "log").open("w") as log,
-        subprocess.Popen([*alone(cluster), postgres, "-D", "."], cwd=cluster, env=BARE, stderr=log) as process,
+        subprocess.Popen(
+            [*alone(cluster), postgres, "-D", "."], cwd=cluster, env=BARE, stderr=log
+        ) as process,
     ):
         opened: list[Workbench] = []
 
@@ -96,8 +117,15 @@ def connected(url: str) -> Workbench | None:
 
 def test_no_end_of_ours_looks_like_a_crash(container: Container) -> None:
     witness, session = container.open(), container.open()
-    assert witness.value("SELECT current_setting('data_directory')") and session.value(REPORT) == "none"
-    for victims in (["cerebro_trainer"], ["cerebro_nursery"], ["cerebro_nursery", "cerebro_trainer"]):
+    assert (
+        witness.value("SELECT current_setting('data_directory')")
+        and session.value(REPORT) == "none"
+    )
+    for victims in (
+        ["cerebro_trainer"],
+        ["cerebro_nursery"],
+        ["cerebro_nursery", "cerebro_trainer"],
+    ):
         for title in victims:
             if container.named(title):
                 container.kill(title)
@@ -119,7 +147,9 @@ def test_nor_does_the_end_of_a_trainer_that_nobody_has(container: Container, vic
     assert container.open().value(REPORT) == "none"
 
 
-def test_a_backend_that_is_killed_takes_its_trainer_along_and_nothing_else(container: Container) -> None:
+def test_a_backend_that_is_killed_takes_its_trainer_along_and_nothing_else(
+    container: Container,
+) -> None:
     """The server ends all sessions, as it does when a backend crashes; and goes on."""
     session = container.open()
     pid = session.value("SELECT pg_backend_pid()")
@@ -132,7 +162,9 @@ def test_a_backend_that_is_killed_takes_its_trainer_along_and_nothing_else(conta
 
 
 def test_the_keeper_is_why(container: Container) -> None:
-    """It is an orphan itself, the only one: a signal that ends it is the one that the server takes for a crash."""
+    """It is an orphan itself, the only one: a signal that ends it is the one that the server takes
+    for a crash.
+    """
     witness, session = container.open(), container.open()
     assert session.value(REPORT) == "none"
     container.kill("cerebro_keeper")

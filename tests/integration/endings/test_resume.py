@@ -35,14 +35,23 @@ def other(bench: Workbench) -> Iterator[Workbench]:
 def prepare(session: Workbench) -> None:
     """A packed table, and configurations whose visits are long enough to be interrupted."""
     session.pack("packed", SEGMENTS)
-    session.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], session.model(NOISY))
+    session.configure(
+        "noisy",
+        [compile_text(o) for o in OPTIMIZERS],
+        ["batch_size=1,epochs=8"],
+        session.model(NOISY),
+    )
 
 
-def interrupted(session: Workbench, output: str, visits: int, end: Callable[[], object], **named: object) -> int:
+def interrupted(
+    session: Workbench, output: str, visits: int, end: Callable[[], object], **named: object
+) -> int:
     """A run that is ended, by whatever `end` does, once it has completed so many visits."""
     watcher, before = session.another(), session.newest_run()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with session.fitting("packed", output, "noisy", EPOCHS, metrics_compute_frequency=1, **named) as fitted:
+    with session.fitting(
+        "packed", output, "noisy", EPOCHS, metrics_compute_frequency=1, **named
+    ) as fitted:
         eventually(lambda: watcher.newest_run() > before and watcher.value(done, before) >= visits)
         run = watcher.newest_run()
         watcher.close()
@@ -61,13 +70,28 @@ def resume(session: Workbench, run: int) -> None:
 
 
 def check_models_so_far(session: Workbench, run: int, name: str) -> None:
-    """Output tables of a run that is not completed: models that predict, numbers that the log has."""
-    trained = "SELECT DISTINCT mst_key FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
-    keys = [key for (key,) in session.rows(f"SELECT mst_key FROM {name} WHERE model_weights IS NOT NULL ORDER BY 1")]
+    """Output tables of a run that is not completed: models that predict, numbers that the log
+    has.
+    """
+    trained = (
+        "SELECT DISTINCT mst_key FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    )
+    keys = [
+        key
+        for (key,) in session.rows(
+            f"SELECT mst_key FROM {name} WHERE model_weights IS NOT NULL ORDER BY 1"
+        )
+    ]
     assert keys and {(key,) for key in keys} <= set(session.rows(trained, run))
-    session.rows(f"SELECT madlib_predict('{name}', 'points', 'id', 'x', '{name}_p', 'response', mst_key => {keys[0]})")
+    session.rows(
+        f"SELECT madlib_predict('{name}', 'points', 'id', 'x', '{name}_p', 'response', mst_key => "
+        f"{keys[0]})"
+    )
     assert session.value(f"SELECT count(*) FROM {name}_p") == 96
-    metric = "SELECT value FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND mst_key = %s AND epoch = %s"
+    metric = (
+        "SELECT value FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND mst_key = %s "
+        "AND epoch = %s"
+    )
     for key, epochs, losses in session.rows(
         f"SELECT mst_key, metrics_iters, training_loss FROM {name}_info CROSS JOIN {name}_summary"
         " WHERE training_loss IS NOT NULL"
@@ -90,14 +114,18 @@ def test_models_of_a_run_that_goes_on_or_was_cancelled(bench: Workbench, other: 
     bench.rows(write, run, "afterwards")
     for name in ("meanwhile", "afterwards"):
         check_models_so_far(bench, run, name)
-    finished = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
+    finished = bench.value(
+        "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run
+    )
     bench.rows("DROP TABLE meanwhile, meanwhile_info, meanwhile_summary")
     resume(bench, run)
     check_resumed(bench, run, "half_done", finished)
 
 
 def check_resumed(session: Workbench, run: int, output: str, completed: int) -> None:
-    """Its log looks like that of a run that was not disturbed, and so do its weights and metrics."""
+    """Its log looks like that of a run that was not disturbed, and so do its weights and
+    metrics.
+    """
     assert session.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
     logged = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = %s"
     assert session.value(logged, run, "completed") == VISITS
@@ -105,16 +133,28 @@ def check_resumed(session: Workbench, run: int, output: str, completed: int) -> 
     assert completed < VISITS
     metrics = "SELECT training_loss, training_metrics FROM {}_info ORDER BY mst_key"
     again = f"{output}_again"
-    session.fit("packed", again, "noisy", EPOCHS, schedule="replay", replay_run=run, metrics_compute_frequency=1)
+    session.fit(
+        "packed",
+        again,
+        "noisy",
+        EPOCHS,
+        schedule="replay",
+        replay_run=run,
+        metrics_compute_frequency=1,
+    )
     assert session.weights(output) == session.weights(again)
     assert session.rows(metrics.format(output)) == session.rows(metrics.format(again))
 
 
 @pytest.mark.long
-def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench: Workbench, other: Workbench) -> None:
+def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(
+    bench: Workbench, other: Workbench
+) -> None:
     run = interrupted(other, "tableless", 0, lambda: cancel(bench, other.pid()))
-    untrained = """SELECT unnest(state_tables) FROM cerebro.config c WHERE run_id = %s AND NOT EXISTS (
-                   SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key)"""
+    untrained = """SELECT unnest(state_tables) FROM cerebro.config c WHERE run_id = %s
+        AND NOT EXISTS (
+                   SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id
+                       AND v.mst_key = c.mst_key)"""
     tables = [name for (name,) in bench.rows(untrained, run)]
     assert tables
     bench.rows(f"DROP TABLE IF EXISTS {', '.join(tables)}")
@@ -143,7 +183,12 @@ def test_it_may_be_interrupted_again_and_again(bench: Workbench) -> None:
     for _ in range(4):
         resume_and_cancel(bench, run)
     resume(bench, run)
-    assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = 'completed'", run) == 3
+    assert (
+        bench.value(
+            "SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = 'completed'", run
+        )
+        == 3
+    )
 
 
 def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
@@ -176,7 +221,9 @@ def test_a_run_that_is_dropped_leaves_its_outputs_only(
 
 
 @pytest.mark.long
-def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, other: Workbench) -> None:
+def test_it_goes_on_over_the_table_that_it_began_with_only(
+    bench: Workbench, other: Workbench
+) -> None:
     run = interrupted(other, "moved", 1, lambda: cancel(bench, other.pid()))
     bench.rows("ALTER TABLE packed RENAME TO kept")
     bench.rows("ALTER TABLE packed_summary RENAME TO kept_summary")
@@ -189,10 +236,16 @@ def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, oth
     bench.rows("ALTER TABLE kept_summary RENAME TO packed_summary")
     bench.rows("DROP TABLE noisy, noisy_summary")  # what it says is in the log
     with other.calling(lambda: resume(other, run)) as resumed:
-        eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running")
+        eventually(
+            lambda: (
+                bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running"
+            )
+        )
         assert refused(bench, RESUME, run, code="55006").diag.message_hint  # one of two
         resumed.result()
     assert bench.value("SELECT count(model_weights) FROM moved") == len(OPTIMIZERS)
-    names = bench.row("SELECT source_table, model, model_selection_table, model_arch_table FROM moved_summary")
+    names = bench.row(
+        "SELECT source_table, model, model_selection_table, model_arch_table FROM moved_summary"
+    )
     assert names == ("packed", "moved", "noisy", "models")
     bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], 2)

@@ -1,4 +1,6 @@
-"""A source that another session has locked: a call waits as long as the caller says, and tells for whom."""
+"""A source that another session has locked: a call waits as long as the caller says, and tells for
+whom.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ QUICK = "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed =>
 CALLS = {
     "train": f"SELECT * FROM cerebro.train('rows', 'y', 'never', {QUICK})",
     "train over a view": f"SELECT * FROM cerebro.train('seen', 'y', 'never', {QUICK})",
-    "train beside a table": f"SELECT * FROM cerebro.train('free', 'y', 'never', split => 'table rows', {QUICK})",
-    "train in the background": f"SELECT * FROM cerebro.train('rows', 'y', 'never', background => true, {QUICK})",
+    "train beside a table": "SELECT * FROM cerebro.train('free', 'y', 'never', split => 'table "
+    f"rows', {QUICK})",
+    "train in the background": "SELECT * FROM cerebro.train('rows', 'y', 'never', background => "
+    f"true, {QUICK})",
     "refresh": "SELECT * FROM cerebro.refresh('learned')",
     "verify": "SELECT * FROM cerebro.verify('learned')",
     "plan": f"SELECT * FROM cerebro.plan('rows', 'y', {QUICK})",
@@ -31,19 +35,22 @@ CALLS = {
 }
 LEFT = """
     SELECT (SELECT count(*) FROM cerebro.run WHERE status IN ('running', 'queued')),
-           (SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'),
+           (SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace
+               AND relkind = 'r'),
            (SELECT count(*) FROM cerebro.model), to_regclass('never')"""
 WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'rows'::regclass"
 
 
 # Functions of the tests alone: a read with a limit, and who is waited for.
 FUNCTIONS = """
-CREATE FUNCTION public.read_within(source text, statement text, budget double precision) RETURNS text
+CREATE FUNCTION public.read_within(source text, statement text, budget double precision)
+    RETURNS text
 LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
     from cerebro_plpy.database import caller_session, catalog, lock_waits
     def read(db):
-        session, relation = caller_session.LocalSession(db), catalog.Catalog(db, "train").relation(source)
+        session, relation = caller_session.LocalSession(db), catalog.Catalog(db,
+            "train").relation(source)
         with lock_waits.bounded_waits(db, session, relation, lock_waits.wait_limit(db, budget)):
             session.run(statement)
             return db.value("SELECT pg_catalog.current_setting('lock_timeout')")
@@ -66,9 +73,10 @@ def functions(shared_superuser: Workbench) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def tables(bench: Workbench) -> None:
     bench.rows(
-        "CREATE TABLE rows AS SELECT n AS id, 1 AS one, n * 7919 % 101 AS x, ARRAY[n]::real[] AS v,"
-        " n * 7919 % 101 > 50 AS y FROM generate_series(1, 300) n; CREATE TABLE free AS TABLE rows;"
-        "CREATE VIEW within AS SELECT * FROM rows WHERE x >= 0; CREATE VIEW seen AS SELECT * FROM within"
+        "CREATE TABLE rows AS SELECT n AS id, 1 AS one, n * 7919 % 101 AS x, ARRAY[n]::real[] AS "
+        "v, n * 7919 % 101 > 50 AS y FROM generate_series(1, 300) n; CREATE TABLE free AS TABLE "
+        "rows;CREATE VIEW within AS SELECT * FROM rows WHERE x >= 0; CREATE VIEW seen AS SELECT * "
+        "FROM within"
     )
     bench.rows(f"SELECT * FROM cerebro.train('rows', 'y', 'learned', {QUICK})")
 
@@ -101,7 +109,9 @@ def lock_timeout(session: Workbench, value: str) -> Iterator[None]:
 
 
 def refused_for(holder: Workbench, session: Workbench, call: str) -> psycopg2.Error:
-    """The error of a call that waits in vain for another session, which is named with what is to be done."""
+    """The error of a call that waits in vain for another session, which is named with what is to be
+    done.
+    """
     error = refused(session, call, code="55P03", words=f"process {holder.pid()} of role 'cerebro'")
     assert "LOCK TABLE" in str(error.diag.message_detail)
     assert f"SELECT pg_terminate_backend({holder.pid()});" in str(error.diag.message_hint)
@@ -109,7 +119,9 @@ def refused_for(holder: Workbench, session: Workbench, call: str) -> psycopg2.Er
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_waits_as_long_as_the_caller_says(bench: Workbench, holder: Workbench, name: str) -> None:
+def test_a_call_waits_as_long_as_the_caller_says(
+    bench: Workbench, holder: Workbench, name: str
+) -> None:
     before = bench.row(LEFT)
     with locked(holder, "rows"), lock_timeout(bench, "100ms"):
         error = refused_for(holder, bench, CALLS[name])
@@ -120,10 +132,14 @@ def test_a_call_waits_as_long_as_the_caller_says(bench: Workbench, holder: Workb
 
 
 @pytest.mark.parametrize("name", ["train", "plan over a view"])
-def test_a_call_with_a_budget_waits_no_longer_than_that(bench: Workbench, holder: Workbench, name: str) -> None:
+def test_a_call_with_a_budget_waits_no_longer_than_that(
+    bench: Workbench, holder: Workbench, name: str
+) -> None:
     before = bench.row(LEFT)
     with locked(holder, "rows"):
-        error = refused_for(holder, bench, CALLS[name].replace("seed => 1", "seed => 1, budget => '2 s'"))
+        error = refused_for(
+            holder, bench, CALLS[name].replace("seed => 1", "seed => 1, budget => '2 s'")
+        )
     assert "as long as its budget lasts" in str(error)
     assert bench.row(LEFT) == before
 
@@ -138,12 +154,20 @@ def test_a_partition_and_who_is_before_in_the_queue(bench: Workbench, holder: Wo
     call = CALLS["plan"].replace("'rows'", "'parted'")
     with lock_timeout(bench, "100ms"):
         with locked(holder, "ONLY parted_1"):
-            assert "lock on public.parted_1" in str(refused_for(holder, bench, call).diag.message_detail)
+            assert "lock on public.parted_1" in str(
+                refused_for(holder, bench, call).diag.message_detail
+            )
         with closing(bench.another()) as own:
-            own.rows("SET lock_timeout = '100ms'; BEGIN; LOCK TABLE ONLY parted_1 IN ACCESS EXCLUSIVE MODE")
+            own.rows(
+                "SET lock_timeout = '100ms'; BEGIN; LOCK TABLE ONLY parted_1 IN ACCESS EXCLUSIVE "
+                "MODE"
+            )
             train = CALLS["train"].replace("'rows'", "'parted'")
             refused(
-                own, train, code="25001", words="public.parted_1, behind parted: it is temporary, or changed or locked"
+                own,
+                train,
+                code="25001",
+                words="public.parted_1, behind parted: it is temporary, or changed or locked",
             )
         holder.rows("SELECT FROM parted_1 LIMIT 1")
         with closing(bench.another()) as queued:
@@ -153,9 +177,9 @@ def test_a_partition_and_who_is_before_in_the_queue(bench: Workbench, holder: Wo
                 eventually(lambda: bench.value(WAITS.replace("'rows'", "'parted_1'")))
                 error = refused(bench, call, code="55P03", words=f"process {queued.pid()}")
                 assert (
-                    f"It waits for a lock on public.parted_1 that lets nobody read. Its statement: {statement}"
-                    in str(error)
-                )
+                    "It waits for a lock on public.parted_1 that lets nobody read. Its statement: "
+                    f"{statement}"
+                ) in str(error)
                 assert f"SELECT pg_cancel_backend({queued.pid()});" in str(error.diag.message_hint)
                 holder.connection.rollback()
                 waited.result()
@@ -181,11 +205,19 @@ def test_a_read_waits_within_its_limit(bench: Workbench, holder: Workbench) -> N
 @pytest.mark.postgresql("on Greenplum another session of the call looks")
 def test_who_is_waited_for_is_known_meanwhile(bench: Workbench, holder: Workbench) -> None:
     """Of a table that no catalog names behind the source, as one that a function reads."""
-    with closing(bench.another()) as waiter, locked(holder, "rows"), waiter.calling(lambda: waiter.rows("TABLE rows")):
+    with (
+        closing(bench.another()) as waiter,
+        locked(holder, "rows"),
+        waiter.calling(lambda: waiter.rows("TABLE rows")),
+    ):
         eventually(lambda: bench.value(WAITS))
         (wait,) = bench.value("SELECT public.waiting(%s)", [waiter.pid()])
         known = {"pid": holder.pid(), "table": "public.rows", "is_log": False, "role": "cerebro"}
-        assert wait == {**known, "state": "idle in transaction", "query": "LOCK TABLE rows IN ACCESS EXCLUSIVE MODE"}
+        assert wait == {
+            **known,
+            "state": "idle in transaction",
+            "query": "LOCK TABLE rows IN ACCESS EXCLUSIVE MODE",
+        }
         assert bench.value("SELECT public.waiting(%s)", [bench.pid()]) == []
         holder.connection.rollback()
 
@@ -212,25 +244,35 @@ def test_rows_that_were_rewritten_meanwhile_are_seen(bench: Workbench, holder: W
     assert bench.value(rows) == 300
 
 
-def test_statements_of_others_are_not_shown(bench: Workbench, shared_superuser: Workbench, holder: Workbench) -> None:
+def test_statements_of_others_are_not_shown(
+    bench: Workbench, shared_superuser: Workbench, holder: Workbench
+) -> None:
     with another_role(bench, shared_superuser, "waits_in_vain") as person:
         bench.rows("GRANT SELECT (id, x, y) ON rows TO waits_in_vain")
         with locked(holder, "rows"), lock_timeout(person, "100ms"):
             call = CALLS["plan"].replace("'y',", "'y', columns => 'x',")
-            error = refused(person, call, code="55P03", words=f"process {holder.pid()} of role 'cerebro'")
+            error = refused(
+                person, call, code="55P03", words=f"process {holder.pid()} of role 'cerebro'"
+            )
             assert "Its statement is not shown to this role." in str(error.diag.message_detail)
         bench.rows("REVOKE SELECT (id, x, y) ON rows FROM waits_in_vain")
 
 
 OWN = {
     "plan": CALLS["plan"],
-    "training_preprocessor_dl": "SELECT training_preprocessor_dl('points', 'own_packed', 'label', 'x')",
-    "validation_preprocessor_dl": "SELECT validation_preprocessor_dl('points', 'own_held', 'label', 'x', 'own_packed')",
-    "load_model_selection_table": "SELECT load_model_selection_table('models', 'own_configs', '{1}',"
-    " ARRAY['optimizer=''SGD()'',loss=''categorical_crossentropy''']::text[], ARRAY['batch_size=8'])",
-    "madlib_fit_multiple_model": "SELECT madlib_fit_multiple_model('own_packed', 'own_model', 'own_configs', 2)",
-    "madlib_predict": "SELECT madlib_predict('own_model', 'points', 'id', 'x', 'own_predicted', mst_key => 1)",
-    "madlib_evaluate": "SELECT madlib_evaluate('own_model', 'own_held', 'own_measured', mst_key => 1)",
+    "training_preprocessor_dl": "SELECT training_preprocessor_dl('points', 'own_packed', 'label', "
+    "'x')",
+    "validation_preprocessor_dl": "SELECT validation_preprocessor_dl('points', 'own_held', "
+    "'label', 'x', 'own_packed')",
+    "load_model_selection_table": "SELECT load_model_selection_table('models', 'own_configs', "
+    "'{1}', ARRAY['optimizer=''SGD()'',loss=''categorical_crossentropy''']::text[], "
+    "ARRAY['batch_size=8'])",
+    "madlib_fit_multiple_model": "SELECT madlib_fit_multiple_model('own_packed', 'own_model', "
+    "'own_configs', 2)",
+    "madlib_predict": "SELECT madlib_predict('own_model', 'points', 'id', 'x', 'own_predicted', "
+    "mst_key => 1)",
+    "madlib_evaluate": "SELECT madlib_evaluate('own_model', 'own_held', 'own_measured', mst_key "
+    "=> 1)",
     "window_series": CALLS["window_series"].replace("never", "own_windows"),
     "train": CALLS["train"].replace("never", "own"),
     "predict": CALLS["predict"],

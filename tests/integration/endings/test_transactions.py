@@ -44,16 +44,20 @@ def made(bench: Workbench, output: str) -> bool:
 
 @pytest.mark.long
 @pytest.mark.postgresql("no call works in the caller's own session there")
-def test_a_table_packed_in_the_same_transaction(bench: Workbench, packed: str, caller: Workbench) -> None:
+def test_a_table_packed_in_the_same_transaction(
+    bench: Workbench, packed: str, caller: Workbench
+) -> None:
     caller.pack("packed_now", 3)
     run_id = caller.fit("packed_now", "model_now", "configs", 2)
-    assert any("other sessions cannot use public.packed_now" in message for message in caller.messages())
+    assert any(
+        "other sessions cannot use public.packed_now" in message for message in caller.messages()
+    )
     assert not made(bench, "model_now")
     caller.connection.commit()
     assert bench.value("SELECT count(model_weights) FROM model_now") == 2
     assert bench.row(
-        "SELECT count(*), count(DISTINCT segment_id), bool_and(status = 'completed'), count(DISTINCT worker_pid)"
-        " FROM cerebro.visit WHERE run_id = %s",
+        "SELECT count(*), count(DISTINCT segment_id), bool_and(status = 'completed'), "
+        "count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s",
         run_id,
     ) == (2 * 3 * 2, 3, True, 1)
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "completed"
@@ -64,7 +68,8 @@ def test_temporary_tables(bench: Workbench, packed: str, caller: Workbench) -> N
     caller.rows("CREATE TEMPORARY TABLE temporary_points AS SELECT * FROM points WHERE id <= 40")
     caller.pack("pg_temp.temporary_packed", 2, source="temporary_points")
     caller.rows(
-        "SELECT load_model_selection_table('models', 'pg_temp.temporary_configs', ARRAY[1], %s, %s)",
+        "SELECT load_model_selection_table('models', 'pg_temp.temporary_configs', ARRAY[1], %s, "
+        "%s)",
         [compile_text()],
         ["batch_size=4"],
     )
@@ -82,10 +87,14 @@ def test_a_config_that_fails_in_the_caller_s_session_fails_alone(
     caller.pack("packed_again", 2)
     caller.configure("mixed_configs", [compile_text("SGD(learning_rate=1e38)"), compile_text()])
     run_id = caller.fit("packed_again", "model_again", "mixed_configs", 2)
-    statuses = caller.rows("SELECT status FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run_id)
+    statuses = caller.rows(
+        "SELECT status FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run_id
+    )
     assert statuses == [("failed",), ("completed",)]
     visits = caller.rows(
-        "SELECT mst_key, status, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1, 2 ORDER BY 1", run_id
+        "SELECT mst_key, status, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1, 2 "
+        "ORDER BY 1",
+        run_id,
     )
     assert visits == [(1, "failed", 1), (2, "completed", 4)]
     caller.connection.rollback()
@@ -111,7 +120,9 @@ def test_a_rollback_leaves_no_output(bench: Workbench, packed: str, caller: Work
         "LOCK TABLE models IN SHARE MODE",
     ],
 )
-def test_workers_are_refused_where_they_could_not_work(packed: str, caller: Workbench, statement: str) -> None:
+def test_workers_are_refused_where_they_could_not_work(
+    packed: str, caller: Workbench, statement: str
+) -> None:
     caller.rows(statement)
     with pytest.raises(psycopg2.Error, match="sessions cannot use") as caught:
         caller.fit(packed, "refused", "configs", 1, workers=2)
@@ -138,11 +149,17 @@ def test_an_architecture_loaded_in_the_same_transaction(packed: str, caller: Wor
     ("mode", "code", "word"),
     [
         ("ISOLATION LEVEL REPEATABLE READ", "25001", "repeatable read"),
-        ("ISOLATION LEVEL SERIALIZABLE", "25001", "serializable|repeatable read"),  # Greenplum has no more
+        (
+            "ISOLATION LEVEL SERIALIZABLE",
+            "25001",
+            "serializable|repeatable read",
+        ),  # Greenplum has no more
         ("READ ONLY", "25006", "read only"),
     ],
 )
-def test_other_transactions_are_refused(packed: str, caller: Workbench, mode: str, code: str, word: str) -> None:
+def test_other_transactions_are_refused(
+    packed: str, caller: Workbench, mode: str, code: str, word: str
+) -> None:
     before = caller.newest_run()
     caller.connection.rollback()
     caller.rows(f"SET TRANSACTION {mode}")
@@ -156,7 +173,9 @@ def test_other_transactions_are_refused(packed: str, caller: Workbench, mode: st
 
 @pytest.mark.long
 @pytest.mark.postgresql("no call works in the caller's own session there")
-def test_without_waiting_the_caller_s_own_trainer_ends_with_the_call(packed: str, caller: Workbench) -> None:
+def test_without_waiting_the_caller_s_own_trainer_ends_with_the_call(
+    packed: str, caller: Workbench
+) -> None:
     caller.rows(f"LOCK TABLE {packed} IN SHARE MODE")
     with setting(caller, "trainer_idle_seconds", "0"):
         caller.fit(packed, "waited_not", "configs", 1)

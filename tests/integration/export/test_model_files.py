@@ -30,7 +30,8 @@ import keras
 for folder in map(pathlib.Path, sys.argv[1:]):
     model = keras.saving.load_model(folder / "it.keras", safe_mode=True)
     given = np.load(folder / "given.npz")
-    np.save(folder / "out.npy", model.predict({each.name: given[each.name] for each in model.inputs}, verbose=0))
+    np.save(folder / "out.npy", model.predict({each.name: given[each.name] for each in
+        model.inputs}, verbose=0))
 """
 TEMPLATES = [template.name for template in KNOWN]
 IN_ENSEMBLES = ("realmlp", "linear")
@@ -50,7 +51,9 @@ def shops(bench: Workbench) -> str:
 
 @pytest.fixture(scope="module")
 def session(bench: Workbench) -> Iterator[cerebro_db.Session]:
-    """A session with a model table of two keys, of which one has a name, and so a recipe of the array as it is."""
+    """A session with a model table of two keys, of which one has a name, and so a recipe of the
+    array as it is.
+    """
     bench.pack("points_packed", 2)
     bench.configure("points_configs", several(2))
     bench.fit("points_packed", "points_model", "points_configs", 1, seed=1)
@@ -60,7 +63,9 @@ def session(bench: Workbench) -> Iterator[cerebro_db.Session]:
 
 
 def inputs(bench: Workbench, recipe: Recipe, source: str, path: Path) -> list[str]:
-    """What the database makes of the rows of a table by a recipe, as a file of arrays; the ids of the rows."""
+    """What the database makes of the rows of a table by a recipe, as a file of arrays; the ids of
+    the rows.
+    """
     bench.rows("DROP TABLE IF EXISTS encoded")
     names = encoded_table(bench, "encoded", recipe, source, "id").split(", ")
     rows = bench.rows(f"SELECT id::text, {', '.join(names)} FROM encoded ORDER BY id")
@@ -72,22 +77,30 @@ def inputs(bench: Workbench, recipe: Recipe, source: str, path: Path) -> list[st
 
 def plain_keras(*folders: Path) -> None:
     """Predicts for what is given in folders, in a process that has Keras alone."""
-    done = subprocess.run([sys.executable, "-I", "-c", PLAIN, *folders], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", PLAIN, *folders], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def export(bench: Workbench, session: cerebro_db.Session, model: str, source: str, folder: Path) -> list[str]:
+def export(
+    bench: Workbench, session: cerebro_db.Session, model: str, source: str, folder: Path
+) -> list[str]:
     """Exports a model with the inputs of the rows of a table; their ids."""
     _, beside = session.export_keras(model, folder / "it.keras")
     features = json.loads(beside.read_text())["features"]
-    return inputs(bench, Recipe.from_json({"version": 1, "features": features}), source, folder / "given.npz")
+    return inputs(
+        bench, Recipe.from_json({"version": 1, "features": features}), source, folder / "given.npz"
+    )
 
 
 def check(bench: Workbench, model: str, source: str, ids: list[str], folder: Path) -> None:
     """What plain Keras has said is what the database says."""
     found, told = np.load(folder / "out.npy"), json.loads((folder / "it.json").read_text())
     rows = bench.rows(
-        "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, id_col => 'id')", model, source
+        "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, id_col => 'id')",
+        model,
+        source,
     )
     said = {row[0]: row for row in rows}
     if told["task"] == "regression":
@@ -106,7 +119,12 @@ def check(bench: Workbench, model: str, source: str, ids: list[str], folder: Pat
 )
 @pytest.mark.usefixtures("shops")
 def test_plain_keras_says_what_the_database_says(
-    bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str, target: str, templates: list[str]
+    bench: Workbench,
+    session: cerebro_db.Session,
+    tmp_path: Path,
+    source: str,
+    target: str,
+    templates: list[str],
 ) -> None:
     """Of every template: half of them predict classes here, and the others numbers."""
     ids = {}
@@ -121,7 +139,9 @@ def test_plain_keras_says_what_the_database_says(
         bench.rows("SELECT cerebro.drop_model(%s)", template)
 
 
-def test_a_model_of_a_table_is_named_by_its_key(bench: Workbench, session: cerebro_db.Session, tmp_path: Path) -> None:
+def test_a_model_of_a_table_is_named_by_its_key(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
     bench.rows("SELECT madlib_predict('points_model', 'points', 'id', 'x', 'told', mst_key => 2)")
     _, beside = session.export_keras("points_model:2", tmp_path / "it.keras")
     rows = bench.rows("SELECT x FROM points ORDER BY id")
@@ -139,7 +159,9 @@ def test_a_model_of_a_table_is_named_by_its_key(bench: Workbench, session: cereb
         session.export_keras("points_model:9", tmp_path / "other.keras")
 
 
-def test_what_cannot_be_exported_is_refused_and_nothing_is_written(session: cerebro_db.Session, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
+    session: cerebro_db.Session, tmp_path: Path
+) -> None:
     path = tmp_path / "small.keras"
     for model, version in (("none", None), ("small", 7)):
         with pytest.raises(errors.UndefinedObject, match="you have no model"):
@@ -183,16 +205,32 @@ def test_the_command_line_writes_the_same_and_says_what_is_wrong(
     bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:
     folder = tmp_path / "small"
-    told = called("export", "safetensors", "small", "-o", folder, "--version", 1, "--url", bench.url)
+    told = called(
+        "export", "safetensors", "small", "-o", folder, "--version", 1, "--url", bench.url
+    )
     assert told.returncode == 0 and told.stdout.split() == [str(folder / name) for name in WRITTEN]
     again = called("export", "safetensors", "small", "-o", folder, "--url", bench.url)
-    assert again.returncode == 1 and "exists already" in again.stderr and "Traceback" not in again.stderr
-    assert called("export", "safetensors", "small", "-o", folder, "--url", bench.url, "--force").returncode == 0
+    assert (
+        again.returncode == 1
+        and "exists already" in again.stderr
+        and "Traceback" not in again.stderr
+    )
+    assert (
+        called(
+            "export", "safetensors", "small", "-o", folder, "--url", bench.url, "--force"
+        ).returncode
+        == 0
+    )
     session.export_safetensors("small", tmp_path / "own")
-    assert all((tmp_path / "own" / path.name).read_bytes() == path.read_bytes() for path in folder.iterdir())
+    assert all(
+        (tmp_path / "own" / path.name).read_bytes() == path.read_bytes()
+        for path in folder.iterdir()
+    )
 
 
-def test_a_library_that_is_missing_is_named_with_its_extra(session: cerebro_db.Session, tmp_path: Path) -> None:
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    session: cerebro_db.Session, tmp_path: Path
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "keras", None)
         with pytest.raises(errors.MissingLibrary, match="keras") as found:
@@ -205,16 +243,22 @@ def test_who_has_no_right_to_a_model_cannot_export_it(
     bench: Workbench, session: cerebro_db.Session, shared_superuser: Workbench, tmp_path: Path
 ) -> None:
     path = tmp_path / "theirs.keras"
-    with another_role(bench, shared_superuser, "exporter") as other, cerebro_db.connect(other.url) as stranger:
+    with (
+        another_role(bench, shared_superuser, "exporter") as other,
+        cerebro_db.connect(other.url) as stranger,
+    ):
         with pytest.raises(errors.UndefinedObject, match="you have no model"):
             stranger.export_keras("small", path)
         session.grant_predict("small", "exporter")
         with pytest.raises(errors.InsufficientPrivilege, match="granted predictions"):
             stranger.export_keras("small", path)
         bench.rows(
-            "CREATE TABLE public.closed AS SELECT 1 AS mst_key, '{}'::json AS model_arch, 'a'::bytea AS model_weights"
+            "CREATE TABLE public.closed AS SELECT 1 AS mst_key, '{}'::json AS model_arch, "
+            "'a'::bytea AS model_weights"
         )
-        with pytest.raises(errors.InsufficientPrivilege, match="permission denied for table closed"):
+        with pytest.raises(
+            errors.InsufficientPrivilege, match="permission denied for table closed"
+        ):
             stranger.export_keras("public.closed:1", path)
         session.revoke_predict("small", "exporter")
     assert not path.exists()

@@ -49,7 +49,9 @@ def mixed(*, flat: bool = False) -> keras.Model:
         ]
     )
     draws = np.random.default_rng(1)
-    made.set_weights([draws.uniform(0.5, 2.0, each.shape).astype(np.float32) for each in made.weights])
+    made.set_weights(
+        [draws.uniform(0.5, 2.0, each.shape).astype(np.float32) for each in made.weights]
+    )
     return made
 
 
@@ -98,9 +100,15 @@ def state_dict(model: keras.Model, *, numbered: bool = False) -> dict[str, Array
         "even": {"weight": even, "bias": odd},
         "last": {"weight": kernel.T, "bias": last},
     }
-    places = dict(zip(named, ("0", "1", "4", "10"), strict=True)) if numbered else {name: name for name in named}
+    places = (
+        dict(zip(named, ("0", "1", "4", "10"), strict=True))
+        if numbered
+        else {name: name for name in named}
+    )
     found = {
-        f"{places[name]}.{key}": np.ascontiguousarray(each) for name, of in named.items() for key, each in of.items()
+        f"{places[name]}.{key}": np.ascontiguousarray(each)
+        for name, of in named.items()
+        for key, each in of.items()
     }
     return {**found, f"{places['norm']}.num_batches_tracked": np.array(3)}
 
@@ -142,7 +150,9 @@ torch.export.save(torch.export.export(exported, (torch.rand(5, 3),)), "net.pt2")
 
 @pytest.fixture(scope="module")
 def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of files that PyTorch has written; of what torch.export writes also one under another name."""
+    """A folder of files that PyTorch has written; of what torch.export writes also one under
+    another name.
+    """
     folder = tmp_path_factory.mktemp("pytorch")
     run_torch(PYTORCH + EXPORTED, folder)
     shutil.copy(folder / "net.pt2", folder / "renamed")
@@ -158,7 +168,9 @@ def run_torch(program: str, folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cerebro_db.Session, pytorch: Path) -> None:
+def test_a_network_of_pytorch_computes_the_same(
+    bench: Workbench, session: cerebro_db.Session, pytorch: Path
+) -> None:
     layers = keras.layers
     model = keras.Sequential(
         [
@@ -174,14 +186,18 @@ def test_a_network_of_pytorch_computes_the_same(bench: Workbench, session: cereb
     taken = np.frombuffer(stored(bench, "files")[1], "<f4")
     cuts = np.cumsum([each.size for each in model.get_weights()])[:-1]
     shapes = [each.shape for each in model.get_weights()]
-    model.set_weights([part.reshape(shape) for part, shape in zip(np.split(taken, cuts), shapes, strict=True)])
+    model.set_weights(
+        [part.reshape(shape) for part, shape in zip(np.split(taken, cuts), shapes, strict=True)]
+    )
     seen = load_file(pytorch / "seen.safetensors")
     outputs = np.asarray(model(seen["images"].transpose(0, 2, 3, 1)))
     np.testing.assert_allclose(outputs, seen["outputs"], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["empty.pt", "made"])
-def test_what_unpickles_is_refused_with_the_reason(session: cerebro_db.Session, tmp_path: Path, name: str) -> None:
+def test_what_unpickles_is_refused_with_the_reason(
+    session: cerebro_db.Session, tmp_path: Path, name: str
+) -> None:
     """As a model and as weights, by its name, or by what is in it."""
     if name == "made":
         with zipfile.ZipFile(tmp_path / name, "w") as file:
@@ -193,7 +209,9 @@ def test_what_unpickles_is_refused_with_the_reason(session: cerebro_db.Session, 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["net.bin", "net.pt2", "renamed"])
-def test_what_torch_writes_is_refused_with_the_reason(session: cerebro_db.Session, pytorch: Path, name: str) -> None:
+def test_what_torch_writes_is_refused_with_the_reason(
+    session: cerebro_db.Session, pytorch: Path, name: str
+) -> None:
     """It takes seconds to be made."""
     check_refused(session, pytorch / name)
 
@@ -201,7 +219,8 @@ def test_what_torch_writes_is_refused_with_the_reason(session: cerebro_db.Sessio
 def check_refused(session: cerebro_db.Session, path: Path) -> None:
     for model, weights in ((path, None), (mixed(), path)):
         with pytest.raises(
-            errors.FeatureNotSupported, match=rf"{path.name} is a file of torch.* who loads them runs code"
+            errors.FeatureNotSupported,
+            match=rf"{path.name} is a file of torch.* who loads them runs code",
         ) as no:
             session.load_model(model, "models", weights=weights)
         assert "save_file(net.state_dict()" in str(no.value)
@@ -220,7 +239,11 @@ def test_an_embedding_of_pytorch_is_that_of_keras(
         ]
     )
     table, kernel, bias = model.get_weights()
-    named = {"words.weight": table, "last.weight": np.ascontiguousarray(kernel.T), "last.bias": bias}
+    named = {
+        "words.weight": table,
+        "last.weight": np.ascontiguousarray(kernel.T),
+        "last.bias": bias,
+    }
     save_file(named, tmp_path / "torch.safetensors")
     session.load_model(model, "files", weights=tmp_path / "torch.safetensors")
     assert stored(bench, "files")[1] == flat(model)
@@ -232,7 +255,9 @@ def test_what_does_not_fit_is_named_and_nothing_is_stored(
     whole, path = state_dict(mixed()), tmp_path / "torch.safetensors"
     wrong = {
         "has no 'bias'": {name: each for name, each in whole.items() if name != "conv.bias"},
-        "no module 'last'": {name: each for name, each in whole.items() if not name.startswith("last")},
+        "no module 'last'": {
+            name: each for name, each in whole.items() if not name.startswith("last")
+        },
         "no layer is named like: more": {**whole, "more.weight": np.zeros(2, np.float32)},
         "has extra, which": {**whole, "even.extra": np.zeros(2, np.float32)},
         r"shape \(3, 4\)": {**whole, "last.weight": np.ascontiguousarray(whole["last.weight"].T)},
@@ -248,7 +273,9 @@ def test_what_does_not_fit_is_named_and_nothing_is_stored(
     assert bench.value("SELECT count(*) FROM models") == before
 
 
-def test_a_file_with_code_or_of_another_kind_is_refused(session: cerebro_db.Session, tmp_path: Path) -> None:
+def test_a_file_with_code_or_of_another_kind_is_refused(
+    session: cerebro_db.Session, tmp_path: Path
+) -> None:
     layers = [keras.Input((2,)), keras.layers.Lambda(lambda x: x), keras.layers.Dense(1)]
     keras.Sequential(layers).save(tmp_path / "code.keras")
     with pytest.raises(errors.FeatureNotSupported, match="safe mode"):

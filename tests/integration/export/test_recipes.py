@@ -1,4 +1,6 @@
-"""Recipes without the database: of raw columns as Python has them comes what the database makes of them."""
+"""Recipes without the database: of raw columns as Python has them comes what the database makes of
+them.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ ODD = """
     CREATE TABLE odd AS
     SELECT n AS id,
            CASE WHEN n % 9 > 0 THEN (n * 7919 % 1000)::numeric / 7 END AS price,
-           CASE n % 11 WHEN 0 THEN double precision 'NaN' WHEN 1 THEN 'Infinity' ELSE n * 1e-3 END AS far,
+           CASE n % 11 WHEN 0 THEN double precision 'NaN' WHEN 1 THEN 'Infinity' ELSE n * 1e-3 END
+               AS far,
            (n % 100 * 12345678901)::bigint AS large, n % 2 = 0 AS fair,
            (ARRAY['é', 'b c', '', NULL])[n % 4 + 1] AS kind, md5((n % 2)::text)::uuid AS name,
            n % 5 AS few, (n % 3)::double precision / 2 AS half,
@@ -49,11 +52,14 @@ ODD = """
            time '00:00' + n * interval '13 minutes' AS hour, n * interval '3 hours' AS took,
            CASE WHEN n % 10 > 0 THEN ARRAY[n % 7, NULLIF(n % 3, 0), -n] END AS three,
            CASE n % 4 WHEN 0 THEN NULL WHEN 1 THEN ARRAY[[1.5, n], [NULL, 3], [4, 5]]
-                WHEN 2 THEN ARRAY[[n, 2], [3.25, n % 5]] ELSE ARRAY[[1, 2, 3], [4, n, 6]] END::real[] AS grid,
+                WHEN 2 THEN ARRAY[[n, 2], [3.25, n % 5]] ELSE
+                ARRAY[[1, 2, 3], [4, n, 6]] END::real[] AS grid,
            CASE n % 5 WHEN 0 THEN to_jsonb(n) WHEN 1 THEN to_jsonb(n::text) WHEN 2 THEN 'true'
                 WHEN 3 THEN to_jsonb(n / 8.0) END AS loose,
-           (SELECT string_agg((ARRAY['Red', 'a-longer-WORD', 'it''s', 'Ärger', 'x_y', '東京タワーより高い'])
-                              [(n * w) % 6 + 1] || chr(9) || (n * w) % 17, ', ') FROM generate_series(1, 12) w) AS said
+           (SELECT string_agg((ARRAY['Red', 'a-longer-WORD', 'it''s', 'Ärger', 'x_y',
+                                      '東京タワーより高い'])
+                              [(n * w) % 6 + 1] || chr(9) || (n * w) % 17, ', ')
+                                  FROM generate_series(1, 12) w) AS said
     FROM generate_series(1, 240) AS n"""
 TYPES = {
     "few": "category",
@@ -63,7 +69,8 @@ TYPES = {
     "grid": "image",
     "said": "text",
 }
-# In a process that has neither the database nor cerebro_db: a folder with the network, its recipe, and raw columns.
+# In a process that has neither the database nor cerebro_db: a folder with the network, its recipe,
+# and raw columns.
 PLAIN = """
 import json, pathlib, pickle, sys
 sys.modules["cerebro_db"] = sys.modules["cerebro_plpy"] = None
@@ -71,8 +78,10 @@ import keras, numpy
 folder = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(folder))
 from copied.rows import RawRows
-rows, model = RawRows.of((folder / "it.json").read_text()), keras.saving.load_model(folder / "it.keras")
-told = rows.answers(model.predict(rows.inputs(pickle.loads((folder / "given").read_bytes())), verbose=0))
+rows, model = RawRows.of((folder / "it.json").read_text()), keras.saving.load_model(folder /
+    "it.keras")
+told = rows.answers(model.predict(rows.inputs(pickle.loads((folder / "given").read_bytes())),
+    verbose=0))
 print(json.dumps(told.columns()))
 """
 # So, too, with what MLflow has.
@@ -102,17 +111,31 @@ def test_inputs_are_those_of_the_database_to_the_bit(bench: Workbench) -> None:
     bench.rows(ODD)
     bench.rows("SET timezone = 'America/New_York'")
     reader = Session(bench)
-    known = [each for each in raw_columns(reader, bench.value("SELECT 'odd'::regclass::oid")) if each.name != "id"]
+    known = [
+        each
+        for each in raw_columns(reader, bench.value("SELECT 'odd'::regclass::oid"))
+        if each.name != "id"
+    ]
     recipe = learn(reader, Source("odd", WHOLE_TABLE, HASHED), known, TYPES)
     rows = RawRows.of(json.dumps(recipe.to_json()))
-    assert {each["kind"] for each in rows.features} == {"number", "category", "moment", "vector", "image", "text"}
+    assert {each["kind"] for each in rows.features} == {
+        "number",
+        "category",
+        "moment",
+        "vector",
+        "image",
+        "text",
+    }
     names = encoded_table(bench, "odd_encoded", recipe, "odd", "id").split(", ")
     given = columns(bench, "odd", [each["column"] for each in rows.features])
     for form in (given, pd.DataFrame(given)):
         found = rows.inputs(form)
         assert list(found) == names
         for name in names:
-            wanted = np.array([row for (row,) in bench.rows(f"SELECT {name} FROM odd_encoded ORDER BY id")], np.float32)
+            wanted = np.array(
+                [row for (row,) in bench.rows(f"SELECT {name} FROM odd_encoded ORDER BY id")],
+                np.float32,
+            )
             different = np.flatnonzero((found[name].reshape(wanted.shape) != wanted).any(axis=0))
             assert not len(different), (name, different, recipe.numbers)
 
@@ -121,9 +144,13 @@ def test_words_have_the_numbers_that_the_server_gives_them(bench: Workbench) -> 
     """Of every length modulo that of what the hash takes at a time."""
     texts = ["".join(chr(97 + (n * k) % 26) for k in range(n)) + "é" * (n % 3) for n in range(40)]
     told = bench.rows(
-        "SELECT hashtextextended(t, 0) FROM unnest(%s::text[]) WITH ORDINALITY AS u (t, n) ORDER BY n", texts
+        "SELECT hashtextextended(t, 0) FROM unnest(%s::text[]) WITH ORDINALITY AS u (t, n) ORDER "
+        "BY n",
+        texts,
     )
-    assert [words.number(text, 1 << 20) for text in texts] == [(h & words.POSITIVE) % (1 << 20) + 1 for (h,) in told]
+    assert [words.number(text, 1 << 20) for text in texts] == [
+        (h & words.POSITIVE) % (1 << 20) + 1 for (h,) in told
+    ]
 
 
 def process(code: str, *arguments: object, folder: Path) -> dict[str, Any]:
@@ -137,11 +164,19 @@ def process(code: str, *arguments: object, folder: Path) -> dict[str, Any]:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "target", "templates"),
-    [("opening", "open", ("realmlp_simple", "linear", "resnet")), ("skewing", "skewed", ("realmlp", "linear"))],
+    [
+        ("opening", "open", ("realmlp_simple", "linear", "resnet")),
+        ("skewing", "skewed", ("realmlp", "linear")),
+    ],
     ids=["opening", "skewing"],
 )
 def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
-    bench: Workbench, session: cerebro_db.Session, tmp_path: Path, source: str, target: str, templates: tuple[str, ...]
+    bench: Workbench,
+    session: cerebro_db.Session,
+    tmp_path: Path,
+    source: str,
+    target: str,
+    templates: tuple[str, ...],
 ) -> None:
     """Of ensembles, which have more than one network."""
     train(bench, source, source, target, *templates, configs=len(templates), ensemble=5)
@@ -149,7 +184,10 @@ def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
     shutil.copytree(Path(standalone.__file__).parent, tmp_path / "copied")
     given = columns(bench, f"{source}_later", list(COLUMNS))
     (tmp_path / "given").write_bytes(pickle.dumps(given))
-    assert bench.value("SELECT template FROM cerebro.model_version WHERE model = %s", source) == "ensemble"
+    assert (
+        bench.value("SELECT template FROM cerebro.model_version WHERE model = %s", source)
+        == "ensemble"
+    )
     check_answers(bench, source, f"{source}_later", process(PLAIN, tmp_path, folder=tmp_path))
     check_onnx(bench, session, source, f"{source}_later", tmp_path)
     if source == "opening":  # MLflow runs the same rows.py, and takes longer than all else here
@@ -164,7 +202,9 @@ def check_folder(session: cerebro_db.Session, source: str, tmp_path: Path) -> No
     assert {path.name for path in folder.iterdir()} == {path.name for path in paths}
     weights = load_file(folder / "weights.safetensors")
     assert any(name.startswith("member_2/") for name in weights)
-    assert json.loads((folder / "recipe.json").read_text()) == json.loads((tmp_path / "it.json").read_text())
+    assert json.loads((folder / "recipe.json").read_text()) == json.loads(
+        (tmp_path / "it.json").read_text()
+    )
 
 
 def check_registered(bench: Workbench, source: str, tmp_path: Path) -> None:
@@ -172,7 +212,10 @@ def check_registered(bench: Workbench, source: str, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
     words = ["registered", source, "--name", "shops", "--tracking-uri", store, "--url", bench.url]
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "cerebro_db", "export", *words], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-I", "-m", "cerebro_db", "export", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout == "models:/shops/1\n"

@@ -14,14 +14,15 @@ from workbench import Workbench, several
 import cerebro_db
 from cerebro_db import errors
 
-# In a process of its own: MLflow warns of its libraries, keeps threads, and takes seconds to import. The first export
-# is that of the command line, as a person would call it.
+# In a process of its own: MLflow warns of its libraries, keeps threads, and takes seconds to
+# import. The first export is that of the command line, as a person would call it.
 EXPORT_AND_READ = """
 import contextlib, io, json, sys
 import cerebro_db
 from cerebro_db.cli import main
 store, url, run = sys.argv[1:]
-sys.argv = ["cerebro-db", "export", "mlflow", run, "--tracking-uri", store, "--experiment", "trials", "--url", url]
+sys.argv = ["cerebro-db", "export", "mlflow", run, "--tracking-uri", store, "--experiment",
+    "trials", "--url", url]
 with contextlib.redirect_stdout(io.StringIO()) as printed:
     try:
         main()
@@ -42,11 +43,13 @@ client = MlflowClient(tracking_uri=store)
 (experiment,) = [each for each in client.search_experiments() if each.name == "trials"]
 told = []
 for run in client.search_runs([experiment.experiment_id]):
-    history = {name: [(m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name)]
+    history = {name: [(m.step, m.value, m.timestamp) for m in
+        client.get_metric_history(run.info.run_id, name)]
                for name in run.data.metrics}
     told.append({"id": run.info.run_id, "status": run.info.status, "params": run.data.params,
                  "tags": run.data.tags, "metrics": history})
-print(json.dumps({"missing": missing, "refused": refused, "newest": newest, "first": printed.getvalue().strip(),
+print(json.dumps({"missing": missing, "refused": refused, "newest": newest,
+    "first": printed.getvalue().strip(),
                   "runs": told}))
 """
 
@@ -60,16 +63,24 @@ def run_id(bench: Workbench) -> int:
     return bench.fit("points_packed", "points_model", "points_configs", 3, **named)
 
 
-def test_mlflow_has_every_configuration_with_every_value(bench: Workbench, run_id: int, tmp_path: Path) -> None:
+def test_mlflow_has_every_configuration_with_every_value(
+    bench: Workbench, run_id: int, tmp_path: Path
+) -> None:
     store = f"sqlite:///{tmp_path}/runs.db"
     words = [sys.executable, "-I", "-c", EXPORT_AND_READ, store, bench.url, str(run_id)]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert "run 77" in told["missing"] and not (tmp_path / "none.db").exists() and "already" in told["refused"]
+    assert (
+        "run 77" in told["missing"]
+        and not (tmp_path / "none.db").exists()
+        and "already" in told["refused"]
+    )
     runs = {run["tags"].get("mst_key"): run for run in told["runs"]}
     parent = runs.pop(None)
-    assert parent["id"] == told["newest"] != told["first"] != "" and parent["tags"]["run_id"] == str(run_id)
+    assert parent["id"] == told["newest"] != told["first"] != "" and parent["tags"][
+        "run_id"
+    ] == str(run_id)
     assert parent["status"] == "FINISHED" and parent["tags"]["status"] == "completed"
     found = {
         (int(key), *name.split("/", 1), step): (value, time)
@@ -78,14 +89,21 @@ def test_mlflow_has_every_configuration_with_every_value(bench: Workbench, run_i
         for step, value, time in values
     }
     rows = bench.rows(
-        "SELECT mst_key, dataset, name, epoch, value, floor(extract(epoch FROM time) * 1000)::bigint"
-        " FROM cerebro.metric WHERE run_id = %s",
+        "SELECT mst_key, dataset, name, epoch, value, floor(extract(epoch FROM time) * "
+        "1000)::bigint FROM cerebro.metric WHERE run_id = %s",
         run_id,
     )
     assert {tuple(key): (value, time) for *key, value, time in rows} == found and len(found) == 12
-    for key, params, status in bench.rows("SELECT mst_key::text, params, status FROM cerebro.config"):
-        assert runs[key]["tags"]["mlflow.parentRunId"] == parent["id"] and runs[key]["tags"]["status"] == status
-        assert runs[key]["params"] == {name: v if isinstance(v, str) else json.dumps(v) for name, v in params.items()}
+    for key, params, status in bench.rows(
+        "SELECT mst_key::text, params, status FROM cerebro.config"
+    ):
+        assert (
+            runs[key]["tags"]["mlflow.parentRunId"] == parent["id"]
+            and runs[key]["tags"]["status"] == status
+        )
+        assert runs[key]["params"] == {
+            name: v if isinstance(v, str) else json.dumps(v) for name, v in params.items()
+        }
 
 
 # In a process without TensorFlow, for which the reader has a stand-in of its own.
@@ -97,7 +115,8 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 told = {}
 for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):
     found = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
-    scalars = {tag: [(e.step, e.value, e.wall_time) for e in found.Scalars(tag)] for tag in found.Tags()["scalars"]}
+    scalars = {tag: [(e.step, e.value, e.wall_time) for e in found.Scalars(tag)] for tag in
+        found.Tags()["scalars"]}
     begun = found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
     data = plugin_data_pb2.HParamsPluginData.FromString(begun).session_start_info.hparams
     values = {name: getattr(value, value.WhichOneof("kind")) for name, value in data.items()}
@@ -106,7 +125,9 @@ print(json.dumps(told))
 """
 
 
-def test_tensorboard_reads_every_value_of_the_log(bench: Workbench, run_id: int, tmp_path: Path) -> None:
+def test_tensorboard_reads_every_value_of_the_log(
+    bench: Workbench, run_id: int, tmp_path: Path
+) -> None:
     folder = tmp_path / "events"
     with cerebro_db.connect(bench.url) as session:
         session.export_tensorboard(run_id, folder)
@@ -116,7 +137,9 @@ def test_tensorboard_reads_every_value_of_the_log(bench: Workbench, run_id: int,
         with pytest.raises(errors.UndefinedObject, match="run 77"):
             session.export_tensorboard(77, tmp_path / "other")
         params = {f"config_{each.mst_key}": each.params for each in session.leaderboard(run_id)}
-    done = subprocess.run([sys.executable, "-I", "-c", READ, folder], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", READ, folder], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     found = {
@@ -135,5 +158,7 @@ def test_tensorboard_reads_every_value_of_the_log(bench: Workbench, run_id: int,
         assert found[tuple(key)][0] == np.float32(value) and abs(found[tuple(key)][1] - time) < 1e-3
     for name, of in told.items():
         assert of["hparams"]["mst_key"] == int(name.removeprefix("config_"))
-        assert {key: of["hparams"][key] for key in params[name]} == {key: value for key, value in params[name].items()}
+        assert {key: of["hparams"][key] for key in params[name]} == {
+            key: value for key, value in params[name].items()
+        }
     assert not (tmp_path / "other").exists()

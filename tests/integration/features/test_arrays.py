@@ -1,4 +1,6 @@
-"""What is learned of columns of arrays: of training rows alone, whatever sizes and elements they have."""
+"""What is learned of columns of arrays: of training rows alone, whatever sizes and elements they
+have.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ from cerebro_plpy.features.statistics import Source
 
 EMBEDDING = """
     CREATE TYPE public.embedding;
-    CREATE FUNCTION public.embedding_in(cstring) RETURNS public.embedding LANGUAGE internal IMMUTABLE STRICT
+    CREATE FUNCTION public.embedding_in(cstring) RETURNS public.embedding
+        LANGUAGE internal IMMUTABLE STRICT
         AS 'textin';
-    CREATE FUNCTION public.embedding_out(public.embedding) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT
+    CREATE FUNCTION public.embedding_out(public.embedding) RETURNS cstring
+        LANGUAGE internal IMMUTABLE STRICT
         AS 'textout';
-    CREATE TYPE public.embedding (INPUT = public.embedding_in, OUTPUT = public.embedding_out, LIKE = text);
+    CREATE TYPE public.embedding (INPUT = public.embedding_in, OUTPUT = public.embedding_out,
+        LIKE = text);
     CREATE CAST (public.embedding AS real[]) WITH INOUT"""
 """A type of an extension, as pgvector has one."""
 LISTS = """
@@ -28,7 +33,8 @@ LISTS = """
     CREATE CAST (own AS real[]) WITH FUNCTION of_own(own);
     CREATE TABLE lists AS
     SELECT n AS id, ARRAY[10 + n % 5, 1000 * (n % 3), 7]::pair AS whole,
-           CASE WHEN n = 3 THEN NULL WHEN n = 4 THEN '{}' WHEN n = 5 THEN '{NULL,NaN,NULL,NULL}' WHEN n = 6 THEN '{1}'
+           CASE WHEN n = 3 THEN NULL WHEN n = 4 THEN '{}' WHEN n = 5 THEN '{NULL,NaN,NULL,NULL}'
+               WHEN n = 6 THEN '{1}'
                 WHEN n = 7 THEN '[-3:0]={1,2,3,Infinity}' WHEN n = 8 THEN '{1,2,3,4,5,6,7}'
                 WHEN n = 9 THEN '{{1,2},{3,4}}'
                 ELSE ARRAY[n % 10, sin(n), NULL, -1e308 * sin(n)] END::numeric[] AS strange,
@@ -40,7 +46,8 @@ LONG = """
     CREATE TABLE long_lists AS
     SELECT n AS id, a.walk, a.noise, a.noise[1:7] AS short,
            CASE WHEN n % 5 > 0 THEN a.walk[1:10 + n % 11] END AS growing,
-           ARRAY[a.walk, a.walk] AS across, ARRAY(SELECT ARRAY[x, 100 * x, 7] FROM unnest(a.walk) x) AS channels,
+           ARRAY[a.walk, a.walk] AS across, ARRAY(SELECT ARRAY[x, 100 * x, 7]
+               FROM unnest(a.walk) x) AS channels,
            ARRAY(SELECT (100 * x)::integer FROM unnest(a.noise || a.noise) x) AS square,
            ARRAY(SELECT ARRAY[ARRAY[x, x], ARRAY[x, 2 * x]] FROM unnest(a.walk[1:3]) x) AS image
     FROM generate_series(1, 300) AS n, LATERAL (
@@ -60,16 +67,28 @@ def session(bench: Workbench, shared_superuser: Workbench) -> Session:
 
 def learned(session: Session, source: Source = EVERYWHERE, **types: str) -> dict[str, Feature]:
     ((oid,),) = session.run(f"SELECT '{source.table}'::regclass::oid::bigint")
-    return {each.column: each for each in learn(session, source, raw_columns(session, oid), types).features}
+    return {
+        each.column: each
+        for each in learn(session, source, raw_columns(session, oid), types).features
+    }
 
 
 def test_a_short_array_is_a_number_of_each_place(session: Session) -> None:
     found = learned(session)
-    scales = Scale(12.0, 2.0, (10.0, 11.0, 12.0, 13.0, 14.0)), Scale(1000.0, 2000.0, (0.0, 1000.0, 2000.0))
+    scales = (
+        Scale(12.0, 2.0, (10.0, 11.0, 12.0, 13.0, 14.0)),
+        Scale(1000.0, 2000.0, (0.0, 1000.0, 2000.0)),
+    )
     assert found["whole"] == Vector("whole", "integer[]", (*scales, Scale(0.0, 1.0)), missing=False)
     cast = found["cast"]
-    assert isinstance(cast, Vector) and cast.family == CAST and [each.center for each in cast.scales] == [1.0, 3.0]
-    assert found["own"] == LeftOut("own", "no input can be made of type own")  # whose cast is its owner's code
+    assert (
+        isinstance(cast, Vector)
+        and cast.family == CAST
+        and [each.center for each in cast.scales] == [1.0, 3.0]
+    )
+    assert found["own"] == LeftOut(
+        "own", "no input can be made of type own"
+    )  # whose cast is its owner's code
     assert found["same"] == LeftOut("same", "it has one value only")
     assert found["empty"] == LeftOut("empty", "it has no element in any row")
 
@@ -85,8 +104,10 @@ def test_what_is_next_to_each_other_in_a_series_is_alike(session: Session) -> No
     found = learned(session, EVERYWHERE._replace(table="long_lists"))
     kinds = {name: (each.kind, getattr(each, "shape", None)) for name, each in found.items()}
     assert kinds == {
-        "id": ("left out", None), "walk": ("series", (32, 1)), "noise": ("vector", None), "short": ("vector", None),
-        "growing": ("series", (19, 1)), "across": ("series", (2, 32)), "channels": ("series", (32, 3)),
+        "id": ("left out", None), "walk": ("series", (32, 1)), "noise": ("vector", None),
+        "short": ("vector", None),
+        "growing": ("series", (19, 1)), "across": ("series", (2, 32)), "channels": ("series", (32,
+        3)),
         "square": ("vector", None), "image": ("image", (3, 2, 2)),
     }  # fmt: skip
     channels, growing = found["channels"], found["growing"]
@@ -96,7 +117,13 @@ def test_what_is_next_to_each_other_in_a_series_is_alike(session: Session) -> No
 
 
 def test_the_caller_says_what_an_array_is(session: Session) -> None:
-    types = {"walk": "vector", "square": "image", "noise": "series", "channels": "vector", "growing": "image"}
+    types = {
+        "walk": "vector",
+        "square": "image",
+        "noise": "series",
+        "channels": "vector",
+        "growing": "image",
+    }
     found = learned(session, EVERYWHERE._replace(table="long_lists"), **types)
     assert isinstance(found["walk"], Vector) and len(found["walk"].scales) == 32
     assert isinstance(found["square"], Image) and found["square"].shape == (8, 8, 1)
@@ -109,7 +136,10 @@ def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workben
     source = EVERYWHERE._replace(side=Expression("t.id % 4 > 0"))
     before = learned(session, source)
     with bench.connection.cursor() as cursor:
-        cursor.execute("BEGIN; UPDATE lists SET whole = '{1,2,3,4,5}', strange = '{{1}}', same = NULL WHERE id % 4 = 0")
+        cursor.execute(
+            "BEGIN; UPDATE lists SET whole = '{1,2,3,4,5}', strange = '{{1}}', same = NULL WHERE "
+            "id % 4 = 0"
+        )
         try:
             assert learned(session, source) == before != learned(session)
         finally:

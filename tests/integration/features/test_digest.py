@@ -1,4 +1,6 @@
-"""A fingerprint is that of rows, whatever order they lie in; and of all that a network sees of them."""
+"""A fingerprint is that of rows, whatever order they lie in; and of all that a network sees of
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from cerebro_plpy.platform.postgres import Postgres
 SHIPS = """
     CREATE TABLE {} AS
     SELECT n AS id, n * 7919 % 101 AS tons, nullif(sin(n), sin(7)) AS speed,
-           (ARRAY['cargo', 'tanker', NULL])[1 + n % 3] AS kind, timestamp '2020-01-01' + n * interval '1 hour' AS seen,
+           (ARRAY['cargo', 'tanker', NULL])[1 + n % 3] AS kind,
+               timestamp '2020-01-01' + n * interval '1 hour' AS seen,
            n % 5 + 1 AS weight, {} AS lost
     FROM generate_series(1, 300) AS n ORDER BY hashint4({} * n);
     ALTER TABLE {} ADD PRIMARY KEY (id)"""
@@ -30,14 +33,18 @@ TARGETS = {"class": "n % 2 = 0", "number": "sqrt(n)"}
 
 @pytest.fixture(scope="module", params=TARGETS)
 def ships(bench: Workbench, request: pytest.FixtureRequest) -> Iterator[str]:
-    """One of two tables that have the same rows in another order; the other one has an a more in its name."""
+    """One of two tables that have the same rows in another order; the other one has an a more in
+    its name.
+    """
     for name, order in (("ships", 1), ("shipsa", 99991)):
         bench.rows(SHIPS.format(name, TARGETS[request.param], order, name))
     yield "ships"
     bench.rows("DROP TABLE ships, shipsa")
 
 
-def seen(bench: Workbench, name: str, change: str = "", before: RawTable | None = None) -> tuple[str, RawTable]:
+def seen(
+    bench: Workbench, name: str, change: str = "", before: RawTable | None = None
+) -> tuple[str, RawTable]:
     """The fingerprint of a table after a change, encoded as before, and how it was encoded."""
     session, adapter = Session(bench), Greenplum() if bench.greenplum else Postgres()
     oid = bench.value(f"SELECT '{name}'::regclass::oid::bigint")
@@ -71,7 +78,9 @@ def test_any_cell_changes_it(bench: Workbench, ships: str) -> None:
     assert seen(bench, ships, before=table)[0] == before
     lost = "NOT lost" if table.target.task == CLASSIFICATION else "lost + 1"
     side = table.parts[1].side
-    held = Session(bench).run(f"SELECT min(t.id) FROM {ships} t WHERE {side.text}", side.values)[0][0]
+    held = Session(bench).run(f"SELECT min(t.id) FROM {ships} t WHERE {side.text}", side.values)[0][
+        0
+    ]
     other = "kind = CASE kind WHEN 'cargo' THEN 'tanker' ELSE 'cargo' END"
     changes = [
         f"{each} WHERE id = {row}"

@@ -31,15 +31,22 @@ def drawn(height: int, width: int, channels: int = 3) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def session(bench: Workbench) -> Session:
-    bench.rows("CREATE DOMAIN file AS bytea; CREATE TABLE albums (id bigserial PRIMARY KEY, photo file)")
+    bench.rows(
+        "CREATE DOMAIN file AS bytea; CREATE TABLE albums (id bigserial PRIMARY KEY, photo file)"
+    )
     return Session(bench)
 
 
-def learned(bench: Workbench, session: Session, files: Sequence[bytes | None], **types: str) -> Feature:
+def learned(
+    bench: Workbench, session: Session, files: Sequence[bytes | None], **types: str
+) -> Feature:
     """What becomes of a column of these files."""
     bench.rows("TRUNCATE albums RESTART IDENTITY")
     for file in files:
-        bench.rows("INSERT INTO albums (photo) VALUES (%s)", None if file is None else psycopg2.Binary(file))
+        bench.rows(
+            "INSERT INTO albums (photo) VALUES (%s)",
+            None if file is None else psycopg2.Binary(file),
+        )
     ((oid,),) = session.run("SELECT 'albums'::regclass::oid::bigint")
     key, photo = learn(session, EVERYWHERE, raw_columns(session, oid), types).features
     assert key == LeftOut("id", "it is of the primary key, and names a row")
@@ -52,13 +59,23 @@ sides = st.integers(1, 300)
 @trials(40)
 @given(height=sides, width=sides, grey=st.booleans(), jpeg=st.booleans(), camera=st.booleans())
 def test_the_size_of_images_is_what_their_files_say(
-    bench: Workbench, session: Session, height: int, width: int, grey: bool, jpeg: bool, camera: bool
+    bench: Workbench,
+    session: Session,
+    height: int,
+    width: int,
+    grey: bool,
+    jpeg: bool,
+    camera: bool,
 ) -> None:
     pixels = drawn(height, width, 1 if grey else 3)
-    exif: dict[str, object] = {"exif": b"Exif\0\0" + INNER, "icc_profile": bytes(70_000)} if camera and jpeg else {}
+    exif: dict[str, object] = (
+        {"exif": b"Exif\0\0" + INNER, "icc_profile": bytes(70_000)} if camera and jpeg else {}
+    )
     file = encoded(pixels, "JPEG" if jpeg else "PNG", None, **exif)
     found = learned(bench, session, [file, b"", None])
-    assert isinstance(found, ImageFile) and found.missing and len(file) <= found.bytes < 2 * len(file)
+    assert (
+        isinstance(found, ImageFile) and found.missing and len(file) <= found.bytes < 2 * len(file)
+    )
     assert found.shape[2] == pixels.shape[2]
     longest = max(height, width)
     for side, wanted in zip(found.shape, (height, width), strict=False):
@@ -71,24 +88,32 @@ def test_the_usual_size_counts_and_colours_of_any(bench: Workbench, session: Ses
     assert isinstance(found, ImageFile) and (found.shape, found.missing) == ((32, 24, 3), False)
 
 
-def test_files_that_are_no_images_are_left_out_unless_the_caller_wants_them(bench: Workbench, session: Session) -> None:
+def test_files_that_are_no_images_are_left_out_unless_the_caller_wants_them(
+    bench: Workbench, session: Session
+) -> None:
     image, other = encoded(drawn(9, 9)), b"GIF89a"
     reason = LeftOut("photo", "its values are no PNG or JPEG images")
     assert learned(bench, session, [image, other, other]) == reason
     assert isinstance(learned(bench, session, [image, image, other]), ImageFile)
     wanted = learned(bench, session, [other], photo="image")
     assert isinstance(wanted, ImageFile) and wanted.shape == (64, 64, 3)
-    assert learned(bench, session, [None, b""]) == LeftOut("photo", "it is NULL or empty in all rows")
+    assert learned(bench, session, [None, b""]) == LeftOut(
+        "photo", "it is NULL or empty in all rows"
+    )
 
 
 @trials(25)
 @given(st.binary(max_size=60), st.sampled_from([0, 2, 3, 8, 20, 200]))
 def test_no_bytes_are_an_error(bench: Workbench, session: Session, noise: bytes, kept: int) -> None:
     for kind in ("PNG", "JPEG"):
-        assert learned(bench, session, [encoded(drawn(9, 9), kind)[:kept] + noise, b"x"], photo="image")
+        assert learned(
+            bench, session, [encoded(drawn(9, 9), kind)[:kept] + noise, b"x"], photo="image"
+        )
 
 
 def test_a_file_of_many_segments_ends(bench: Workbench, session: Session) -> None:
     """Each of them has a length of its own, which may be next to nothing."""
     file = b"\xff\xd8" + b"\xff\xe0\0\2" * 200_000
-    assert learned(bench, session, [file], photo="image") == ImageFile("photo", (64, 64, 3), 1 << 20, missing=False)
+    assert learned(bench, session, [file], photo="image") == ImageFile(
+        "photo", (64, 64, 3), 1 << 20, missing=False
+    )

@@ -24,12 +24,15 @@ PASSENGERS = """
     CREATE TABLE passengers AS
     SELECT n AS passenger_id, 'name ' || md5(n::text) || ' of the ship' AS name,
            CASE WHEN n % 10 > 0 THEN (n * 7919 % 80)::numeric END AS age,
-           (n % 3 + 1)::smallint AS class, (ARRAY['C', 'Q', 'S', NULL])[n % 4 + 1] AS port, n % 2 = 0 AS alone,
-           CASE WHEN n % 97 = 0 THEN 'Infinity' ELSE exp(n % 40)::text END::double precision AS fare,
+           (n % 3 + 1)::smallint AS class, (ARRAY['C', 'Q', 'S', NULL])[n % 4 + 1] AS port,
+               n % 2 = 0 AS alone,
+           CASE WHEN n % 97 = 0 THEN 'Infinity' ELSE exp(n % 40)::text END::double precision AS
+               fare,
            NULL::text AS nothing, md5(n::text) AS token,
            'the same' AS ship, timestamp '1912-04-10 12:00' + n * interval '1 minute' AS boarded,
            point(1, 2) AS list,
-           CASE WHEN n = 7 THEN 'once' WHEN n % 5 = 0 THEN 'a "b" % {}' ELSE '' END AS "odd "" name %s {}"
+           CASE WHEN n = 7 THEN 'once' WHEN n % 5 = 0 THEN 'a "b" % {}' ELSE '' END
+               AS "odd "" name %s {}"
     FROM generate_series(1, 2000) AS n"""
 EVERYWHERE = Source("passengers", Expression("true"), Expression("t.passenger_id::bigint << 32"))
 
@@ -58,17 +61,24 @@ def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None
         CREATE DOMAIN cents AS numeric(9, 2) CHECK (VALUE >= 0);
         CREATE DOMAIN price AS cents;
         CREATE TYPE size AS ENUM ('S', 'L');
-        CREATE TABLE shirts (a price, b size, gone text, c xml, d varchar(3), k integer, l date, PRIMARY KEY (l, k));
+        CREATE TABLE shirts (a price, b size, gone text, c xml, d varchar(3), k integer, l date,
+            PRIMARY KEY (l, k));
         ALTER TABLE shirts DROP gone""")
     assert columns_of(bench, session, "shirts") == (
-        ("a", "price", "numeric", False, "numeric", True), ("b", "size", TEXT, False, "public.size", True),
-        ("c", "xml", None, False, "xml", True), ("d", "character varying(3)", TEXT, False, "text", True),
-        ("k", "integer", "integer", True, "integer", True), ("l", "date", "date", True, "date", True),
+        ("a", "price", "numeric", False, "numeric", True), ("b", "size", TEXT, False, "public.size",
+        True),
+        ("c", "xml", None, False, "xml", True), ("d", "character varying(3)", TEXT, False, "text",
+        True),
+        ("k", "integer", "integer", True, "integer", True), ("l", "date", "date", True, "date",
+        True),
     )  # fmt: skip
 
 
 def learned(
-    session: Session, raw: tuple[RawColumn, ...], source: Source = EVERYWHERE, types: Mapping[str, str] | None = None
+    session: Session,
+    raw: tuple[RawColumn, ...],
+    source: Source = EVERYWHERE,
+    types: Mapping[str, str] | None = None,
 ) -> Recipe:
     return learn(session, source, raw, types or {})
 
@@ -78,7 +88,8 @@ def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, 
     found = {each.column: each for each in recipe.features}
     kinds = {name: type(each) for name, each in found.items() if not isinstance(each, LeftOut)}
     assert kinds == {
-        "age": Number, "class": Number, "port": Category, "alone": Category, "fare": Number, "boarded": Moment,
+        "age": Number, "class": Number, "port": Category, "alone": Category, "fare": Number,
+        "boarded": Moment,
         'odd " name %s {}': Category, "name": Text,
     }  # fmt: skip
     reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
@@ -97,7 +108,9 @@ def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, 
     assert isinstance(fare, Number) and not fare.missing and fare.scale.width < 1e18
 
 
-def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: tuple[RawColumn, ...]) -> None:
+def test_it_applies_to_the_rows_that_it_came_of(
+    session: Session, raw: tuple[RawColumn, ...]
+) -> None:
     recipe = learned(session, raw)
     numbers, codes = encoded(session, recipe, "passengers")
     assert len(numbers) == 2000
@@ -105,10 +118,16 @@ def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: tuple[Raw
     assert all(len(row) == len(recipe.numbers) and set(row[scaled:]) <= {0, 1} for row in numbers)
     values = [number for row in numbers for number in row[:scaled]]
     assert -0.5 < statistics.median(values) < 0.5 and max(map(abs, values)) <= FARTHEST
-    assert all(0 <= code < most for row in codes for code, most in zip(row, recipe.cardinalities, strict=True))
+    assert all(
+        0 <= code < most
+        for row in codes
+        for code, most in zip(row, recipe.cardinalities, strict=True)
+    )
 
 
-def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench, raw: tuple[RawColumn, ...]) -> None:
+def test_rows_that_are_held_back_change_nothing(
+    session: Session, bench: Workbench, raw: tuple[RawColumn, ...]
+) -> None:
     split = read_split("train", "random 0.25")
     keyed = [each._replace(key=each.name == "passenger_id") for each in raw]
     source = Source("passengers", sides(split, keyed, 5).training, row_hash(("passenger_id",), 6))
@@ -133,7 +152,11 @@ def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawCol
     assert isinstance(found["passenger_id"], Number)
     assert found["name"] == LeftOut("name", "no value is there twice")
     port = found["port"]
-    assert isinstance(port, Text) and (port.words, port.buckets, len(port.rarities)) == (8, 256, 256)
+    assert isinstance(port, Text) and (port.words, port.buckets, len(port.rarities)) == (
+        8,
+        256,
+        256,
+    )
     for name, kind in (
         ("nowhere", "number"),
         ("name", "number"),
@@ -146,21 +169,27 @@ def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawCol
 
 
 @pytest.mark.parametrize("type_name", ["json", "jsonb"])
-def test_json_is_numbers_where_all_of_it_is(bench: Workbench, session: Session, type_name: str) -> None:
+def test_json_is_numbers_where_all_of_it_is(
+    bench: Workbench, session: Session, type_name: str
+) -> None:
     """And else categories; the caller may say it."""
     bench.rows(f"""
         CREATE TABLE {type_name}_values AS
         SELECT to_json(n * 7 % 90)::{type_name} AS number,
                (ARRAY['1.5', 'null', NULL, '-2e3'])[n % 4 + 1]::{type_name} AS gaps,
                (ARRAY['1', '"one"', 'true', '[]', NULL, 'null'])[n % 6 + 1]::{type_name} AS mixed,
-               (ARRAY['"null"', 'null'])[n % 2 + 1]::{type_name} AS one, NULL::{type_name} AS nothing,
+               (ARRAY['"null"', 'null'])[n % 2 + 1]::{type_name} AS one,
+                   NULL::{type_name} AS nothing,
                (ARRAY['"x"', '3'])[n % 2 + 1]::{type_name} AS settled, 'null'::{type_name} AS null
         FROM generate_series(1, 200) n""")
     raw = columns_of(bench, session, f"{type_name}_values")
-    source = Source(f"{type_name}_values", Expression("true"), Expression("(t.number::text)::bigint << 32"))
+    source = Source(
+        f"{type_name}_values", Expression("true"), Expression("(t.number::text)::bigint << 32")
+    )
     settled = learned(session, raw, source, {"settled": "number", "number": "category"})
     assert {each.column: each.kind for each in settled.inputs} == {
-        "number": "category", "gaps": "number", "mixed": "category", "one": "category", "settled": "number"
+        "number": "category", "gaps": "number", "mixed": "category", "one": "category",
+        "settled": "number"
     }  # fmt: skip
     found = {each.column: each for each in learned(session, raw, source).features}
     number, gaps, mixed = found["number"], found["gaps"], found["mixed"]
@@ -175,7 +204,11 @@ def test_json_is_numbers_where_all_of_it_is(bench: Workbench, session: Session, 
 
 
 def test_a_table_of_five_rows(session: Session, raw: tuple[RawColumn, ...]) -> None:
-    five = Source("(SELECT * FROM passengers ORDER BY passenger_id LIMIT 5)", Expression("true"), EVERYWHERE.hash)
+    five = Source(
+        "(SELECT * FROM passengers ORDER BY passenger_id LIMIT 5)",
+        Expression("true"),
+        EVERYWHERE.hash,
+    )
     kinds = {each.column: each.kind for each in learned(session, raw, five).inputs}
     assert {"age", "class", "alone"} <= kinds.keys()
 

@@ -24,18 +24,26 @@ HOMES = """
            (coalesce(a.area, 0) > 1.05e6) = (n % 3 = 0) AS sold
     FROM generate_series(1, 400) AS n,
          LATERAL (SELECT CASE WHEN n % 10 > 0 THEN 1e6 + 1000 * (n * 7919 % 97) END) AS a (area)"""
-COLUMNS = (RawColumn("area", "numeric", "numeric", False), RawColumn("place", "text", "text", False))
+COLUMNS = (
+    RawColumn("area", "numeric", "numeric", False),
+    RawColumn("place", "text", "text", False),
+)
 
 
 @pytest.mark.long
 def test_templates_learn_from_raw_columns(bench: Workbench) -> None:
-    """What no line divides, since a number counts one way or the other by the category beside it; but for `linear`."""
+    """What no line divides, since a number counts one way or the other by the category beside it;
+    but for `linear`.
+    """
     bench.rows(HOMES)
     session = Session(bench)
-    recipe = learn(session, Source("homes", Expression("true"), Expression("t.id::bigint << 32")), COLUMNS, {})
+    recipe = learn(
+        session, Source("homes", Expression("true"), Expression("t.id::bigint << 32")), COLUMNS, {}
+    )
     numbers, codes = encode(recipe)
     inputs = (
-        f"CREATE TABLE inputs AS SELECT t.id, {numbers.text} AS numbers, {codes.text} AS codes, t.sold FROM homes t"
+        f"CREATE TABLE inputs AS SELECT t.id, {numbers.text} AS numbers, {codes.text} AS codes, "
+        "t.sold FROM homes t"
     )
     with bench.connection.cursor() as cursor:
         cursor.execute(escape_percent(inputs), [*numbers.values, *codes.values])
@@ -45,18 +53,25 @@ def test_templates_learn_from_raw_columns(bench: Workbench) -> None:
         params = template.params(head, ROWS, {"batch_size": 32})
         model = bench.model(template.architecture(recipe.table, head, params))
         compiled = template.compile_params(head, params, ["accuracy"])
-        bench.configure(f"{template.name}_configs", [compiled], [template.fit_params(params)], model)
+        bench.configure(
+            f"{template.name}_configs", [compiled], [template.fit_params(params)], model
+        )
         bench.fit("homes_packed", template.name, f"{template.name}_configs", 20, seed=1)
     scores: dict[str, float] = dict(
         bench.rows(
             " UNION ALL ".join(
-                f"SELECT '{template.name}', training_metrics_final FROM {template.name}_info" for template in COMPARED
+                f"SELECT '{template.name}', training_metrics_final FROM {template.name}_info"
+                for template in COMPARED
             )
         )
     )
     assert scores["realmlp"] > 0.9 and scores["realmlp_simple"] > 0.9 > scores["linear"]
-    bench.rows("SELECT madlib_predict('realmlp', 'inputs', 'id', 'numbers, codes', 'guessed', mst_key => 1)")
+    bench.rows(
+        "SELECT madlib_predict('realmlp', 'inputs', 'id', 'numbers, codes', 'guessed', mst_key => "
+        "1)"
+    )
     right = (
-        "SELECT avg((g.class_value::boolean = h.sold)::integer) FROM guessed g JOIN homes h USING (id) WHERE g.rank = 1"
+        "SELECT avg((g.class_value::boolean = h.sold)::integer) FROM guessed g JOIN homes h USING "
+        "(id) WHERE g.rank = 1"
     )
     assert bench.value(right) > 0.9

@@ -1,4 +1,6 @@
-"""The rows that a network is given lie in an order of their own, so that their buffers have the same rows each time."""
+"""The rows that a network is given lie in an order of their own, so that their buffers have the
+same rows each time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows are packed, by a trainer that is sent raw values, as the expressions of their recipe encode them."""
+"""Rows are packed, by a trainer that is sent raw values, as the expressions of their recipe encode
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,15 @@ from cerebro_plpy.platform.postgres import Postgres
 
 TOURS = """
     CREATE TABLE tours AS
-    SELECT n AS id, (ARRAY[sin(n), 'NaN', 'Infinity', '-Infinity', 1e300, NULL])[1 + least(n % 9, 5)] AS height,
+    SELECT n AS id, (ARRAY[sin(n), 'NaN', 'Infinity', '-Infinity', 1e300, NULL])[1 + least(n % 9,
+        5)] AS height,
            (n::numeric ^ 40) AS length, nullif(n % 97, 3)::smallint AS stages, (n % 2 = 0) AS round,
            (ARRAY['bus', 'Zug', E'd\\'accord %s', '', NULL])[1 + n % 5] AS vehicle,
-           (ARRAY['infinity', '-infinity', NULL, '0044-03-15 12:00 BC', '9999-12-31 23:59:59.999999']::timestamp[])
+           (ARRAY['infinity', '-infinity', NULL, '0044-03-15 12:00 BC',
+               '9999-12-31 23:59:59.999999']::timestamp[])
                [1 + least(n % 7, 4)] + n * interval '11 days 5 hours' AS leaves,
-           timestamptz '1960-02-28 23:30+00' + n * interval '100 minutes' AS returns, date '1899-12-31' + n AS printed,
+           timestamptz '1960-02-28 23:30+00' + n * interval '100 minutes' AS returns,
+               date '1899-12-31' + n AS printed,
            n * interval '1 minute' AS rest, ARRAY[n, nullif(n % 4, 1), n % 5] AS legs,
            ARRAY(SELECT sin(n + i / 5.0) FROM generate_series(1, 80) AS i) AS profile,
            concat_ws(' ', 'a tour', n % 31, 'of', n % 83, 'hills, and', n, 'valleys') AS words,
@@ -55,7 +60,9 @@ def test_rows_are_packed_as_they_are_encoded(
     bench.rows("BEGIN")
     try:
         rows = SourceRows(session, session.run)
-        table = read_table(rows, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False))
+        table = read_table(
+            rows, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False)
+        )
         assert {each.kind for each in table.recipe.inputs} >= {
             "number",
             "moment",
@@ -77,7 +84,9 @@ def test_rows_are_packed_as_they_are_encoded(
 
 def packed(session: Session, name: str, recipe: Recipe) -> list[bytes]:
     """The inputs of all rows, in their order."""
-    inputs = ", ".join(f"string_agg(p.{each.name}, '' ORDER BY p.buffer_id)" for each in network_inputs(recipe))
+    inputs = ", ".join(
+        f"string_agg(p.{each.name}, '' ORDER BY p.buffer_id)" for each in network_inputs(recipe)
+    )
     (found,) = session.run(f"SELECT {inputs} FROM {name} p")
     return [bytes(each) for each in found]
 
@@ -88,6 +97,12 @@ def encoded(session: Session, part: Part) -> list[bytes]:
     rows = session.run(
         f"SELECT {', '.join(each.value.text for each in inputs)} FROM {part.table} t"
         f" WHERE {part.side.text} ORDER BY {part.order.text}",
-        (*(value for each in inputs for value in each.value.values), *part.side.values, *part.order.values),
+        (
+            *(value for each in inputs for value in each.value.values),
+            *part.side.values,
+            *part.order.values,
+        ),
     )
-    return [np.array([row[place] for row in rows], np.float32).tobytes() for place in range(len(inputs))]
+    return [
+        np.array([row[place] for row in rows], np.float32).tobytes() for place in range(len(inputs))
+    ]

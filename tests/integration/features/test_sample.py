@@ -1,4 +1,5 @@
-"""Rows that are drawn: where one epoch over all training rows takes too long, and where few of them tell enough.
+"""Rows that are drawn: where one epoch over all training rows takes too long, and where few of them
+tell enough.
 
 They are always the same; and of those that are trained on, some are of every class.
 """
@@ -22,7 +23,8 @@ VISITS = """
     FROM generate_series(1, 6000) AS n; ALTER TABLE visits ADD PRIMARY KEY (id)"""
 
 COPIED = """SELECT attname::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
-            WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE 'sample%' AND attnum > 0"""
+            WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE 'sample%'
+                AND attnum > 0"""
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +47,16 @@ def read(bench: Workbench, session: Session, name: str, kept: bool = False) -> R
 
 def rows_of(session: Session, table: RawTable) -> dict[int, str]:
     part = table.parts[0]
-    return dict(session.run(f"SELECT t.id, t.kind FROM {part.table} t WHERE {part.side.text}", part.side.values))
+    return dict(
+        session.run(
+            f"SELECT t.id, t.kind FROM {part.table} t WHERE {part.side.text}", part.side.values
+        )
+    )
 
 
-def test_a_share_of_the_training_rows_is_drawn_and_rare_classes_stay(session: Session, table: RawTable) -> None:
+def test_a_share_of_the_training_rows_is_drawn_and_rare_classes_stay(
+    session: Session, table: RawTable
+) -> None:
     everyone = rows_of(session, table)
     few, more = (drawn(session, table, share) for share in (0.01, 0.4))
     found = rows_of(session, more)
@@ -64,7 +72,9 @@ def test_a_share_of_the_training_rows_is_drawn_and_rare_classes_stay(session: Se
 def test_a_sample_that_is_kept_tells_what_the_table_tells(
     bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which a change of one row in a hundred alters: so all rows of the sample count, and no others."""
+    """Which a change of one row in a hundred alters: so all rows of the sample count, and no
+    others.
+    """
     monkeypatch.setattr(statistics, "SAMPLE", 2000)
     monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 1500)
     monkeypatch.setattr(profile, "SAMPLED", 1000)
@@ -79,7 +89,9 @@ def test_a_sample_that_is_kept_tells_what_the_table_tells(
         assert (table.source.sample is not None) == kept and table.source.rows is not None
         if kept:  # nothing but the sample is read of these columns any more
             bench.rows("UPDATE hashed SET age = -5, kind = 'b', hash = '' WHERE id % 2 = 0")
-        measured = profile.measure(SourceRows(session, session.run), table.source, table.source.rows, table.recipe)
+        measured = profile.measure(
+            SourceRows(session, session.run), table.source, table.source.rows, table.recipe
+        )
         found.append((table.recipe, table.giveaways, measured))
         bench.rows("ROLLBACK")
     assert found[0] == found[1]
@@ -95,19 +107,29 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
     # The beginning of a PNG of 20 x 30 pixels, in colours.
     head = "decode('89504e470d0a1a0a0000000d49484452000000140000001e0802', 'hex')"
     for name, file, is_image in (("pictured", head, True), ("dumped", "'\\x00'::bytea", False)):
-        bench.rows(f"CREATE TABLE {name} AS SELECT v.*, CASE WHEN id % 9 > 0 THEN {file} END AS file FROM visits v")
+        bench.rows(
+            f"CREATE TABLE {name} AS SELECT v.*, CASE WHEN id % 9 > 0 THEN {file} END AS file FROM "
+            "visits v"
+        )
         found = []
         for kept in (False, True):
             bench.rows("BEGIN")
             table = read(bench, session, name, kept)
             copied = {column for (column,) in bench.rows(COPIED)}
             assert "age" in copied if kept else not copied
-            assert "file" not in copied and (table.source.sample is not None) == (kept and not is_image)
+            assert "file" not in copied and (table.source.sample is not None) == (
+                kept and not is_image
+            )
             assert table.source.rows is not None
-            measured = profile.measure(SourceRows(session, session.run), table.source, table.source.rows, table.recipe)
+            measured = profile.measure(
+                SourceRows(session, session.run), table.source, table.source.rows, table.recipe
+            )
             found.append((table.recipe, table.giveaways, measured))
             bench.rows("ROLLBACK")
-        assert found[0] == found[1] and ("file" in {each.column for each in found[0][0].inputs}) == is_image
+        assert (
+            found[0] == found[1]
+            and ("file" in {each.column for each in found[0][0].inputs}) == is_image
+        )
 
 
 def test_as_many_columns_as_a_table_may_have(
@@ -117,7 +139,9 @@ def test_as_many_columns_as_a_table_may_have(
     monkeypatch.setattr(statistics, "SAMPLE", 30)
     monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 20)
     names = ", ".join(f"(n * {i * 7 + 1} % {i % 13 + 2})::smallint AS c{i}" for i in range(1599))
-    bench.rows(f"CREATE TABLE widest AS SELECT {names}, n % 2 AS kind FROM generate_series(1, 60) n")
+    bench.rows(
+        f"CREATE TABLE widest AS SELECT {names}, n % 2 AS kind FROM generate_series(1, 60) n"
+    )
     bench.rows("BEGIN")
     table = read(bench, session, "widest", kept=True)
     bench.rows("ROLLBACK")
@@ -126,7 +150,10 @@ def test_as_many_columns_as_a_table_may_have(
 
 def test_a_plan_says_that_rows_are_drawn(bench: Workbench, table: RawTable) -> None:
     """In two seconds nothing fits, wherever it is; then a thousand rows are trained on."""
-    plan = "SELECT name, data FROM cerebro.plan('visits', 'kind', seed => 1, budget => {}) WHERE section = 'rows'"
+    plan = (
+        "SELECT name, data FROM cerebro.plan('visits', 'kind', seed => 1, budget => {}) WHERE "
+        "section = 'rows'"
+    )
     found: dict[str, dict[str, float]] = dict(bench.rows(plan.format("'2 seconds'")))
     assert 900 < found["training"]["rows"] < 1100
     assert found["sample"]["share"] == pytest.approx(1000 / table.rows, rel=0.01)

@@ -1,4 +1,6 @@
-"""What is made of a row depends on no setting of the session, so that a version predicts alike in all of them."""
+"""What is made of a row depends on no setting of the session, so that a version predicts alike in
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,15 @@ from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.records import replace
 
 VALUES = {
-    "date": ("2024-02-03", "1999-12-31", "infinity", "-infinity", "0044-03-15 BC", "12024-01-01", None),
+    "date": (
+        "2024-02-03",
+        "1999-12-31",
+        "infinity",
+        "-infinity",
+        "0044-03-15 BC",
+        "12024-01-01",
+        None,
+    ),
     "timestamp": (
         "2024-02-03 04:05:06",
         "2024-12-31 23:59:59.9999",
@@ -37,10 +47,23 @@ VALUES = {
         "0044-03-15 01:00 BC",
         "12024-01-01 01:00",
     ),
-    "timestamptz": ("2024-02-03 23:30:00+00", "1900-01-01 00:00:00.5+05", "-infinity", "0044-03-15 01:00+00 BC", None),
+    "timestamptz": (
+        "2024-02-03 23:30:00+00",
+        "1900-01-01 00:00:00.5+05",
+        "-infinity",
+        "0044-03-15 01:00+00 BC",
+        None,
+    ),
     "time": ("04:05:06.789", "24:00", "00:00"),
     "timetz": ("04:05:06.789+05:30", "23:00-08", None),
-    "interval": ("1 year -2 mons +3 days -04:05:06.7", "-1 days", "-00:00:01", "13 mons", "1 day 2 hours", "0"),
+    "interval": (
+        "1 year -2 mons +3 days -04:05:06.7",
+        "-1 days",
+        "-00:00:01",
+        "13 mons",
+        "1 day 2 hours",
+        "0",
+    ),
     "money": ("1234567.89", "-0.05", "0", "92233720368547758.07", "-92233720368547758.08", None),
     "numeric": ("1234.5", "NaN", "-1e-20"),
     "real": ("0.1", "-Infinity", "1e20"),
@@ -48,8 +71,12 @@ VALUES = {
     "boolean": ("t", "f"),
 }
 """Texts of values, by types."""
-LOCALES = st.sampled_from(subprocess.run(["locale", "-a"], capture_output=True, text=True, check=True).stdout.split())
-SETTINGS = st.fixed_dictionaries(TIME_FORMATS | {f"lc_{what}": LOCALES for what in ("monetary", "numeric", "time")})
+LOCALES = st.sampled_from(
+    subprocess.run(["locale", "-a"], capture_output=True, text=True, check=True).stdout.split()
+)
+SETTINGS = st.fixed_dictionaries(
+    TIME_FORMATS | {f"lc_{what}": LOCALES for what in ("monetary", "numeric", "time")}
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +86,8 @@ def session(bench: Workbench) -> Session:
     lists = ", ".join(f"%s::text[]::{name}[]" for name in VALUES)
     columns = ", ".join(f'"the {name}"' for name in VALUES)
     bench.rows(
-        f"CREATE TABLE kept AS SELECT * FROM ROWS FROM (unnest({lists})) AS v ({columns})", *map(list, VALUES.values())
+        f"CREATE TABLE kept AS SELECT * FROM ROWS FROM (unnest({lists})) AS v ({columns})",
+        *map(list, VALUES.values()),
     )
     bench.rows("RESET lc_monetary")
     return Session(bench)
@@ -74,28 +102,41 @@ def columns(bench: Workbench, session: Session) -> tuple[RawColumn, ...]:
 def under(session: Session, settings: dict[str, str]) -> Iterator[None]:
     session.run("BEGIN")
     try:
-        session.run("SELECT set_config(s.key, s.value, true) FROM json_each_text(%s::json) s", (json.dumps(settings),))
+        session.run(
+            "SELECT set_config(s.key, s.value, true) FROM json_each_text(%s::json) s",
+            (json.dumps(settings),),
+        )
         yield
     finally:
         session.run("ROLLBACK")
 
 
-def rows(session: Session, settings: dict[str, str], *expressions: Expression, source: str = "kept") -> Any:
+def rows(
+    session: Session, settings: dict[str, str], *expressions: Expression, source: str = "kept"
+) -> Any:
     with under(session, {"extra_float_digits": "1", "bytea_output": "hex", **settings}):
         statement = f"SELECT {', '.join(each.text for each in expressions)} FROM {source} t"
-        return repr(session.run(statement, [value for each in expressions for value in each.values]))
+        return repr(
+            session.run(statement, [value for each in expressions for value in each.values])
+        )
 
 
 def features(column: RawColumn, known: list[str]) -> st.SearchStrategy[Feature]:
     """What may become of a column that has these values."""
-    values = st.lists(st.sampled_from(known) | st.text("a1:-", max_size=5), min_size=1, max_size=5, unique=True)
+    values = st.lists(
+        st.sampled_from(known) | st.text("a1:-", max_size=5), min_size=1, max_size=5, unique=True
+    )
     found: list[st.SearchStrategy[Feature]] = [
         st.builds(Category, st.just(column.name), values.map(tuple), st.just(column.family))
     ]
     if column.family in MOMENTS:
         found.append(moments(column.family).map(lambda moment: replace(moment, column=column.name)))
     if column.family in NUMBERS:
-        found.append(st.builds(Number, st.just(column.name), st.just(column.family), SCALES, st.just(value=True)))
+        found.append(
+            st.builds(
+                Number, st.just(column.name), st.just(column.family), SCALES, st.just(value=True)
+            )
+        )
     return st.one_of(found)
 
 
@@ -122,7 +163,11 @@ def test_values_have_the_texts_that_recipes_know(
     """They are the plain ones under those settings, and they are read again under all others."""
     names = {each: f"t.{quote_identifier(each.name)}" for each in columns}
     plain = [
-        Expression(f"({name} AT TIME ZONE 'UTC')::text" if column.family == "timestamptz" else f"{name}::text")
+        Expression(
+            f"({name} AT TIME ZONE 'UTC')::text"
+            if column.family == "timestamptz"
+            else f"{name}::text"
+        )
         for column, name in names.items()
     ]
     told = [category(column.name, column.family) for column in columns]
@@ -130,7 +175,9 @@ def test_values_have_the_texts_that_recipes_know(
     plain.append(Expression('t."the money"::numeric'))
     assert rows(session, settings, *told) == rows(session, dict(TEXTS), *plain)
     objects = ", ".join(f"{canonical.as_json(name, each.family)}" for each, name in names.items())
-    written = Expression(f'jsonb_build_array({objects}, cerebro.canonical_json(ARRAY[t."the date"]))::text')
+    written = Expression(
+        f'jsonb_build_array({objects}, cerebro.canonical_json(ARRAY[t."the date"]))::text'
+    )
     objects = ", ".join(names.values())
     expected = Expression(f'jsonb_build_array({objects}, ARRAY[t."the date"])::text')
     assert rows(session, settings, written) == rows(session, dict(TEXTS), expected)
@@ -139,7 +186,10 @@ def test_values_have_the_texts_that_recipes_know(
 @trials(60)
 @given(settings=SETTINGS, others=SETTINGS)
 def test_a_value_that_is_written_is_read_again(
-    session: Session, columns: tuple[RawColumn, ...], settings: dict[str, str], others: dict[str, str]
+    session: Session,
+    columns: tuple[RawColumn, ...],
+    settings: dict[str, str],
+    others: dict[str, str],
 ) -> None:
     """Such as where the rows that are held back begin, which another session compares with."""
     for column in columns:
@@ -151,11 +201,17 @@ def test_a_value_that_is_written_is_read_again(
             numbered = "(SELECT v.*, row_number() OVER () AS place FROM kept v)"
             with under(session, others):
                 statement = f"SELECT {equal.text} FROM {numbered} t WHERE t.place = %s"
-                assert session.run(statement, (*equal.values, place + 1)) == [(None if value is None else True,)]
+                assert session.run(statement, (*equal.values, place + 1)) == [
+                    (None if value is None else True,)
+                ]
 
 
-def test_an_amount_of_money_as_it_was_written_before(session: Session, columns: tuple[RawColumn, ...]) -> None:
+def test_an_amount_of_money_as_it_was_written_before(
+    session: Session, columns: tuple[RawColumn, ...]
+) -> None:
     (money,) = (each for each in columns if each.family == canonical.MONEY)
     for text, count in (("$1,234,567.89", 4), ("-$0.05", 2)):
         less = compare(money, "<=", text)
-        assert session.run(f"SELECT count(*) FROM kept t WHERE {less.text}", less.values) == [(count,)]
+        assert session.run(f"SELECT count(*) FROM kept t WHERE {less.text}", less.values) == [
+            (count,)
+        ]

@@ -19,8 +19,10 @@ HOUSES = """
     CREATE TYPE grade AS ENUM ('poor', 'fair', 'good');
     CREATE TABLE houses AS
     SELECT n AS id, (ARRAY['poor', 'fair', 'good'])[n % 3 + 1]::grade AS grade, n % 2 = 0 AS sold,
-           CASE WHEN n % 50 > 0 THEN 1000.5 * n END AS price, (n % 7)::float8 AS rooms, (n % 7)::real / 2 AS halves,
-           CASE n WHEN 3 THEN 'Infinity' WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE n::text END::float8 AS odd,
+           CASE WHEN n % 50 > 0 THEN 1000.5 * n END AS price, (n % 7)::float8 AS rooms,
+               (n % 7)::real / 2 AS halves,
+           CASE n WHEN 3 THEN 'Infinity' WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE n::text
+               END::float8 AS odd,
            'text ' || n AS name, NULL::integer AS nothing, 1 AS one, 1e300::float8 * n AS huge,
            n % 12 + 1 AS month, now() AS since, (n % 2)::numeric AS "a %s ""b"" c"
     FROM generate_series(1, 500) AS n"""
@@ -38,7 +40,9 @@ def columns(bench: Workbench, session: Session) -> dict[str, RawColumn]:
     return {column.name: column for column in found}
 
 
-def target(session: Session, column: RawColumn, task: str | None = None, side: str = "true") -> Target:
+def target(
+    session: Session, column: RawColumn, task: str | None = None, side: str = "true"
+) -> Target:
     check_target("train", column)
     source = Source("houses", Expression(side), Expression("t.id::bigint << 32"))
     both, places = Sides(source.side, Expression("false")), Places("houses", "houses")
@@ -65,7 +69,10 @@ def test_numbers_have_their_scale(session: Session, columns: dict[str, RawColumn
     assert (found.task, found.values, found.rows) == ("regression", (), 98)
     assert isinstance(found.head, Floats)
     (measure,) = found.head.targets
-    assert (measure.low, measure.high) == (1000.5, 1000.5 * 99) and 28_000 < measure.deviation < 30_000
+    assert (measure.low, measure.high) == (
+        1000.5,
+        1000.5 * 99,
+    ) and 28_000 < measure.deviation < 30_000
     assert target(session, columns["halves"]).task == "regression", "not whole"
     odd = target(session, columns["odd"])
     assert odd.rows == 497 and isinstance(odd.head, Floats) and odd.head.targets[0].high == 500
@@ -89,7 +96,12 @@ WRONG = {
 
 @pytest.mark.parametrize(("name", "task", "side", "words"), WRONG.values(), ids=WRONG)
 def test_what_teaches_nothing_is_refused(
-    session: Session, columns: dict[str, RawColumn], name: str, task: str | None, side: str, words: str
+    session: Session,
+    columns: dict[str, RawColumn],
+    name: str,
+    task: str | None,
+    side: str,
+    words: str,
 ) -> None:
     with pytest.raises(DatatypeMismatch if name == "since" else InvalidParameter) as refused:
         target(session, columns[name], task, side)

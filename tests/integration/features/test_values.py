@@ -1,4 +1,6 @@
-"""Values and arrays of any number of dimensions reach PostgreSQL unchanged, whichever way a statement takes them."""
+"""Values and arrays of any number of dimensions reach PostgreSQL unchanged, whichever way a
+statement takes them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ ELEMENTS: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "bigint": st.integers(-(1 << 63), (1 << 63) - 1),
     "double precision": st.floats(),
-    "pg_catalog.text": st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+    "pg_catalog.text": st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5
+    )
     | st.sampled_from(["NULL", "", '"', "\\", "{}", ","]),
     "pg_catalog.bytea": st.binary(max_size=4),
 }
@@ -58,12 +62,16 @@ def sent(bench: Workbench, shared_superuser: Workbench) -> Workbench:
 @pytest.mark.parametrize("type_name", ELEMENTS)
 @trials(40)
 @given(data=st.data())
-def test_any_array_comes_back_as_it_went(sent: Workbench, type_name: str, data: st.DataObject) -> None:
+def test_any_array_comes_back_as_it_went(
+    sent: Workbench, type_name: str, data: st.DataObject
+) -> None:
     shape = data.draw(SHAPES)
     value = data.draw(nested(ELEMENTS[type_name] | st.none(), shape))
     sql_type = type_name + "[]" * bool(shape)
     known = parameter_type(value)
-    assert known in (sql_type, "pg_catalog.text" + "[]" * bool(shape)), "text where each element is NULL"
+    assert known in (sql_type, "pg_catalog.text" + "[]" * bool(shape)), (
+        "text where each element is NULL"
+    )
     inlined = f"SELECT {literal(value)}::{known}::{sql_type}, {literal(value)}::{sql_type}"
     assert [plain(each) for each in sent.row(inlined)] == [plain(value)] * 2
     assert plain(sent.value(f"SELECT %s::{sql_type}", adapted(value))) == plain(value)
@@ -71,11 +79,15 @@ def test_any_array_comes_back_as_it_went(sent: Workbench, type_name: str, data: 
         text = json.dumps(value, allow_nan=False)
     except (ValueError, TypeError):
         return  # JSON has no such value
-    assert sent.value("SELECT public.sent(%s)", text) == sent.value(f"SELECT ({literal(value)}::{known})::text")
+    assert sent.value("SELECT public.sent(%s)", text) == sent.value(
+        f"SELECT ({literal(value)}::{known})::text"
+    )
 
 
 def test_a_zero_in_an_array_keeps_its_sign(sent: Workbench) -> None:
-    assert plain(sent.value("SELECT %s::double precision[]", adapted([-0.0, 0.0]))) == plain([-0.0, 0.0])
+    assert plain(sent.value("SELECT %s::double precision[]", adapted([-0.0, 0.0]))) == plain(
+        [-0.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize("value", [[], [[]], [[], []], ()])

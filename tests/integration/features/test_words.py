@@ -21,8 +21,40 @@ from cerebro_plpy.features.feature import MOST_BUCKETS, Text
 from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.wording import Wording, wording
 
-PIECES = ("The", "film", "don't", "'", "''", "Straße", "ÉTÉ", "x1", "a_b", "😀", "日本語", "\u00a0", "naïve", "İ")
-SIGNS = (" ", "  ", "\n", "\t", "\r\n", "-", ". ", "!?", '"', "\\", "%s", "{}", "$1", "\x01", "\x7f", "\u2019")
+PIECES = (
+    "The",
+    "film",
+    "don't",
+    "'",
+    "''",
+    "Straße",
+    "ÉTÉ",
+    "x1",
+    "a_b",
+    "😀",
+    "日本語",
+    "\u00a0",
+    "naïve",
+    "İ",
+)
+SIGNS = (
+    " ",
+    "  ",
+    "\n",
+    "\t",
+    "\r\n",
+    "-",
+    ". ",
+    "!?",
+    '"',
+    "\\",
+    "%s",
+    "{}",
+    "$1",
+    "\x01",
+    "\x7f",
+    "\u2019",
+)
 TEXTS = st.lists(st.sampled_from((*PIECES, *SIGNS)) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5
 ), max_size=14).map("".join)  # fmt: skip
@@ -38,7 +70,9 @@ def described(text: str | None, most: int) -> list[str]:
     """The words of a text: small letters and all that is not of ASCII, between blanks and signs."""
     looked_at = (text or "")[: 16 * most]
     lowered = "".join(each.lower() if each.isascii() else each for each in looked_at if each != "'")
-    plain = "".join(each if each.isalnum() or each == "_" or not _sign(each) else " " for each in lowered)
+    plain = "".join(
+        each if each.isalnum() or each == "_" or not _sign(each) else " " for each in lowered
+    )
     return [word for word in plain.split(" ") if word][:most]
 
 
@@ -50,22 +84,35 @@ def numbered(session: Session, found: Sequence[str], buckets: int) -> list[int]:
     if not found:
         return []
     ((numbers,),) = session.run(
-        "SELECT array_agg(((hashtextextended(u.w COLLATE \"C\", 0) & 2147483647) % %s + 1)::integer ORDER BY u.n)"
-        " FROM unnest(%s::text[]) WITH ORDINALITY u (w, n)", (buckets, list(found)),
-    )  # fmt: skip
+        'SELECT array_agg(((hashtextextended(u.w COLLATE "C", 0) & 2147483647) % %s + 1)::integer '
+        "ORDER BY u.n) FROM unnest(%s::text[]) WITH ORDINALITY u (w, n)",
+        (buckets, list(found)),
+    )
     return list(numbers)
 
 
-def encoded(session: Session, feature: Text, texts: Sequence[str | None], collation: str = '"C"') -> list[list[int]]:
+def encoded(
+    session: Session, feature: Text, texts: Sequence[str | None], collation: str = '"C"'
+) -> list[list[int]]:
     column = quote_identifier(feature.column)
     value = encoding.wide(feature)
-    source = f"(SELECT v.x COLLATE {collation} AS {column} FROM json_array_elements_text(%s::json) v (x))"
-    rows = session.run(f"SELECT {value.text} FROM {source} t", (*value.values, json.dumps(list(texts))))
+    source = (
+        f"(SELECT v.x COLLATE {collation} AS {column} FROM json_array_elements_text(%s::json) v "
+        "(x))"
+    )
+    rows = session.run(
+        f"SELECT {value.text} FROM {source} t", (*value.values, json.dumps(list(texts)))
+    )
     return [row[0] for row in rows]
 
 
 @trials(60)
-@given(st.lists(TEXTS | st.none(), min_size=1, max_size=8), st.integers(1, 12), st.integers(1, 5000), NAMES)
+@given(
+    st.lists(TEXTS | st.none(), min_size=1, max_size=8),
+    st.integers(1, 12),
+    st.integers(1, 5000),
+    NAMES,
+)
 def test_texts_are_the_numbers_of_their_words(
     session: Session, texts: list[str | None], most: int, buckets: int, name: str
 ) -> None:
@@ -92,7 +139,9 @@ def test_a_very_long_text_is_looked_at_where_it_begins(session: Session) -> None
 
 @pytest.mark.postgresql("a collation by which strings may be equal that differ")
 def test_the_collation_of_a_column_has_no_say(session: Session, bench: Workbench) -> None:
-    bench.rows("CREATE COLLATION alike (provider = icu, locale = 'und-u-ks-level1', deterministic = false)")
+    bench.rows(
+        "CREATE COLLATION alike (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
+    )
     texts = ["Été ÉTÉ ete", "I i \u0130 \u0131", "a-b"]
     expected = encoded(session, Text("note", 4, 1000), texts)
     for collation in ("alike", '"default"', 'pg_catalog."und-x-icu"'):
@@ -100,15 +149,19 @@ def test_the_collation_of_a_column_has_no_say(session: Session, bench: Workbench
 
 
 def test_what_training_rows_say_of_texts(session: Session, bench: Workbench) -> None:
-    """As many words as nearly all have, the words that are there again, and in how many texts each is.
+    """As many words as nearly all have, the words that are there again, and in how many texts each
+    is.
 
     Rows that are held back say nothing.
     """
     bench.rows(
-        "CREATE TABLE letters AS SELECT n AS id, CASE WHEN n <= 100 THEN repeat('Same, ', n % 10 + 1) || 'own' || n"
-        " ELSE repeat('late ', 99) END AS note FROM generate_series(1, 120) n"
+        "CREATE TABLE letters AS SELECT n AS id, CASE WHEN n <= 100 THEN repeat('Same, ', n % 10 "
+        "+ 1) || 'own' || n ELSE repeat('late ', 99) END AS note FROM generate_series(1, 120) n"
     )
-    column, order = RawColumn("note", "text", "text", False), Expression("hashint8extended(t.id, 0)")
+    column, order = (
+        RawColumn("note", "text", "text", False),
+        Expression("hashint8extended(t.id, 0)"),
+    )
     training = Source("letters", Expression("t.id <= %s", (100,)), order)
     found = wording(session, training, column, 100)
     assert found[:3] == (11, 1, 100)

@@ -1,4 +1,6 @@
-"""Tests of a Greenplum are not even collected where none is given; the last lines of a test run say so."""
+"""Tests of a Greenplum are not even collected where none is given; the last lines of a test run say
+so.
+"""
 
 from __future__ import annotations
 

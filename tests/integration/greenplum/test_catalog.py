@@ -1,4 +1,6 @@
-"""The list of what PostgreSQL 12 has, by which all SQL is checked without a Greenplum, is that of a Greenplum."""
+"""The list of what PostgreSQL 12 has, by which all SQL is checked without a Greenplum, is that of a
+Greenplum.
+"""
 
 from __future__ import annotations
 

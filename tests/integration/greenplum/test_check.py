@@ -16,7 +16,8 @@ pytestmark = pytest.mark.parametrize("platform", ["greenplum"], indirect=True)
 
 # A trainer's parent is the process of a segment, whose title names that segment.
 PROGRAM = """#!/bin/sh
-if tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q 'seg1 '; then echo 'no framework here' >&2; exit 1; fi
+if tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q 'seg1 '; then echo 'no framework here' >&2; exit 1;
+    fi
 exec {python} "$@"
 """
 
@@ -34,12 +35,16 @@ def test_the_cluster_is_told(database: Database) -> None:
     assert " segments, 1 host" in findings["trainer"].told
 
 
-def test_a_segment_without_a_trainer_is_named(database: Database, superuser: Connection, folder: Path) -> None:
+def test_a_segment_without_a_trainer_is_named(
+    database: Database, superuser: Connection, folder: Path
+) -> None:
     program = folder / "python"
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
     with superuser.cursor() as cursor:
-        cursor.execute("UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", (str(program),))
+        cursor.execute(
+            "UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", (str(program),)
+        )
     findings = found(database.url)
     assert [step for step, finding in findings.items() if finding.state == "FAIL"] == ["trainer"]
     assert findings["trainer"].told.startswith("1 of ")

@@ -1,6 +1,7 @@
 """A run goes on when a primary segment ends as a whole, and comes back by its mirror or by itself.
 
-Where segments have mirrors, one of these is promoted for good: gprecoverseg gives the cluster its mirror back.
+Where segments have mirrors, one of these is promoted for good: gprecoverseg gives the cluster its
+mirror back.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def postmaster(superuser: Workbench, content: int) -> Postmaster:
 @pytest.fixture(scope="module")
 def caller(bench: Workbench) -> Workbench:
     """A session with something to train, and a model that was trained undisturbed."""
-    segments = bench.value("SELECT count(*) FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'")
+    segments = bench.value(
+        "SELECT count(*) FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'"
+    )
     bench.pack("packed", segments)
     bench.configure("slow", several(2), [SLOW])
     bench.fit("packed", "undisturbed", "slow", EPOCHS)
@@ -88,7 +91,8 @@ def cluster(shared_database: Database) -> Iterator[Workbench]:
 def has_mirror(superuser: Workbench, content: int) -> bool:
     """Whether the segment has a mirror that could take over."""
     query = (
-        "SELECT count(*) FROM gp_segment_configuration WHERE content = %s AND (role, mode, status) = ('m', 's', 'u')"
+        "SELECT count(*) FROM gp_segment_configuration WHERE content = %s AND (role, mode, "
+        "status) = ('m', 's', 'u')"
     )
     return bool(superuser.value(query, content))
 
@@ -96,15 +100,20 @@ def has_mirror(superuser: Workbench, content: int) -> bool:
 def test_a_primary_that_is_lost_costs_the_visits_under_way(
     caller: Workbench, cluster: Workbench, shared_database: Database
 ) -> None:
-    before, segments = caller.newest_run(), caller.value("SELECT count(DISTINCT __dist_key__) FROM packed")
+    before, segments = (
+        caller.newest_run(),
+        caller.value("SELECT count(DISTINCT __dist_key__) FROM packed"),
+    )
     mirrored, lost = has_mirror(cluster, CONTENT), postmaster(cluster, CONTENT)
     watcher = caller.another()
     at_work = (
-        "SELECT count(*) FROM cerebro.visit v WHERE v.run_id > %s AND v.status = 'running' AND v.segment_id IN"
-        " (SELECT k.key FROM cerebro.segment_key k WHERE k.gp_segment_id = %s)"
+        "SELECT count(*) FROM cerebro.visit v WHERE v.run_id > %s AND v.status = 'running' AND "
+        "v.segment_id IN (SELECT k.key FROM cerebro.segment_key k WHERE k.gp_segment_id = %s)"
     )
     session = caller.another()
-    with session.fitting("packed", "disturbed", "slow", EPOCHS, schedule="replay", replay_run=before) as fitting:
+    with session.fitting(
+        "packed", "disturbed", "slow", EPOCHS, schedule="replay", replay_run=before
+    ) as fitting:
         eventually(lambda: watcher.value(at_work, before, CONTENT))
         lost.kill()
         if not mirrored:
@@ -119,7 +128,9 @@ def test_a_primary_that_is_lost_costs_the_visits_under_way(
     assert caught.value.pgcode == "08006"
     assert caught.value.diag.message_hint == f"SELECT cerebro.write_outputs({run}, 'disturbed');"
     assert later.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
-    lost_visits = later.rows("SELECT attempt, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
+    lost_visits = later.rows(
+        "SELECT attempt, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run
+    )
     assert {attempt for attempt, _ in lost_visits} == {1}, lost_visits
     assert len(lost_visits) <= segments, f"a worker's session is lost once: {lost_visits}"
     later.rows("SELECT cerebro.write_outputs(%s, 'disturbed')", run)
@@ -128,7 +139,9 @@ def test_a_primary_that_is_lost_costs_the_visits_under_way(
 
 
 def _serving(lost: Postmaster) -> bool:
-    """Whether a process of the segment is still there, which would keep its memory from a new one."""
+    """Whether a process of the segment is still there, which would keep its memory from a new
+    one.
+    """
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if os.readlink(process / "cwd") == lost.folder:

@@ -1,7 +1,8 @@
 """Predictions by the name of a model where segments work for the statement that wants them.
 
-A function that asks the database for anything while segments are at work does not come back, and the next one may end
-the coordinator: so each refusal is followed by a statement of the same session.
+A function that asks the database for anything while segments are at work does not come back, and
+the next one may end the coordinator: so each refusal is followed by a statement of the same
+session.
 """
 
 from __future__ import annotations
@@ -27,14 +28,18 @@ COPIES = 200
 """Of each row, in a table that takes its time."""
 HOMES = f"""
     CREATE TABLE homes AS
-    SELECT n AS id, (n * 7919 % 97)::double precision AS area, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS place,
+    SELECT n AS id, (n * 7919 % 97)::double precision AS area, (ARRAY['a', 'b',
+        NULL])[n % 3 + 1] AS place,
            CASE WHEN n % 4 < 2 THEN 'yes' ELSE 'no' END AS sold
     FROM generate_series(1, {ROWS}) n DISTRIBUTED BY (id);
     CREATE TABLE everywhere AS TABLE homes DISTRIBUTED REPLICATED;
     CREATE TABLE scattered AS TABLE homes DISTRIBUTED RANDOMLY;
     CREATE VIEW listed AS SELECT area, place, sold, id FROM homes"""
 PREDICTED = "cerebro.predict('sold', 'homes', 'id')"
-SEGMENT_FILES = "SELECT count(*) FROM gp_dist_random('pg_class') WHERE relnamespace = 'cerebro_state'::regnamespace"
+SEGMENT_FILES = (
+    "SELECT count(*) FROM gp_dist_random('pg_class') WHERE relnamespace = "
+    "'cerebro_state'::regnamespace"
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,35 +64,42 @@ def session(bench: Workbench, model: Trained) -> Iterator[Workbench]:
 
 
 ON_ID = "p.id = h.id::text"
-# Of each row the id and what is predicted. The plans differ in where the predictions are wanted: on the coordinator,
-# beside segments that are at work or not, and in a process of its own that sends them to the segments.
+# Of each row the id and what is predicted. The plans differ in where the predictions are wanted: on
+# the coordinator, beside segments that are at work or not, and in a process of its own that sends
+# them to the segments.
 PLACES = {
     "alone": f"SELECT id, probability FROM {PREDICTED}",
     "a join": f"SELECT p.id, p.probability FROM homes h JOIN {PREDICTED} p ON {ON_ID}",
-    "a join with what is everywhere": f"SELECT p.id, p.probability FROM everywhere h JOIN {PREDICTED} p ON {ON_ID}",
-    "a join with what was gathered": "SELECT p.id, p.probability FROM (SELECT id FROM homes ORDER BY id OFFSET 0) h"
-    f" JOIN {PREDICTED} p ON {ON_ID}",
+    "a join with what is everywhere": "SELECT p.id, p.probability FROM everywhere h JOIN "
+    f"{PREDICTED} p ON {ON_ID}",
+    "a join with what was gathered": "SELECT p.id, p.probability FROM (SELECT id FROM homes ORDER "
+    f"BY id OFFSET 0) h JOIN {PREDICTED} p ON {ON_ID}",
     "a join with a catalog": f"SELECT p.id, p.probability FROM {PREDICTED} p"
     " LEFT JOIN pg_class c ON c.oid::text = p.id",
     "two of them": f"SELECT p.id, q.probability FROM {PREDICTED} p JOIN {PREDICTED} q USING (id)",
-    "a CTE": f"WITH p AS (SELECT * FROM {PREDICTED}) SELECT a.id, b.probability FROM p a JOIN p b USING (id)"
-    " JOIN homes h ON h.id::text = a.id",
+    "a CTE": f"WITH p AS (SELECT * FROM {PREDICTED}) SELECT a.id, b.probability FROM p a JOIN p b "
+    "USING (id) JOIN homes h ON h.id::text = a.id",
     "one of several": f"SELECT id, probability FROM {PREDICTED}"
     " UNION ALL SELECT h.id::text, 0 FROM homes h WHERE id < 0",
     "a filter": "SELECT e.id, e.probability FROM expected e"
     f" WHERE e.id IN (SELECT id FROM {PREDICTED} WHERE probability > 0)",
-    "a correlated filter": f"SELECT e.id, e.probability FROM expected e WHERE EXISTS (SELECT FROM {PREDICTED} p"
-    " WHERE p.id = e.id AND p.probability > e.probability - 0.1)",
-    "a list": f"SELECT h.id::text, (SELECT p.probability FROM {PREDICTED} p WHERE p.id = h.id::text) FROM homes h",
-    "a window": f"SELECT p.id, max(p.probability) OVER (PARTITION BY p.id) FROM {PREDICTED} p JOIN homes h ON {ON_ID}",
-}  # fmt: skip
+    "a correlated filter": "SELECT e.id, e.probability FROM expected e WHERE EXISTS (SELECT FROM "
+    f"{PREDICTED} p WHERE p.id = e.id AND p.probability > e.probability - 0.1)",
+    "a list": f"SELECT h.id::text, (SELECT p.probability FROM {PREDICTED} p WHERE p.id = "
+    "h.id::text) FROM homes h",
+    "a window": f"SELECT p.id, max(p.probability) OVER (PARTITION BY p.id) FROM {PREDICTED} p JOIN "
+    f"homes h ON {ON_ID}",
+}
 
 
 def matches(session: Workbench, table: str) -> tuple[int, int]:
-    """Rows of a table or query, and those of them that are as they were when nothing else was asked."""
+    """Rows of a table or query, and those of them that are as they were when nothing else was
+    asked.
+    """
     query = f"""
         SELECT count(*), count(e.id)
-        FROM ({table}) s (id, p) LEFT JOIN expected e ON e.id = s.id AND abs(e.probability - s.p) < 1e-5"""
+        FROM ({table}) s (id, p) LEFT JOIN expected e ON e.id = s.id
+            AND abs(e.probability - s.p) < 1e-5"""
     count, same = session.row(query)
     return count, same
 
@@ -117,7 +129,9 @@ def test_nothing_is_predicted_for_a_plan(session: Workbench) -> None:
 
 @pytest.mark.parametrize("source", ["homes", "everywhere", "scattered", "listed"])
 def test_wherever_rows_lie(session: Workbench, source: str) -> None:
-    assert matches(session, f"SELECT id, probability FROM cerebro.predict('sold', '{source}', 'id')") == (ROWS, ROWS)
+    assert matches(
+        session, f"SELECT id, probability FROM cerebro.predict('sold', '{source}', 'id')"
+    ) == (ROWS, ROWS)
 
 
 def predictions(session: Workbench) -> dict[str, int]:
@@ -143,12 +157,16 @@ def test_what_another_session_predicted_cannot_be_read_without_its_word(session:
         other.rows(f"BEGIN; SELECT * FROM {PREDICTED}")
         for name in predictions(other):
             told = f"{other.pid()} {name} {'0' * 32}"
-            refused(session, "SELECT * FROM cerebro.predicted(%s, '', '', '', '')", told, code="55000")
+            refused(
+                session, "SELECT * FROM cerebro.predicted(%s, '', '', '', '')", told, code="55000"
+            )
 
 
 OTHERS = {
-    "a column": "SELECT * FROM (VALUES ('homes'), ('x')) v (t), LATERAL cerebro.predict('sold', v.t) p",
-    "a column of a table": "SELECT count(*) FROM homes h, LATERAL cerebro.predict('sold', h.place) p",
+    "a column": "SELECT * FROM (VALUES ('homes'), ('x')) v (t), LATERAL cerebro.predict('sold', "
+    "v.t) p",
+    "a column of a table": "SELECT count(*) FROM homes h, LATERAL cerebro.predict('sold', "
+    "h.place) p",
     "a column from outside": "SELECT (SELECT count(*) FROM cerebro.predict('sold', v.t))"
     " FROM (VALUES ('homes'), ('x')) v (t)",
 }
@@ -164,17 +182,23 @@ def test_names_may_come_from_variables(session: Workbench) -> None:
     session.rows("""
         CREATE OR REPLACE FUNCTION rows_of(name text) RETURNS bigint LANGUAGE plpgsql AS
         $$ BEGIN
-             RETURN (SELECT count(*) FROM cerebro.predict('sold', name, 'id') p JOIN homes h ON h.id::text = p.id);
+             RETURN (SELECT count(*) FROM cerebro.predict('sold', name, 'id') p JOIN homes h
+                 ON h.id::text = p.id);
         END $$""")
-    assert [session.value(f"SELECT rows_of('{name}')") for name in ("homes", "everywhere")] == [ROWS, ROWS]
+    assert [session.value(f"SELECT rows_of('{name}')") for name in ("homes", "everywhere")] == [
+        ROWS,
+        ROWS,
+    ]
 
 
 ROW_CALLS = {
     "on segments": "SELECT cerebro.predict_row('sold', to_jsonb(h)) FROM homes h",
     "for rows that were gathered": "SELECT cerebro.predict_row('sold', h.r)"
     " FROM (SELECT to_jsonb(h) AS r FROM homes h ORDER BY id LIMIT 3) h",
-    "for a sum": "SELECT cerebro.predict_row('sold', jsonb_build_object('area', sum(area))) FROM homes h",
-    "a condition": "SELECT count(*) FROM homes h WHERE cerebro.predict_row('sold', to_jsonb(h)) IS NOT NULL",
+    "for a sum": "SELECT cerebro.predict_row('sold', jsonb_build_object('area', sum(area))) FROM "
+    "homes h",
+    "a condition": "SELECT count(*) FROM homes h WHERE cerebro.predict_row('sold', to_jsonb(h)) "
+    "IS NOT NULL",
     "a constant beside": "SELECT id, cerebro.predict_row('sold', '{}') FROM homes",
 }
 
@@ -183,12 +207,19 @@ ROW_CALLS = {
 def test_rows_of_tables_are_not_predicted_one_by_one(session: Workbench, call: str) -> None:
     for _ in range(3):
         error = refused(session, ROW_CALLS[call], code="0A000", words="for the rows of one")
-        assert "cerebro.predict()" in str(error.diag.message_hint) and "unnest(ARRAY(" in str(error.diag.message_hint)
-        assert session.value("SELECT cerebro.predict_row('sold', '{\"area\": 3, \"place\": \"a\"}') ->> 'prediction'")
+        assert "cerebro.predict()" in str(error.diag.message_hint) and "unnest(ARRAY(" in str(
+            error.diag.message_hint
+        )
+        assert session.value(
+            "SELECT cerebro.predict_row('sold', '{\"area\": 3, \"place\": \"a\"}') ->> 'prediction'"
+        )
 
 
 def test_a_row_that_was_found_before_is_predicted(session: Workbench) -> None:
-    one = "SELECT cerebro.predict_row('sold', (SELECT to_jsonb(h) FROM homes h WHERE id = 7)) -> 'probability'"
+    one = (
+        "SELECT cerebro.predict_row('sold', (SELECT to_jsonb(h) FROM homes h WHERE id = 7)) -> "
+        "'probability'"
+    )
     expected = session.value("SELECT probability FROM expected WHERE id = '7'")
     assert session.value(one) == pytest.approx(expected, abs=1e-5)
     few = """
@@ -211,13 +242,21 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("function", ANSWERS)
-def test_what_else_is_asked_of_a_model_comes_before_the_rest(session: Workbench, function: str) -> None:
+def test_what_else_is_asked_of_a_model_comes_before_the_rest(
+    session: Workbench, function: str
+) -> None:
     """Beside segments at work it is refused, and the session goes on."""
     arguments, columns = ANSWERS[function]
-    session.rows("BEGIN; CREATE TABLE few AS SELECT * FROM homes WHERE id < 30 DISTRIBUTED BY (id); SAVEPOINT s")
+    session.rows(
+        "BEGIN; CREATE TABLE few AS SELECT * FROM homes WHERE id < 30 DISTRIBUTED BY (id); "
+        "SAVEPOINT s"
+    )
     call = f"cerebro.{function}({arguments})"
     answer = session.value(f"SELECT count(*) FROM {call}")
-    for beside in (f"SELECT * FROM {call} a, homes h WHERE h.id = 3", f"CREATE TABLE made AS SELECT * FROM {call}"):
+    for beside in (
+        f"SELECT * FROM {call} a, homes h WHERE h.id = 3",
+        f"CREATE TABLE made AS SELECT * FROM {call}",
+    ):
         error = refused(session, beside, code="0A000", words="for the rows of one")
         assert "jsonb_to_recordset" in str(error.diag.message_hint)
         session.rows("ROLLBACK TO s")
@@ -230,23 +269,33 @@ def test_what_else_is_asked_of_a_model_comes_before_the_rest(session: Workbench,
 def test_policies_of_rows_hold(session: Workbench, shared_superuser: Workbench) -> None:
     shared_superuser.rows("""
         CREATE TABLE shown (id integer) DISTRIBUTED BY (id); INSERT INTO shown VALUES (3), (4), (5);
-        CREATE TABLE guarded AS TABLE homes DISTRIBUTED BY (id); ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+        CREATE TABLE guarded AS TABLE homes DISTRIBUTED BY (id); ALTER TABLE guarded ENABLE ROW
+            LEVEL SECURITY;
         CREATE POLICY few ON guarded USING (EXISTS (SELECT FROM shown s WHERE s.id = guarded.id));
         GRANT SELECT ON guarded, shown TO cerebro""")
-    query = "SELECT p.id FROM cerebro.predict('sold', 'guarded', 'id') p JOIN homes h ON h.id::text = p.id ORDER BY 1"
+    query = (
+        "SELECT p.id FROM cerebro.predict('sold', 'guarded', 'id') p JOIN homes h ON h.id::text = "
+        "p.id ORDER BY 1"
+    )
     assert session.rows(query) == [("3",), ("4",), ("5",)]
 
 
 @pytest.fixture(scope="module")
 def many(bench: Workbench, model: Trained) -> str:
     """A table that takes its time."""
-    bench.rows(f"CREATE TABLE many AS SELECT h.* FROM homes h, generate_series(1, {COPIES}) n DISTRIBUTED BY (id)")
+    bench.rows(
+        f"CREATE TABLE many AS SELECT h.* FROM homes h, generate_series(1, {COPIES}) n DISTRIBUTED "
+        "BY (id)"
+    )
     return "many"
 
 
 @pytest.mark.parametrize("end", ["cancel", "a killed trainer"])
 def test_a_prediction_may_end_in_the_middle(session: Workbench, many: str, end: str) -> None:
-    query = f"SELECT count(*) FROM homes h JOIN cerebro.predict('sold', '{many}', 'id') p ON p.id = h.id::text"
+    query = (
+        f"SELECT count(*) FROM homes h JOIN cerebro.predict('sold', '{many}', 'id') p ON p.id = "
+        "h.id::text"
+    )
     with closing(session.another()) as other:
         other.rows(f"SELECT * FROM {PREDICTED}")
         mine = trainers({other.pid()})
@@ -272,7 +321,9 @@ def test_a_prediction_may_end_in_the_middle(session: Workbench, many: str, end: 
 def test_a_model_goes_from_every_segment(session: Workbench, source: str) -> None:
     before = session.value(SEGMENT_FILES)
     quick = "models => '{linear}', configs => 2, epochs => 1"
-    ((run_id,), _) = session.rows(f"SELECT run_id FROM cerebro.train('{source}', 'sold', 'gone', {quick})")
+    ((run_id,), _) = session.rows(
+        f"SELECT run_id FROM cerebro.train('{source}', 'sold', 'gone', {quick})"
+    )
     assert session.value(SEGMENT_FILES) > before
     assert session.value("SELECT count(*) FROM cerebro.predict('gone', 'homes')") == ROWS
     session.rows("SELECT cerebro.drop_model('gone')")

@@ -29,26 +29,30 @@ from cerebro_plpy.platform.spread import Source, SpreadPackers
 
 ROWS = 100
 PLAIN = (
-    "SELECT id, ARRAY[id, -id]::real[] AS x, (ARRAY['b', 'A', 'a', NULL])[1 + id % 4] AS y, id % 3 AS n,"
-    f" ARRAY[id / 8.0]::real[] AS f FROM generate_series(1, {ROWS}) id"
+    "SELECT id, ARRAY[id, -id]::real[] AS x, (ARRAY['b', 'A', 'a', NULL])[1 + id % 4] AS y, id % "
+    f"3 AS n, ARRAY[id / 8.0]::real[] AS f FROM generate_series(1, {ROWS}) id"
 )
 RELATIONS = {
     "heap": "CREATE TABLE {name} AS SELECT * FROM plain DISTRIBUTED BY (id)",
     "randomly distributed": "CREATE TABLE {name} AS SELECT * FROM plain DISTRIBUTED RANDOMLY",
-    "all rows on one segment": "CREATE TABLE {name} AS SELECT *, 1 AS one FROM plain DISTRIBUTED BY (one)",
-    "append-optimised": "CREATE TABLE {name} USING ao_row AS SELECT * FROM plain DISTRIBUTED BY (id)",
-    "append-optimised by column": "CREATE TABLE {name} USING ao_column AS SELECT * FROM plain DISTRIBUTED BY (id)",
+    "all rows on one segment": "CREATE TABLE {name} AS SELECT *, 1 AS one FROM plain DISTRIBUTED "
+    "BY (one)",
+    "append-optimised": "CREATE TABLE {name} USING ao_row AS SELECT * FROM plain DISTRIBUTED BY "
+    "(id)",
+    "append-optimised by column": "CREATE TABLE {name} USING ao_column AS SELECT * FROM plain "
+    "DISTRIBUTED BY (id)",
     "replicated": "CREATE TABLE {name} AS SELECT * FROM plain DISTRIBUTED REPLICATED",
     "temporary": "CREATE TEMPORARY TABLE {name} AS SELECT * FROM plain DISTRIBUTED BY (id)",
-    "partitioned": "CREATE TABLE {name} (LIKE plain) DISTRIBUTED BY (id)"
-    " PARTITION BY RANGE (id) (START (1) END (201) EVERY (50)); INSERT INTO {name} SELECT * FROM plain",
-    "inherited": "CREATE TABLE {name} (LIKE plain) DISTRIBUTED BY (id); CREATE TABLE {name}_child () INHERITS ({name});"
-    " INSERT INTO {name}_child SELECT * FROM plain",
+    "partitioned": "CREATE TABLE {name} (LIKE plain) DISTRIBUTED BY (id) PARTITION BY RANGE (id) "
+    "(START (1) END (201) EVERY (50)); INSERT INTO {name} SELECT * FROM plain",
+    "inherited": "CREATE TABLE {name} (LIKE plain) DISTRIBUTED BY (id); CREATE TABLE {name}_child "
+    "() INHERITS ({name}); INSERT INTO {name}_child SELECT * FROM plain",
     "view": "CREATE VIEW {name} AS SELECT * FROM plain",
     "view of no table": "CREATE VIEW {name} AS " + PLAIN,
-    "view of an aggregate": "CREATE VIEW {name} AS SELECT id, min(x) AS x, min(y) AS y, min(n) AS n, min(f) AS f"
-    " FROM plain GROUP BY id",
-    "materialized view": "CREATE MATERIALIZED VIEW {name} AS SELECT * FROM plain DISTRIBUTED BY (id)",
+    "view of an aggregate": "CREATE VIEW {name} AS SELECT id, min(x) AS x, min(y) AS y, min(n) AS "
+    "n, min(f) AS f FROM plain GROUP BY id",
+    "materialized view": "CREATE MATERIALIZED VIEW {name} AS SELECT * FROM plain DISTRIBUTED BY "
+    "(id)",
 }
 
 
@@ -64,44 +68,61 @@ def plain(bench: Workbench) -> None:
 @pytest.fixture(scope="module")
 def segments(bench: Workbench) -> int:
     """How many primary segments the server has."""
-    return int(bench.value("SELECT count(*) FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'"))
+    return int(
+        bench.value(
+            "SELECT count(*) FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'"
+        )
+    )
 
 
 def content(bench: Workbench, table: str) -> list[tuple[int, int, bytes]]:
     """Which rows lie where in a packed table."""
     return [
-        (buffer.segment, buffer.buffer_id, buffer.arrays[0].tobytes()) for buffer in buffers(bench, table, id=FLOATS)
+        (buffer.segment, buffer.buffer_id, buffer.arrays[0].tobytes())
+        for buffer in buffers(bench, table, id=FLOATS)
     ]
 
 
 def places(bench: Workbench, table: str) -> list[tuple[int, int]]:
     """Keys of a packed table, and the segments where their rows lie."""
-    return [(k, s) for k, s in bench.rows(f"SELECT DISTINCT __dist_key__, gp_segment_id FROM {table} ORDER BY 2")]
+    return [
+        (k, s)
+        for k, s in bench.rows(
+            f"SELECT DISTINCT __dist_key__, gp_segment_id FROM {table} ORDER BY 2"
+        )
+    ]
 
 
 @pytest.mark.parametrize("statements", RELATIONS.values(), ids=RELATIONS)
-def test_each_row_of_any_relation_arrives_once(bench: Workbench, segments: int, statements: str) -> None:
+def test_each_row_of_any_relation_arrives_once(
+    bench: Workbench, segments: int, statements: str
+) -> None:
     name = fresh()
     for statement in statements.format(name=name).split("; "):
         bench.rows(statement)
     packed = pack(bench, name, "f", "id, x", seed=1, buffer_size=9, normalizing_const=2)
     rows = examples(buffers(bench, packed, id=FLOATS, x=FLOATS, f=FLOATS))
     expected = [
-        tuple(np.array(part, np.float32) for part in ([i / 2], [i / 2, -i / 2], [i / 8])) for i in range(1, ROWS + 1)
+        tuple(np.array(part, np.float32) for part in ([i / 2], [i / 2, -i / 2], [i / 8]))
+        for i in range(1, ROWS + 1)
     ]
     assert bag(rows) == bag(expected)
     assert len({s for _, s in places(bench, packed)}) == len(places(bench, packed)) == segments
-    assert content(bench, pack(bench, name, "f", "id, x", seed=1, buffer_size=9, normalizing_const=2)) == content(
-        bench, packed
-    )
+    assert content(
+        bench, pack(bench, name, "f", "id, x", seed=1, buffer_size=9, normalizing_const=2)
+    ) == content(bench, packed)
     assert not bench.rows("SELECT FROM pg_class WHERE relname = 'cerebro_rows'")
 
 
 def test_who_may_read_some_columns_can_pack_these(bench: Workbench) -> None:
     administrator, table = superuser(bench), fresh("granted")
     try:
-        administrator.rows(f"CREATE TABLE {table} AS SELECT id, y, 'secret' AS z FROM plain DISTRIBUTED BY (id)")
-        administrator.rows(f"GRANT SELECT (id, y) ON {table} TO {bench.value('SELECT current_user')}")
+        administrator.rows(
+            f"CREATE TABLE {table} AS SELECT id, y, 'secret' AS z FROM plain DISTRIBUTED BY (id)"
+        )
+        administrator.rows(
+            f"GRANT SELECT (id, y) ON {table} TO {bench.value('SELECT current_user')}"
+        )
         assert len(examples(buffers(bench, pack(bench, table, "y", "id"), id=FLOATS))) == ROWS
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
             pack(bench, table, "z", "id")
@@ -124,13 +145,19 @@ def test_rows_that_stay_in_order_stay_where_they_are(bench: Workbench) -> None:
     found = validate(bench, "plain", training, "n", "id", buffer_size=1)
     lay: dict[int, int] = dict(bench.rows("SELECT id, gp_segment_id FROM plain"))
     lie = dict(places(bench, found))
-    moved = sum(lay[int(b.arrays[0][0, 0])] != lie[b.segment] for b in buffers(bench, found, id=FLOATS))
+    moved = sum(
+        lay[int(b.arrays[0][0, 0])] != lie[b.segment] for b in buffers(bench, found, id=FLOATS)
+    )
     uneven = sum(abs(count - ROWS / len(lie)) for count in Counter(lay.values()).values())
     assert moved <= uneven * len(lie)
 
 
-@pytest.mark.parametrize(("rows", "hint"), [(1, None), (2, 1), (3, None), (50, 7), (97, 40), (100, 1)])
-def test_buffers_and_segments_are_even(bench: Workbench, segments: int, rows: int, hint: int | None) -> None:
+@pytest.mark.parametrize(
+    ("rows", "hint"), [(1, None), (2, 1), (3, None), (50, 7), (97, 40), (100, 1)]
+)
+def test_buffers_and_segments_are_even(
+    bench: Workbench, segments: int, rows: int, hint: int | None
+) -> None:
     table = fresh()
     bench.rows(f"CREATE TABLE {table} AS SELECT * FROM plain WHERE id <= {rows} DISTRIBUTED BY (n)")
     packed = pack(bench, table, "n", "id", buffer_size=hint)
@@ -147,13 +174,17 @@ def test_buffers_and_segments_are_even(bench: Workbench, segments: int, rows: in
 
 
 def test_the_seed_decides_the_order(bench: Workbench) -> None:
-    first, again, other = (content(bench, pack(bench, "plain", "n", "id", seed=s, buffer_size=5)) for s in (1, 1, 2))
+    first, again, other = (
+        content(bench, pack(bench, "plain", "n", "id", seed=s, buffer_size=5)) for s in (1, 1, 2)
+    )
     assert first == again
     assert first != other
 
 
 def test_a_view_is_packed_by_what_its_rows_hold(bench: Workbench) -> None:
-    """So the same seed gives the same bits, although its rows lie nowhere, and equal ones are dealt like others."""
+    """So the same seed gives the same bits, although its rows lie nowhere, and equal ones are dealt
+    like others.
+    """
     view = fresh()
     bench.rows(f"CREATE VIEW {view} AS SELECT p.id % 4 AS id, 'a' AS y FROM plain p")
     first, again = (pack(bench, view, "y", "id", seed=3, buffer_size=5) for _ in range(2))
@@ -183,23 +214,38 @@ def test_images_are_packed(bench: Workbench) -> None:
         image = io.BytesIO()
         Image.fromarray(np.full((2, 3, 3), number, np.uint8)).save(image, "PNG")
         bench.rows(f"INSERT INTO {table} VALUES (%s, %s, 'a')", number, image.getvalue())
-    for row, pixels in examples(buffers(bench, pack(bench, table, "y", "x, id"), id=FLOATS, x=FLOATS)):
+    for row, pixels in examples(
+        buffers(bench, pack(bench, table, "y", "x, id"), id=FLOATS, x=FLOATS)
+    ):
         assert pixels.shape == (2, 3, 3)
         assert set(pixels.ravel()) == {row[0]}
 
 
 def test_validation_rows_go_where_the_training_rows_are(bench: Workbench, segments: int) -> None:
-    training = pack(bench, "plain", "y", "id", num_classes=[6], normalizing_const=4, n_segments=max(1, segments - 1))
+    training = pack(
+        bench,
+        "plain",
+        "y",
+        "id",
+        num_classes=[6],
+        normalizing_const=4,
+        n_segments=max(1, segments - 1),
+    )
     found = validate(bench, "plain", training, "y", "id", buffer_size=3)
     assert places(bench, found) == places(bench, training)
     assert bag(examples(buffers(bench, found, id=FLOATS, y=ONE_HOT))) == bag(
         examples(buffers(bench, training, id=FLOATS, y=ONE_HOT))
     )
-    described = "(distribution_rules::text, __internal_gpu_config__::text, normalizing_const, num_classes::text)::text"
+    described = (
+        "(distribution_rules::text, __internal_gpu_config__::text, normalizing_const, "
+        "num_classes::text)::text"
+    )
     assert summary(bench, found, described) == summary(bench, training, described)
     few = fresh()
     bench.rows(f"CREATE TABLE {few} AS SELECT * FROM plain LIMIT 1 DISTRIBUTED BY (id)")
-    assert set(places(bench, validate(bench, few, training, "y", "id"))) <= set(places(bench, training))
+    assert set(places(bench, validate(bench, few, training, "y", "id"))) <= set(
+        places(bench, training)
+    )
 
 
 def test_fewer_segments_are_used_where_they_are_asked_for(bench: Workbench, segments: int) -> None:
@@ -220,8 +266,8 @@ def test_all_segments_is_what_the_summary_says_by_default(bench: Workbench) -> N
 
 def test_a_table_of_dbids_names_the_segments(bench: Workbench) -> None:
     dbid, segment = bench.rows(
-        "SELECT dbid::integer, content::integer FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'"
-        " ORDER BY content DESC LIMIT 1"
+        "SELECT dbid::integer, content::integer FROM gp_segment_configuration WHERE content >= 0 "
+        "AND role = 'p' ORDER BY content DESC LIMIT 1"
     )[0]
     rules = fresh("rules")
     bench.rows(f"CREATE TABLE {rules} AS SELECT {dbid} AS dbid DISTRIBUTED BY (dbid)")
@@ -256,7 +302,10 @@ def test_gpu_segments_are_those_of_machines_with_gpus(bench: Workbench, segments
         with pytest.raises(psycopg2.Error, match="No GPUs configured on hosts"):
             pack(bench, "plain", "y", "id", distribution_rules="gpu_segments")
         administrator.rows("UPDATE cerebro.setting SET value = '0' WHERE name = 'gpus'")
-        assert len(places(bench, pack(bench, "plain", "y", "id", distribution_rules="gpu_segments"))) == segments
+        assert (
+            len(places(bench, pack(bench, "plain", "y", "id", distribution_rules="gpu_segments")))
+            == segments
+        )
     finally:
         administrator.rows("DELETE FROM cerebro.setting WHERE name = 'gpus'")
         administrator.close()
@@ -266,26 +315,47 @@ def copy_of(bench: Workbench, packed: str, distribution: str, key: str = "__dist
     """A packed table with its summary, distributed otherwise or with other keys."""
     name = fresh("copy")
     columns = "id, id_shape, y, y_shape, buffer_id"
-    bench.rows(f"CREATE TABLE {name} AS SELECT {key} AS __dist_key__, {columns} FROM {packed} {distribution}")
-    bench.rows(f"CREATE TABLE {name}_summary AS SELECT * FROM {packed}_summary DISTRIBUTED RANDOMLY")
+    bench.rows(
+        f"CREATE TABLE {name} AS SELECT {key} AS __dist_key__, {columns} FROM {packed} "
+        f"{distribution}"
+    )
+    bench.rows(
+        f"CREATE TABLE {name}_summary AS SELECT * FROM {packed}_summary DISTRIBUTED RANDOMLY"
+    )
     return name
 
 
-@pytest.mark.parametrize("distribution", ["RANDOMLY", "BY (buffer_id)", "BY (__dist_key__, buffer_id)", "REPLICATED"])
-def test_a_table_that_does_not_lie_by_its_key_is_refused(bench: Workbench, distribution: str) -> None:
+@pytest.mark.parametrize(
+    "distribution", ["RANDOMLY", "BY (buffer_id)", "BY (__dist_key__, buffer_id)", "REPLICATED"]
+)
+def test_a_table_that_does_not_lie_by_its_key_is_refused(
+    bench: Workbench, distribution: str
+) -> None:
     wrong = copy_of(bench, pack(bench, "plain", "y", "id"), f"DISTRIBUTED {distribution}")
-    with pytest.raises(psycopg2.errors.WrongObjectType, match=r"is not DISTRIBUTED BY \(__dist_key__\)"):
+    with pytest.raises(
+        psycopg2.errors.WrongObjectType, match=r"is not DISTRIBUTED BY \(__dist_key__\)"
+    ):
         validate(bench, "plain", wrong, "y", "id")
 
 
 def test_a_table_with_keys_that_nobody_knows_is_refused(bench: Workbench) -> None:
-    wrong = copy_of(bench, pack(bench, "plain", "y", "id"), "DISTRIBUTED BY (__dist_key__)", "__dist_key__ + 1000000")
-    with pytest.raises(psycopg2.errors.WrongObjectType, match=r"not in cerebro\.segment_key: 10000"):
+    wrong = copy_of(
+        bench,
+        pack(bench, "plain", "y", "id"),
+        "DISTRIBUTED BY (__dist_key__)",
+        "__dist_key__ + 1000000",
+    )
+    with pytest.raises(
+        psycopg2.errors.WrongObjectType, match=r"not in cerebro\.segment_key: 10000"
+    ):
         validate(bench, "plain", wrong, "y", "id")
 
 
 def test_fit_takes_no_validation_table_on_other_segments(bench: Workbench, segments: int) -> None:
-    training, validation = pack(bench, "plain", n_segments=1), pack(bench, "plain", n_segments=segments)
+    training, validation = (
+        pack(bench, "plain", n_segments=1),
+        pack(bench, "plain", n_segments=segments),
+    )
     configs = bench.configure(fresh("configs"), [compile_text()])
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="not those of"):
         bench.fit(training, fresh("model"), configs, 1, validation_table=validation)
@@ -293,7 +363,9 @@ def test_fit_takes_no_validation_table_on_other_segments(bench: Workbench, segme
 
 def nothing_left(bench: Workbench, *tables: str) -> None:
     """Fails where a call has left a table or a process."""
-    assert not bench.exists(*tables, *(f"{table}_summary" for table in tables), "pg_temp.cerebro_rows")
+    assert not bench.exists(
+        *tables, *(f"{table}_summary" for table in tables), "pg_temp.cerebro_rows"
+    )
     assert not trainers(backends(bench))
 
 
@@ -302,7 +374,10 @@ def nothing_left(bench: Workbench, *tables: str) -> None:
 def test_an_error_leaves_nothing(bench: Workbench, size: int, kind: str) -> None:
     name, output = fresh(), fresh("packed")
     bench.rows(
-        f"CREATE {kind} {name} AS SELECT id, CASE WHEN id = 50 THEN x || x ELSE x END AS x, y FROM plain"
+        (
+            f"CREATE {kind} {name} AS SELECT id, CASE WHEN id = 50 THEN x || x ELSE x END AS x, y "
+            "FROM plain"
+        )
         + (" DISTRIBUTED BY (id)" if kind == "TABLE" else "")
     )
     for _ in range(2):
@@ -315,7 +390,10 @@ def test_an_error_leaves_nothing(bench: Workbench, size: int, kind: str) -> None
 
 def test_an_error_that_is_caught_leaves_nothing(bench: Workbench) -> None:
     view, output = fresh(), fresh("packed")
-    bench.rows(f"CREATE VIEW {view} AS SELECT id, CASE WHEN id = 50 THEN x || x ELSE x END AS x, y FROM plain")
+    bench.rows(
+        f"CREATE VIEW {view} AS SELECT id, CASE WHEN id = 50 THEN x || x ELSE x END AS x, y FROM "
+        "plain"
+    )
     bench.rows(
         f"DO $$ BEGIN PERFORM training_preprocessor_dl('{view}', '{output}', 'y', 'x', 30);"
         " EXCEPTION WHEN invalid_parameter_value THEN NULL; END $$"
@@ -401,7 +479,10 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     where = places(bench, pack(bench, "plain", "f", "id"))
     source = Relation(table, "public", table, 0, f"public.{table}")
     numbered = Source(source.quoted, "spread.number_of_row", "spread.number_in_order")
-    inputs, targets = Column("x", "real[]", "float32", False), Column("f", "real[]", "float32", False)
+    inputs, targets = (
+        Column("x", "real[]", "float32", False),
+        Column("f", "real[]", "float32", False),
+    )
     keys = tuple(key for key, _ in where)
     recorder: Any = Recorder()
     packers = SpreadPackers(recorder, numbered)
@@ -424,7 +505,12 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     bench.rows("SET enable_hashagg = off")
     try:
         return [
-            "\n".join(line for (line,) in bench.rows(f"EXPLAIN (VERBOSE, COSTS OFF) {escape_percent(text)}", *values))
+            "\n".join(
+                line
+                for (line,) in bench.rows(
+                    f"EXPLAIN (VERBOSE, COSTS OFF) {escape_percent(text)}", *values
+                )
+            )
             for text, values in recorder.statements
         ]
     finally:
@@ -433,11 +519,13 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [7, None], ids=["shuffled", "in order"])
-def test_rows_are_moved_once_and_not_to_the_coordinator(bench: Workbench, segments: int, seed: int | None) -> None:
+def test_rows_are_moved_once_and_not_to_the_coordinator(
+    bench: Workbench, segments: int, seed: int | None
+) -> None:
     if not bench.exists("packed_plan"):
         bench.rows(
-            "CREATE TABLE packed_plan (__dist_key__ integer, x bytea, f bytea, x_shape integer[], f_shape integer[],"
-            " buffer_id integer) DISTRIBUTED BY (__dist_key__)"
+            "CREATE TABLE packed_plan (__dist_key__ integer, x bytea, f bytea, x_shape integer[], "
+            "f_shape integer[], buffer_id integer) DISTRIBUTED BY (__dist_key__)"
         )
     *narrow, fill, last = plans(bench, "plain", seed)
     for plan in narrow:

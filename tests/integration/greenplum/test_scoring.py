@@ -1,7 +1,9 @@
-"""Evaluate and predict on Greenplum: on the segments where rows lie, and with what PostgreSQL says of the same weights.
+"""Evaluate and predict on Greenplum: on the segments where rows lie, and with what PostgreSQL says
+of the same weights.
 
-The models are trained on PostgreSQL and carried over with their tables. Needs a Greenplum on this machine: skipped
-unless CEREBRO_TEST_GREENPLUM_URL is the URL of one of its databases, as a superuser.
+The models are trained on PostgreSQL and carried over with their tables. Needs a Greenplum on this
+machine: skipped unless CEREBRO_TEST_GREENPLUM_URL is the URL of one of its databases, as a
+superuser.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def superuser() -> Iterator[Workbench]:
 
 @pytest.fixture(scope="module")
 def there(superuser: Workbench, bench: Workbench, trained: str) -> Iterator[Workbench]:
-    """A session on Greenplum with the points, the packed table and the models that PostgreSQL has."""
+    """A session on Greenplum with the points, the packed table and the models that PostgreSQL
+    has.
+    """
     made = user(superuser)
     made.rows(f"{POINTS} DISTRIBUTED BY (id)")
     for suffix in ("", "_info", "_summary"):
@@ -80,7 +84,9 @@ def session(there: Workbench) -> Iterator[Workbench]:
 
 @pytest.fixture(scope="module")
 def trained(bench: Workbench) -> str:
-    """A model on PostgreSQL, over a table whose segments have keys of three segments of Greenplum."""
+    """A model on PostgreSQL, over a table whose segments have keys of three segments of
+    Greenplum.
+    """
     bench.pack("packed", 3)
     bench.configure("configs", [compile_text("Adam(lr=0.05)")])
     bench.fit("packed", "model", "configs", 3, seed=1)
@@ -89,15 +95,23 @@ def trained(bench: Workbench) -> str:
 
 def user(superuser: Workbench) -> Workbench:
     """A session of the ordinary role."""
-    return Workbench(make_url(superuser.url).set(username=ROLE).render_as_string(hide_password=False))
+    return Workbench(
+        make_url(superuser.url).set(username=ROLE).render_as_string(hide_password=False)
+    )
 
 
 def carry(source: Workbench, to: Workbench, table: str, distributed: str) -> None:
-    """Copy a table from PostgreSQL to Greenplum; segments of a packed one get keys that lie apart."""
+    """Copy a table from PostgreSQL to Greenplum; segments of a packed one get keys that lie
+    apart.
+    """
     columns = ", ".join(f'"{name}" {kind}' for name, kind in source.rows(COLUMNS, table))
     to.rows(f"CREATE TABLE {table} ({columns}) DISTRIBUTED {distributed}")
     text = io.StringIO()
-    keyed = source.value(f"SELECT array_agg(DISTINCT __dist_key__) FROM {table}") if "BY" in distributed else []
+    keyed = (
+        source.value(f"SELECT array_agg(DISTINCT __dist_key__) FROM {table}")
+        if "BY" in distributed
+        else []
+    )
     names = ", ".join(f'"{name}"' for name, _ in source.rows(COLUMNS, table))
     cases = " ".join(f"WHEN {key} THEN {own}" for key, own in zip(keyed, keys(to), strict=False))
     chosen = names.replace('"__dist_key__"', f"CASE __dist_key__ {cases} END") if keyed else names
@@ -126,7 +140,12 @@ def predict(
     """Predict into a new table; its name."""
     output = f"predicted_{next(numbers)}"
     session.rows(
-        f"SELECT madlib_predict(%s, %s, %s, %s, %s, {pred_type}, FALSE, 1)", model, table, identifier, inputs, output
+        f"SELECT madlib_predict(%s, %s, %s, %s, %s, {pred_type}, FALSE, 1)",
+        model,
+        table,
+        identifier,
+        inputs,
+        output,
     )
     return output
 
@@ -150,17 +169,24 @@ def database_of(session: Workbench) -> str:
 
 
 TYPES = {
-    "prob": "'prob'", "nothing given": "NULL", "response": "'response'", "the two best": "2", "above a third": "0.3333",
+    "prob": "'prob'", "nothing given": "NULL", "response": "'response'", "the two best": "2",
+    "above a third": "0.3333",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("pred_type", TYPES.values(), ids=TYPES)
-def test_predictions_are_those_of_postgresql(bench: Workbench, there: Workbench, pred_type: str) -> None:
+def test_predictions_are_those_of_postgresql(
+    bench: Workbench, there: Workbench, pred_type: str
+) -> None:
     rank = "0" if "response" in pred_type else "rank"
     both = []
     for session in (bench, there):
         table = predict(session, pred_type=pred_type)
-        both.append(session.rows(f"SELECT id, class_name, class_value, {rank}, prob FROM {table} ORDER BY 1, 3"))
+        both.append(
+            session.rows(
+                f"SELECT id, class_name, class_value, {rank}, prob FROM {table} ORDER BY 1, 3"
+            )
+        )
     assert [row[:4] for row in both[0]] == [row[:4] for row in both[1]]
     assert [row[4] for row in both[0]] == pytest.approx([row[4] for row in both[1]], abs=TOLERANCE)
 
@@ -184,7 +210,11 @@ def test_each_segment_has_its_own_trainer(
     else:
         predict(session)
     titles = segment_trainers(database_of(session)).values()
-    assert {match[1] for title in titles if (match := re.search(r" seg(\d+) ", title))} == {"0", "1", "2"}
+    assert {match[1] for title in titles if (match := re.search(r" seg(\d+) ", title))} == {
+        "0",
+        "1",
+        "2",
+    }
 
 
 def test_a_call_uses_the_trainers_of_the_one_before(there: Workbench) -> None:
@@ -209,7 +239,8 @@ MANY = "SELECT n AS id, p.x FROM generate_series(1, 30000) n JOIN points p ON p.
 RELATIONS = {
     "heap": f"CREATE TABLE {{}} AS {MANY} DISTRIBUTED BY (id)",
     "at random": f"CREATE TABLE {{}} AS {MANY} DISTRIBUTED RANDOMLY",
-    "append-optimized": f"CREATE TABLE {{}} WITH (appendonly=true, orientation=column) AS {MANY} DISTRIBUTED BY (id)",
+    "append-optimized": f"CREATE TABLE {{}} WITH (appendonly=true, orientation=column) AS {MANY} "
+    "DISTRIBUTED BY (id)",
     "replicated": f"CREATE TABLE {{}} AS {MANY} DISTRIBUTED REPLICATED",
     "partitioned": "CREATE TABLE {} (id integer, x real[]) DISTRIBUTED BY (id)"
     " PARTITION BY RANGE (id) (START (1) END (20000) EVERY (7000), DEFAULT PARTITION others);"
@@ -217,10 +248,11 @@ RELATIONS = {
     "a view": f"CREATE VIEW {{}} AS {MANY}",
     "a materialized view": f"CREATE MATERIALIZED VIEW {{}} AS {MANY} DISTRIBUTED BY (id)",
     "an external table": "CREATE EXTERNAL WEB TABLE {} (id integer, x real[])"
-    """ EXECUTE 'seq 1 30000 | sed "s/$/|{{1,0,0.5,0}}/"' ON COORDINATOR FORMAT 'text' (DELIMITER '|')""",
-    "inheriting": "CREATE TABLE {0} (id integer, x real[]) DISTRIBUTED BY (id);"
-    f" CREATE TABLE {{0}}_more () INHERITS ({{0}}); INSERT INTO {{0}} {MANY};"
-    " INSERT INTO {0}_more SELECT id, x FROM {0} WHERE id > 20000; DELETE FROM ONLY {0} WHERE id > 20000",
+    """ EXECUTE 'seq 1 30000 | sed "s/$/|{{1,0,0.5,0}}/"' ON COORDINATOR"""
+    " FORMAT 'text' (DELIMITER '|')",
+    "inheriting": "CREATE TABLE {0} (id integer, x real[]) DISTRIBUTED BY (id); CREATE TABLE "
+    f"{{0}}_more () INHERITS ({{0}}); INSERT INTO {{0}} {MANY}; INSERT INTO "
+    "{0}_more SELECT id, x FROM {0} WHERE id > 20000; DELETE FROM ONLY {0} WHERE id > 20000",
 }
 
 
@@ -232,7 +264,12 @@ def test_each_row_is_predicted_once(superuser: Workbench, there: Workbench, stat
     if outside:
         superuser.rows(f"GRANT SELECT ON {table} TO {ROLE}")
     output = predict(there, table, "'response'")
-    assert there.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {output}") == (30000, 30000, 1, 30000)
+    assert there.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {output}") == (
+        30000,
+        30000,
+        1,
+        30000,
+    )
     if not outside:
         points = there.rows(f"SELECT id, class_value FROM {predict(there, pred_type='1')}")
         apart = f"SELECT DISTINCT (id % 96) + 1, class_value FROM {output} ORDER BY 1"
@@ -241,7 +278,8 @@ def test_each_row_is_predicted_once(superuser: Workbench, there: Workbench, stat
 
 IDS = {
     "text": "'row %s ' || id || '\"''\\'", "uuid": "md5(id::text)::uuid", "char(n)": "id::char(9)",
-    "interval": "id * interval '-1 mon 3 days 04:05:06.7'", "an array": "ARRAY[id, -id]", "bytea": "id::text::bytea",
+    "interval": "id * interval '-1 mon 3 days 04:05:06.7'", "an array": "ARRAY[id, -id]",
+    "bytea": "id::text::bytea",
     "repeated": "id / 10", "NULL among them": "nullif(id, 5)",
 }  # fmt: skip
 
@@ -249,9 +287,15 @@ IDS = {
 @pytest.mark.parametrize("expression", IDS.values(), ids=IDS)
 def test_identifiers_of_any_type(there: Workbench, expression: str) -> None:
     source = f"source_{next(numbers)}"
-    there.rows(f'CREATE TABLE {source} AS SELECT {expression} AS "The Id", x FROM points DISTRIBUTED RANDOMLY')
+    there.rows(
+        f'CREATE TABLE {source} AS SELECT {expression} AS "The Id", x FROM points DISTRIBUTED '
+        "RANDOMLY"
+    )
     table = predict(there, source, "'response'", identifier='"The Id"')
-    missing = f'SELECT count(*) FROM (SELECT "The Id" FROM {source} EXCEPT ALL SELECT "The Id" FROM {table}) d'
+    missing = (
+        f'SELECT count(*) FROM (SELECT "The Id" FROM {source} EXCEPT ALL SELECT "The Id" '
+        f"FROM {table}) d"
+    )
     assert there.row(f"SELECT ({missing}), count(*) FROM {table}") == (0, 96)
 
 
@@ -260,7 +304,9 @@ def test_images(bench: Workbench, there: Workbench) -> None:
     for number in range(24):
         file = io.BytesIO()
         Image.fromarray(np.full((8, 8), 10 * number, np.uint8)).save(file, "PNG")
-        bench.rows("INSERT INTO pictures VALUES (%s, %s, %s)", number, file.getvalue(), "abc"[number % 3])
+        bench.rows(
+            "INSERT INTO pictures VALUES (%s, %s, %s)", number, file.getvalue(), "abc"[number % 3]
+        )
     bench.pack("pictures_packed", 2, source="pictures", inputs="picture")
     bench.configure("of_pictures", [compile_text()], model=bench.model(PICTURES))
     bench.fit("pictures_packed", "seeing", "of_pictures", 1)
@@ -275,35 +321,63 @@ def test_images(bench: Workbench, there: Workbench) -> None:
     assert [row[2] for row in both[0]] == pytest.approx([row[2] for row in both[1]], abs=TOLERANCE)
 
 
-def test_tables_that_other_sessions_cannot_see_are_refused(there: Workbench, session: Workbench) -> None:
+def test_tables_that_other_sessions_cannot_see_are_refused(
+    there: Workbench, session: Workbench
+) -> None:
     session.rows("CREATE TEMPORARY TABLE passing AS TABLE points DISTRIBUTED BY (id)")
-    error = refused(session, "SELECT madlib_predict('model', 'passing', 'id', 'x', 'none', 1, FALSE, 1)", code="25001")
+    error = refused(
+        session,
+        "SELECT madlib_predict('model', 'passing', 'id', 'x', 'none', 1, FALSE, 1)",
+        code="25001",
+    )
     assert "passing" in str(error) and "workers is" not in str(error)
 
 
 def test_an_output_that_exists_is_refused(there: Workbench) -> None:
-    refused(there, "SELECT madlib_predict('model', 'points', 'id', 'x', 'points', 'prob', FALSE, 1)", code="42P07")
+    refused(
+        there,
+        "SELECT madlib_predict('model', 'points', 'id', 'x', 'points', 'prob', FALSE, 1)",
+        code="42P07",
+    )
 
 
 def test_policies_of_rows_hold(superuser: Workbench, there: Workbench) -> None:
-    superuser.rows("CREATE TABLE listed (id integer) DISTRIBUTED BY (id); INSERT INTO listed VALUES (3), (4), (5)")
     superuser.rows(
-        "CREATE TABLE guarded AS TABLE points DISTRIBUTED BY (id); ALTER TABLE guarded ENABLE ROW LEVEL SECURITY"
+        "CREATE TABLE listed (id integer) DISTRIBUTED BY (id); INSERT INTO listed VALUES (3), "
+        "(4), (5)"
     )
-    superuser.rows("CREATE POLICY listed_only ON guarded USING (EXISTS (SELECT FROM listed l WHERE l.id = guarded.id))")
+    superuser.rows(
+        "CREATE TABLE guarded AS TABLE points DISTRIBUTED BY (id); ALTER TABLE guarded ENABLE ROW "
+        "LEVEL SECURITY"
+    )
+    superuser.rows(
+        "CREATE POLICY listed_only ON guarded USING (EXISTS (SELECT FROM listed l WHERE l.id = "
+        "guarded.id))"
+    )
     superuser.rows(f"GRANT SELECT ON guarded, listed TO {ROLE}")
-    assert there.rows(f"SELECT id FROM {predict(there, 'guarded', '1')} ORDER BY id") == [(3,), (4,), (5,)]
+    assert there.rows(f"SELECT id FROM {predict(there, 'guarded', '1')} ORDER BY id") == [
+        (3,),
+        (4,),
+        (5,),
+    ]
 
 
 def test_the_privilege_for_two_columns_is_enough(superuser: Workbench, there: Workbench) -> None:
-    superuser.rows(f"CREATE TABLE partly AS TABLE points DISTRIBUTED BY (id); GRANT SELECT (id, x) ON partly TO {ROLE}")
+    superuser.rows(
+        "CREATE TABLE partly AS TABLE points DISTRIBUTED BY (id); GRANT SELECT (id, x) ON partly "
+        f"TO {ROLE}"
+    )
     assert there.value(f"SELECT count(*) FROM {predict(there, 'partly', '1')}") == 96
     refused(there, "SELECT madlib_predict('model', 'partly', 'label', 'x', 'none', 1, FALSE, 1)")
 
 
 BAD = {
     "NULL": ("NULL", "22004", "input of the row whose id is 17 is NULL"),
-    "another shape": ("ARRAY[1, 2]::real[]", "22023", "row \\d+ has shape 2.*(?s:.)*whose id is 17"),
+    "another shape": (
+        "ARRAY[1, 2]::real[]",
+        "22023",
+        "row \\d+ has shape 2.*(?s:.)*whose id is 17",
+    ),
 }
 
 
@@ -313,8 +387,8 @@ def test_nothing_stays_of_a_call_that_fails(
 ) -> None:
     source = f"source_{next(numbers)}"
     there.rows(
-        f"CREATE TABLE {source} AS SELECT id, CASE id WHEN 17 THEN {value} ELSE x END AS x FROM points"
-        " DISTRIBUTED BY (id)"
+        f"CREATE TABLE {source} AS SELECT id, CASE id WHEN 17 THEN {value} ELSE x END AS x FROM "
+        "points DISTRIBUTED BY (id)"
     )
     before = segment_trainers(database_of(there)).keys(), superuser.workers()
     with pytest.raises(psycopg2.Error, match=said) as error:
@@ -334,8 +408,8 @@ def gone(superuser: Workbench, there: Workbench, before: tuple[Any, set[int]]) -
 def long(there: Workbench) -> str:
     """A table that takes its time."""
     there.rows(
-        "CREATE TABLE long AS SELECT n AS id, ARRAY[n, 1, 2, 3]::real[] AS x FROM generate_series(1, 600000) n"
-        " DISTRIBUTED BY (id)"
+        "CREATE TABLE long AS SELECT n AS id, ARRAY[n, 1, 2, 3]::real[] AS x FROM "
+        "generate_series(1, 600000) n DISTRIBUTED BY (id)"
     )
     return "long"
 
@@ -348,10 +422,18 @@ def test_nothing_stays_of_a_call_that_is_ended(
     superuser: Workbench, there: Workbench, long: str, statements: str, end: str
 ) -> None:
     before = segment_trainers(database_of(there)).keys(), superuser.workers()
-    query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ %s AND pid = ANY (%s)"
-    with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
+    query = (
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ %s AND pid = "
+        "ANY (%s)"
+    )
+    with (
+        closing(there.another()) as session,
+        session.calling(lambda: predict(session, long)) as called,
+    ):
         mine = eventually(lambda: segment_trainers(database_of(there)).keys() - before[0])
-        eventually(lambda: superuser.value(query, statements, list(superuser.workers() - before[1])))
+        eventually(
+            lambda: superuser.value(query, statements, list(superuser.workers() - before[1]))
+        )
         owners = {backend for _, backend in mine}
         if end == "cancel":
             session.connection.cancel()
@@ -363,18 +445,27 @@ def test_nothing_stays_of_a_call_that_is_ended(
     with closing(there.another()) as session:
         assert session.value(f"SELECT count(*) FROM {predict(session)}") == 288
     # The folder of a trainer that ended with its process is removed when another trainer starts.
-    assert not [file for file in Path("/tmp").glob("cerebro_trainer-*-*") if int(file.name.split("-")[1]) in owners]
+    assert not [
+        file
+        for file in Path("/tmp").glob("cerebro_trainer-*-*")
+        if int(file.name.split("-")[1]) in owners
+    ]
 
 
 def test_a_trainer_that_is_killed_is_replaced(there: Workbench, long: str) -> None:
     before = segment_trainers(database_of(there)).keys()
-    with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
+    with (
+        closing(there.another()) as session,
+        session.calling(lambda: predict(session, long)) as called,
+    ):
         killed, _ = min(eventually(lambda: segment_trainers(database_of(there)).keys() - before))
         os.kill(killed, signal.SIGKILL)
         assert there.value(f"SELECT count(DISTINCT id) FROM {called.result()}") == 600_000
 
 
-def test_the_memory_of_the_caller_does_not_grow_with_the_table(there: Workbench, session: Workbench) -> None:
+def test_the_memory_of_the_caller_does_not_grow_with_the_table(
+    there: Workbench, session: Workbench
+) -> None:
     for rows in (30_000, 300_000):
         session.rows(
             f"CREATE TABLE rows_{rows} AS SELECT n AS id, ARRAY[n, 1, 2, 3]::real[] AS x"
@@ -387,14 +478,18 @@ def test_the_memory_of_the_caller_does_not_grow_with_the_table(there: Workbench,
             while not called.done():
                 seen.append(memory(session.pid()))
                 time.sleep(0.005)
-            assert session.value(f"SELECT count(*) FROM {called.result()}") == int(table.partition("_")[2])
+            assert session.value(f"SELECT count(*) FROM {called.result()}") == int(
+                table.partition("_")[2]
+            )
         peaks.append(max(seen))
     assert peaks[1] - peaks[0] < 8 * MEGABYTE
 
 
 def memory(pid: int) -> int:
     """Bytes of memory of the process' own."""
-    found = re.search(r"^RssAnon:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    found = re.search(
+        r"^RssAnon:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+    )
     assert found
     return int(found[1]) * 1024
 
@@ -402,14 +497,21 @@ def memory(pid: int) -> int:
 @pytest.mark.parametrize("function", ["grant_predict", "revoke_predict"])
 def test_predictions_cannot_be_granted_apart(there: Workbench, function: str) -> None:
     error = refused(there, f"SELECT cerebro.{function}('model', '{ROLE}')", code="0A000")
-    assert "GRANT" in str(error.diag.message_hint).upper() and "_summary" in str(error.diag.message_hint)
+    assert "GRANT" in str(error.diag.message_hint).upper() and "_summary" in str(
+        error.diag.message_hint
+    )
 
 
-def test_a_model_that_may_not_be_read_does_not_predict(superuser: Workbench, there: Workbench) -> None:
+def test_a_model_that_may_not_be_read_does_not_predict(
+    superuser: Workbench, there: Workbench
+) -> None:
     superuser.rows("CREATE TABLE kept AS TABLE model; CREATE TABLE kept_info AS TABLE model_info")
     superuser.rows("CREATE TABLE kept_summary AS TABLE model_summary")
     superuser.rows(
-        f"GRANT SELECT ON kept_info, kept_summary TO {ROLE}; GRANT SELECT (mst_key, model_arch) ON kept TO {ROLE}"
+        f"GRANT SELECT ON kept_info, kept_summary TO {ROLE}; GRANT SELECT (mst_key, model_arch) ON "
+        f"kept TO {ROLE}"
     )
-    error = refused(there, "SELECT madlib_predict('kept', 'points', 'id', 'x', 'none', 'prob', FALSE, 1)")
+    error = refused(
+        there, "SELECT madlib_predict('kept', 'points', 'id', 'x', 'none', 'prob', FALSE, 1)"
+    )
     assert "grant_predict" not in str(error.diag.message_hint)

@@ -1,7 +1,8 @@
-"""The scripts of tests/sql/guide, which show MADlib's users what they know: they run, and their own checks hold.
+"""The scripts of tests/sql/guide, which show MADlib's users what they know: they run, and their own
+checks hold.
 
-They are written for an extension in schema madlib. For another schema they are changed as a user would change them,
-by a search for `madlib.`
+They are written for an extension in schema madlib. For another schema they are changed as a user
+would change them, by a search for `madlib.`
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ FOLDER = Path(__file__).parents[2] / "sql"
 SUPERUSERS = "_superuser"
 """The end of the name of a script that a superuser runs before the one without it."""
 CHECKED = sorted(
-    path.stem for path in (FOLDER / "guide").glob("*.sql") if not path.stem.endswith(("_data", SUPERUSERS))
+    path.stem
+    for path in (FOLDER / "guide").glob("*.sql")
+    if not path.stem.endswith(("_data", SUPERUSERS))
 )
 QUOTED = ("byom", "classification")
 """In a schema whose name must be quoted these do."""
@@ -47,7 +50,9 @@ def moved(superuser: Workbench, schema: str) -> None:
 
 @pytest.fixture(scope="module")
 def scripts(
-    request: pytest.FixtureRequest, shared_database: Database, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    shared_database: Database,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The folder with the scripts for the schema in which the extension is."""
     folder = tmp_path_factory.mktemp("sql")

@@ -1,4 +1,6 @@
-"""f() and f('usage'), as MADlib's users ask, for every function of the schema; a comment on each for \\df+."""
+"""f() and f('usage'), as MADlib's users ask, for every function of the schema; a comment on each
+for \\df+.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ from workbench import Workbench
 # Every function of the extension in the schema of users, and how few arguments it takes.
 FUNCTIONS = """
 SELECT p.proname::text, min(p.pronargs - p.pronargdefaults)
-FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
-WHERE p.pronamespace = 'madlib'::regnamespace AND p.proargnames IS DISTINCT FROM '{message}' AND p.pronargs > 0
+FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
+    AND d.deptype = 'e'
+WHERE p.pronamespace = 'madlib'::regnamespace AND p.proargnames IS DISTINCT FROM '{message}'
+    AND p.pronargs > 0
 GROUP BY 1
 """
 EVERYTHING = """
@@ -43,7 +47,10 @@ def test_every_function_explains_itself(session: Workbench, explained: list[str]
         short = session.value(f"SELECT {name}()")
         assert f"    {name}(" in short
         assert short.endswith(f"SELECT {name}('usage');")
-        (whole,) = {session.value(f"SELECT {name}('{message}')") for message in ("usage", "help", "?", "Usage")}
+        (whole,) = {
+            session.value(f"SELECT {name}('{message}')")
+            for message in ("usage", "help", "?", "Usage")
+        }
         assert name in whole.split("\n")[0]
         assert "\nExample:\n" in whole
         assert session.value(f"SELECT {name}(NULL)") == short
@@ -53,7 +60,9 @@ def test_anything_else_is_an_error(session: Workbench, explained: list[str]) -> 
     for name in explained:
         with pytest.raises(psycopg2.errors.InvalidParameterValue) as error:
             session.rows(f"SELECT {name}('iris')")
-        assert f"{name}: message is 'iris'; expected one of usage, help, ?." in str(error.value.diag.message_primary)
+        assert f"{name}: message is 'iris'; expected one of usage, help, ?." in str(
+            error.value.diag.message_primary
+        )
         assert f"SELECT {name}('usage');" in str(error.value.diag.message_hint)
 
 
@@ -67,7 +76,9 @@ def test_functions_of_the_other_schema(session: Workbench) -> None:
     assert "cerebro.submit(" in session.value("SELECT cerebro.help('cerebro.submit')")
     assert "Example:" in session.value("SELECT cerebro.help('cerebro.submit', 'usage')")
     assert "madlib_predict, madlib_keras_predict" in session.value("SELECT cerebro.help()")
-    with pytest.raises(psycopg2.errors.UndefinedObject, match="there is no help for a function 'submit'"):
+    with pytest.raises(
+        psycopg2.errors.UndefinedObject, match="there is no help for a function 'submit'"
+    ):
         session.rows("SELECT cerebro.help('submit')")
 
 
@@ -81,10 +92,13 @@ def test_help_does_not_hide_the_functions(session: Workbench, explained: list[st
 def test_which_version_it_is(session: Workbench) -> None:
     """The first statement of MADlib's notebooks; drivers read the number after its first words."""
     told = re.fullmatch(
-        r"MADlib version: (\d+\.\d+\.\d+), .*cerebro_db (\S+) .*", session.value("SELECT madlib.version()")
+        r"MADlib version: (\d+\.\d+\.\d+), .*cerebro_db (\S+) .*",
+        session.value("SELECT madlib.version()"),
     )
     assert told is not None and told[1].startswith("2.1")
-    assert told[2] == session.value("SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'")
+    assert told[2] == session.value(
+        "SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'"
+    )
     assert "PostgreSQL" in session.value("SELECT version()"), "the server's own is not hidden"
 
 
@@ -101,4 +115,8 @@ def test_every_function_has_a_comment(session: Workbench) -> None:
     found = session.rows(EVERYTHING)
     assert len(found) > 50
     assert [name for name, comment, _ in found if not comment] == []
-    assert [name for name, comment, schema in found if schema == "madlib" and comment.startswith("Internal")] == []
+    assert [
+        name
+        for name, comment, schema in found
+        if schema == "madlib" and comment.startswith("Internal")
+    ] == []

@@ -1,4 +1,5 @@
-"""Wrong calls of every public function: each is told what is wrong before any work, and leaves nothing.
+"""Wrong calls of every public function: each is told what is wrong before any work, and leaves
+nothing.
 
 The messages that MADlib's users know are compared whole, of others a noun.
 """
@@ -38,13 +39,15 @@ def scene(bench: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
 
 def everything(bench: Workbench) -> list[tuple[str, ...]]:
     """All relations of the database, and the runs in the log."""
-    # By one snapshot of the catalogs: a session that ends meanwhile takes its temporary schema along.
+    # By one snapshot of the catalogs: a session that ends meanwhile takes its temporary schema
+    # along.
     relations = (
-        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname !~ '^pg_' ORDER BY 1"
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = "
+        "c.relnamespace WHERE n.nspname !~ '^pg_' ORDER BY 1"
     )
     return bench.rows(
-        f"SELECT * FROM ({relations}) r UNION ALL SELECT 'run ' || run_id FROM cerebro.run_log ORDER BY 1"
+        f"SELECT * FROM ({relations}) r UNION ALL SELECT 'run ' || run_id FROM cerebro.run_log "
+        "ORDER BY 1"
     )
 
 
@@ -82,9 +85,9 @@ def test_wrong_calls_are_refused(scene: Workbench, function: str) -> None:
 
 def test_every_public_function_is_here(scene: Workbench) -> None:
     functions = scene.rows(
-        "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace AND pronargs > 0"
-        " AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict',"
-        " 'madlib_automl', 'madlib_predict_byom')"
+        "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace "
+        "AND pronargs > 0 AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', "
+        "'madlib_evaluate', 'madlib_predict', 'madlib_automl', 'madlib_predict_byom')"
     )
     assert {name for (name,) in functions} == OF_FUNCTION.keys()
 
@@ -93,14 +96,21 @@ HELP = {
     "training_preprocessor_dl('gone', 'o', 'label', 'x')": "Check the spelling and the search_path",
     "training_preprocessor_dl('points', 'points', 'label', 'x')": 'DROP TABLE "public"."points";',
     "training_preprocessor_dl('points', 'o', 'gone', 'x')": "Its columns are: id, x, label",
-    "training_preprocessor_dl('secret', 'o', 'label', 'x')": "Its owner can GRANT SELECT ON secret to you.",
+    "training_preprocessor_dl('secret', 'o', 'label', 'x')": "Its owner can GRANT SELECT ON "
+    "secret to you.",
     "delete_keras_model('models', 99)": 'SELECT model_id, name FROM "public"."models";',
-    "madlib_evaluate('model', 'packed', 'o')": 'SELECT mst_key, training_loss_final FROM "public"."model_info"',
-    "madlib_fit_multiple_model('points', 'o', 'mst', 1)": "Pack the table with training_preprocessor_dl()",
-    "madlib_fit_multiple_model('packed', 'o', 'alone', 1)": "load_model_selection_table() or generate_model_configs()",
-    "madlib_fit_multiple_model('packed', 'o', 'wide_mst', 1)": "Give the first layer the shape of the rows",
+    "madlib_evaluate('model', 'packed', 'o')": "SELECT mst_key, training_loss_final FROM "
+    '"public"."model_info"',
+    "madlib_fit_multiple_model('points', 'o', 'mst', 1)": "Pack the table with "
+    "training_preprocessor_dl()",
+    "madlib_fit_multiple_model('packed', 'o', 'alone', 1)": "load_model_selection_table() or "
+    "generate_model_configs()",
+    "madlib_fit_multiple_model('packed', 'o', 'wide_mst', 1)": "Give the first layer the shape of "
+    "the rows",
     "madlib_fit_multiple_model('packed', 'o', 'loss_mst', 1)": "categorical_crossentropy",
-    "madlib_fit_multiple_model('packed', 'o', 'mst', 1, FALSE, 'spread_packed')": "validation_preprocessor_dl()",
+    (
+        "madlib_fit_multiple_model('packed', 'o', 'mst', 1, FALSE, 'spread_packed')"
+    ): "validation_preprocessor_dl()",
 }
 
 
@@ -140,9 +150,12 @@ INTERPRETERS = {
 
 @pytest.mark.parametrize(
     ("work", "kind"),
-    [("evaluate", kind) for kind in INTERPRETERS] + [(name, "another program") for name in WORK if name != "evaluate"],
+    [("evaluate", kind) for kind in INTERPRETERS]
+    + [(name, "another program") for name in WORK if name != "evaluate"],
 )
-def test_an_unusable_trainer(scene: Workbench, shared_superuser: Workbench, work: str, kind: str) -> None:
+def test_an_unusable_trainer(
+    scene: Workbench, shared_superuser: Workbench, work: str, kind: str
+) -> None:
     """Each kind for one call, and one kind for all: the same code starts every trainer."""
     call, (interpreter, sqlstate, words) = WORK[work], INTERPRETERS[kind]
     with setting(shared_superuser, "trainer_python", interpreter):
@@ -157,7 +170,9 @@ def test_an_unusable_trainer(scene: Workbench, shared_superuser: Workbench, work
     [("BEGIN READ ONLY", "25006"), ("BEGIN ISOLATION LEVEL REPEATABLE READ", "25001"),
      ("BEGIN ISOLATION LEVEL SERIALIZABLE", "25001")],
 )  # fmt: skip
-def test_transactions_that_could_not_see_the_work(scene: Workbench, call: str, begin: str, sqlstate: str) -> None:
+def test_transactions_that_could_not_see_the_work(
+    scene: Workbench, call: str, begin: str, sqlstate: str
+) -> None:
     scene.rows(begin)
     try:
         with pytest.raises(psycopg2.Error) as error:
@@ -177,21 +192,47 @@ def test_packing_in_a_read_only_transaction(scene: Workbench) -> None:
 
 SETTINGS = {
     "unknown name": ("trainer", "x", "a row named 'trainer'; expected one of"),
-    "no number": ("cache_mb", "much", "setting cache_mb is 'much'; expected a whole number of at least 0"),
+    "no number": (
+        "cache_mb",
+        "much",
+        "setting cache_mb is 'much'; expected a whole number of at least 0",
+    ),
     "negative": ("trainer_idle_seconds", "-1", "setting trainer_idle_seconds is '-1'"),
-    "one worker": ("max_workers_total", "1", "max_workers_total is '1'; expected a whole number of at least 2"),
-    "too little": ("trainer_memory_mb", "1", "trainer_memory_mb is '1'; expected a whole number of at least 64"),
+    "one worker": (
+        "max_workers_total",
+        "1",
+        "max_workers_total is '1'; expected a whole number of at least 2",
+    ),
+    "too little": (
+        "trainer_memory_mb",
+        "1",
+        "trainer_memory_mb is '1'; expected a whole number of at least 64",
+    ),
     "no folder": ("compilation_cache", "/nowhere", "with mode 0700: No such file or directory"),
-    "a folder of all": ("compilation_cache", "/tmp", "compilation_cache is '/tmp'; expected the absolute path"),
-    "a relative path": ("compilation_cache", ".", "compilation_cache is '.'; expected the absolute path"),
+    "a folder of all": (
+        "compilation_cache",
+        "/tmp",
+        "compilation_cache is '/tmp'; expected the absolute path",
+    ),
+    "a relative path": (
+        "compilation_cache",
+        ".",
+        "compilation_cache is '.'; expected the absolute path",
+    ),
     "a file": ("compilation_cache", "/etc/passwd", "it is no folder by its absolute path"),
-    "fewer than no cores": ("spare_cores", "-1", "setting spare_cores is '-1'; expected a whole number of at least 0"),
+    "fewer than no cores": (
+        "spare_cores",
+        "-1",
+        "setting spare_cores is '-1'; expected a whole number of at least 0",
+    ),
     "odd digits": ("cache_mb", "²", "setting cache_mb is '²'"),
 }
 
 
 @pytest.mark.parametrize(("name", "value", "words"), SETTINGS.values(), ids=SETTINGS)
-def test_bad_settings(scene: Workbench, shared_superuser: Workbench, name: str, value: str, words: str) -> None:
+def test_bad_settings(
+    scene: Workbench, shared_superuser: Workbench, name: str, value: str, words: str
+) -> None:
     shared_superuser.rows("BEGIN; DELETE FROM cerebro.setting WHERE name = %s", name)
     shared_superuser.rows("INSERT INTO cerebro.setting VALUES (%s, %s); COMMIT", name, value)
     try:
@@ -224,5 +265,7 @@ def stranger(scene: Workbench, shared_superuser: Workbench) -> Iterator[Workbenc
 
 @pytest.mark.parametrize("call", WORK.values(), ids=WORK)
 def test_only_who_was_granted_may_call(stranger: Workbench, call: str) -> None:
-    with pytest.raises(psycopg2.errors.InsufficientPrivilege, match="permission denied for function"):
+    with pytest.raises(
+        psycopg2.errors.InsufficientPrivilege, match="permission denied for function"
+    ):
         stranger.rows(f"SELECT madlib.{call}")

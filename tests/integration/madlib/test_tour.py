@@ -1,4 +1,6 @@
-"""The scripts that a user of psql reads first: they run, and what the README shows is what they print."""
+"""The scripts that a user of psql reads first: they run, and what the README shows is what they
+print.
+"""
 
 from __future__ import annotations
 
@@ -19,30 +21,36 @@ class Database(Protocol):
 
 
 @pytest.mark.parametrize(
-    "tour", [pytest.param("raw", marks=[pytest.mark.postgresql(OTHER_ROWS), pytest.mark.long]), "tour"]
+    "tour",
+    [pytest.param("raw", marks=[pytest.mark.postgresql(OTHER_ROWS), pytest.mark.long]), "tour"],
 )
 def test_the_tours_print_what_the_readme_shows(database: Database, tour: str) -> None:
     assert printed(database.url, SCRIPTS / f"{tour}.sql") == (SCRIPTS / f"{tour}.out").read_text()
 
 
 @pytest.mark.long
-def test_a_madlib_user_s_workflow_on_iris(database: Database, connection: psycopg2.extensions.connection) -> None:
+def test_a_madlib_user_s_workflow_on_iris(
+    database: Database, connection: psycopg2.extensions.connection
+) -> None:
     printed(database.url, SCRIPTS / "iris.sql")
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*), count(model_weights) FROM iris_model")
         assert cursor.fetchone() == (12, 12)
-        cursor.execute("SELECT count(*), min(array_length(validation_loss, 1)) FROM iris_model_info")
+        cursor.execute(
+            "SELECT count(*), min(array_length(validation_loss, 1)) FROM iris_model_info"
+        )
         assert cursor.fetchone() == (12, 2), "metrics after epochs 5 and 10"
         cursor.execute("SELECT metrics_iters, num_classes FROM iris_model_summary")
         assert cursor.fetchone() == ([5, 10], [3])
         cursor.execute(
-            "SELECT e.metric = i.validation_metrics_final, e.metric FROM iris_evaluation e, iris_model_info i"
-            " ORDER BY i.validation_loss_final, i.mst_key LIMIT 1"
+            "SELECT e.metric = i.validation_metrics_final, e.metric FROM iris_evaluation e, "
+            "iris_model_info i ORDER BY i.validation_loss_final, i.mst_key LIMIT 1"
         )
         same, metric = cursor.fetchone() or (None, 0.0)
         assert same
         cursor.execute(
-            "SELECT count(*), avg((class_value = species)::int) FROM iris_prediction JOIN iris_test USING (id)"
+            "SELECT count(*), avg((class_value = species)::int) FROM iris_prediction JOIN "
+            "iris_test USING (id)"
         )
         count, right = cursor.fetchone() or (0, 0)
     assert count == 30

@@ -1,4 +1,6 @@
-"""cerebro.evaluate: metrics over the rows of a source are those of what cerebro.predict says of the same rows."""
+"""cerebro.evaluate: metrics over the rows of a source are those of what cerebro.predict says of the
+same rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ ROWS = 5000
 """More than a block."""
 VISITS = f"""
     CREATE TABLE visits AS
-    SELECT n AS id, CASE WHEN n % 11 > 0 THEN n * 7919 % 97 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS place,
+    SELECT n AS id, CASE WHEN n % 11 > 0 THEN n * 7919 % 97 END AS age, (ARRAY['a', 'b',
+        NULL])[n % 3 + 1] AS place,
            n % 4 = 0 AS "Od""d", sin(n) * 20 + n % 3 AS cost,
            CASE WHEN n % 13 = 0 THEN 'never seen' WHEN n % 7 > 0
                 THEN (ARRAY['x', 'od"d %s', 'z'])[(n % 3 + n * 7919 % 97 / 40) % 3 + 1] END AS kind
@@ -51,7 +54,9 @@ def kinds(bench: Workbench) -> Trained:
 def costs(bench: Workbench, kinds: Trained) -> Trained:
     """A model of a number."""
     floats = Measure(1.0, 14.0, -20.0, 22.0)
-    return trained(bench, "costs", "costs", "cost", epochs=1, margin=9.5, floats=floats, template="linear")
+    return trained(
+        bench, "costs", "costs", "cost", epochs=1, margin=9.5, floats=floats, template="linear"
+    )
 
 
 @pytest.fixture
@@ -63,9 +68,13 @@ def session(bench: Workbench, costs: Trained) -> Iterator[Workbench]:
 
 def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict[str | None, Found]:
     """The metrics by group: value and rows by metric, class and prediction."""
-    query = 'SELECT "group", metric, class, predicted, value, rows FROM cerebro.evaluate(%s, %s, %s)'
+    query = (
+        'SELECT "group", metric, class, predicted, value, rows FROM cerebro.evaluate(%s, %s, %s)'
+    )
     found: dict[str | None, Found] = {}
-    for group, metric, class_, predicted, value, rows in session.rows(query, model, source, list(groups) or None):
+    for group, metric, class_, predicted, value, rows in session.rows(
+        query, model, source, list(groups) or None
+    ):
         key = None if group is None else json.dumps(group)
         line = found.setdefault(key, {})
         assert (metric, class_, predicted) not in line
@@ -77,9 +86,13 @@ def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict
 def lines(bench: Workbench, kinds: Trained) -> list[Line]:
     """What cerebro.predict says of the rows that have a target, each beside it."""
     query = """
-        SELECT jsonb_build_object('place', t.place, 'Od"d', t."Od""d"), t.kind, p.prediction, p.probabilities
-        FROM visits t JOIN cerebro.predict('kinds', 'visits', 'id') p ON p.id = t.id::text WHERE t.kind IS NOT NULL"""
-    return [Line(json.dumps(g), Told(label, told), says) for g, label, says, told in bench.rows(query)]
+        SELECT jsonb_build_object('place', t.place, 'Od"d', t."Od""d"), t.kind, p.prediction,
+            p.probabilities
+        FROM visits t JOIN cerebro.predict('kinds', 'visits', 'id') p ON p.id = t.id::text
+            WHERE t.kind IS NOT NULL"""
+    return [
+        Line(json.dumps(g), Told(label, told), says) for g, label, says, told in bench.rows(query)
+    ]
 
 
 def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], float]:
@@ -90,7 +103,9 @@ def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], floa
     found: dict[tuple[str, str | None, str | None], float] = {
         (name, None, None): SCORES[name](rows) for name in ("accuracy", "auc", "log_loss")
     }
-    right = Counter(label for label, prediction in zip(labels, said, strict=True) if label == prediction)
+    right = Counter(
+        label for label, prediction in zip(labels, said, strict=True) if label == prediction
+    )
     actual, predicted = Counter(labels), Counter(said)
     for name in names:
         found["f1", name, None] = 2 * right[name] / (actual[name] + predicted[name])
@@ -103,7 +118,10 @@ def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], floa
     found["f1", None, None] = fmean(found["f1", name, None] for name in names)
     found["balanced_accuracy", None, None] = fmean(found["recall", name, None] for name in actual)
     squares = (
-        sum((row.classes.get(name, 0.0) - (row.label == name)) ** 2 for name in {*row.classes, row.label})
+        sum(
+            (row.classes.get(name, 0.0) - (row.label == name)) ** 2
+            for name in {*row.classes, row.label}
+        )
         for row in rows
     )
     found["brier", None, None] = fmean(squares) / 2
@@ -111,8 +129,13 @@ def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], floa
     for name in rows[0].classes:
         tenths: dict[int, list[tuple[float, bool]]] = {}
         for row in rows:
-            tenths.setdefault(min(9, int(row.classes[name] * 10)), []).append((row.classes[name], row.label == name))
-        apart = (abs(sum(p for p, _ in tenth) - sum(hit for _, hit in tenth)) for tenth in tenths.values())
+            tenths.setdefault(min(9, int(row.classes[name] * 10)), []).append(
+                (row.classes[name], row.label == name)
+            )
+        apart = (
+            abs(sum(p for p, _ in tenth) - sum(hit for _, hit in tenth))
+            for tenth in tenths.values()
+        )
         errors.append(sum(apart) / len(rows))
         found["calibration_error", name, None] = errors[-1]
         for tenth in tenths.values():
@@ -129,21 +152,26 @@ def noise_of(session: Workbench) -> float:
 
 def moved(row: Told, by: float) -> Told:
     """A row whose right class is told so much more probable."""
-    return row._replace(classes={name: p + by * (name == row.label) for name, p in row.classes.items()})
+    return row._replace(
+        classes={name: p + by * (name == row.label) for name, p in row.classes.items()}
+    )
 
 
 def compared(found: Found, lines: list[Line], noise: float) -> None:
-    """Nearly, for on Greenplum rows come in another order each time, and so to other blocks of the trainer.
+    """Nearly, for on Greenplum rows come in another order each time, and so to other blocks of the
+    trainer.
 
-    Probabilities then differ by that `noise`, and rows with equal inputs, of which there are many, are equal no more:
-    the area under the curve is one of those that their order may give.
+    Probabilities then differ by that `noise`, and rows with equal inputs, of which there are many,
+    are equal no more: the area under the curve is one of those that their order may give.
     """
     wanted = expected(lines)
     values = {key: value for key, (value, _) in found.items() if value is not None}
     of_classes = {key for key in values if key[0] == "auc" and key[1] is not None}
     assert values.keys() - of_classes == wanted.keys()
     area = values["auc", None, None]
-    least, most = (SCORES["auc"]([moved(line.told, by) for line in lines]) for by in (-noise, noise))
+    least, most = (
+        SCORES["auc"]([moved(line.told, by) for line in lines]) for by in (-noise, noise)
+    )
     assert least - 1e-6 <= area <= most + 1e-6
     for key in wanted.keys() - {("auc", None, None)}:
         assert values[key] == pytest.approx(wanted[key], abs=1e-6), key
@@ -153,7 +181,9 @@ def compared(found: Found, lines: list[Line], noise: float) -> None:
 
 
 def test_metrics_are_those_of_the_predictions(session: Workbench, lines: list[Line]) -> None:
-    """Classes that the model does not know count as wrong, and rows without a target are left out."""
+    """Classes that the model does not know count as wrong, and rows without a target are left
+    out.
+    """
     found = evaluated(session, "kinds", "visits")
     assert set(found) == {None}
     compared(found[None], lines, noise_of(session))
@@ -174,9 +204,15 @@ def test_each_group_has_the_metrics_of_its_rows(session: Workbench, lines: list[
     whole = evaluated(session, "kinds", "visits")[None]
     assert whole.keys() == found[None].keys()
     compared(whole, lines, noise_of(session))
-    others = ((line, found[None][key]) for key, line in whole.items() if line[0] is not None and key[0] != "auc")
+    others = (
+        (line, found[None][key])
+        for key, line in whole.items()
+        if line[0] is not None and key[0] != "auc"
+    )
     assert all(line == pytest.approx(before) for line, before in others)
-    metrics = session.rows("""SELECT "group", metric FROM cerebro.evaluate('kinds', 'visits', '{PLACE}') LIMIT 9""")
+    metrics = session.rows(
+        """SELECT "group", metric FROM cerebro.evaluate('kinds', 'visits', '{PLACE}') LIMIT 9"""
+    )
     assert [group for group, _ in metrics] == [None] * 9 and metrics[0][1] == "accuracy"
 
 
@@ -199,18 +235,26 @@ def test_metrics_of_a_number_are_those_of_the_predictions(session: Workbench) ->
 
 
 def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Workbench) -> None:
-    """Rows that the transaction has made, of a temporary table, in a transaction that writes nothing, and no others."""
+    """Rows that the transaction has made, of a temporary table, in a transaction that writes
+    nothing, and no others.
+    """
     count = "SELECT rows FROM cerebro.evaluate('kinds', {}) WHERE metric = 'accuracy'"
-    session.rows("BEGIN ISOLATION LEVEL REPEATABLE READ; CREATE TEMP TABLE mine AS SELECT * FROM visits WHERE id < 100")
+    session.rows(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; CREATE TEMP TABLE mine AS SELECT * FROM visits "
+        "WHERE id < 100"
+    )
     before = session.value(count.format("'mine'"))
     session.rows("INSERT INTO mine (id, kind) VALUES (-1, 'x'); SET TRANSACTION READ ONLY")
     assert session.value(count.format("'mine'")) == before + 1
     session.rows("ROLLBACK")
     session.rows(
-        "CREATE TABLE guarded AS SELECT * FROM known; ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;"
-        " ALTER TABLE guarded FORCE ROW LEVEL SECURITY; CREATE POLICY few ON guarded USING (id <= 9)"
+        "CREATE TABLE guarded AS SELECT * FROM known; ALTER TABLE guarded ENABLE ROW LEVEL "
+        "SECURITY; ALTER TABLE guarded FORCE ROW LEVEL SECURITY; CREATE POLICY few ON guarded "
+        "USING (id <= 9)"
     )
-    assert session.value(count.format("'guarded'")) == session.value("SELECT count(*) FROM known WHERE id <= 9")
+    assert session.value(count.format("'guarded'")) == session.value(
+        "SELECT count(*) FROM known WHERE id <= 9"
+    )
     with another_role(session, shared_superuser, "judge") as other:
         refused(other, "SELECT * FROM cerebro.evaluate('kinds', 'visits')", code="42704")
 
@@ -240,9 +284,14 @@ def test_wrong_calls_are_refused(session: Workbench, wrong: str) -> None:
 
 
 def test_nothing_of_the_session_is_changed(session: Workbench) -> None:
-    settings = "SELECT current_setting('search_path'), current_setting('jit'), current_setting('datestyle')"
+    settings = (
+        "SELECT current_setting('search_path'), current_setting('jit'), "
+        "current_setting('datestyle')"
+    )
     session.rows("SET search_path = public, madlib; SET jit = on; SET datestyle = German")
     before = session.row(settings)
     session.rows("BEGIN; DECLARE c CURSOR FOR SELECT * FROM cerebro.evaluate('kinds', 'visits')")
     assert len(session.rows("FETCH 2 FROM c")) == 2 and session.row(settings) == before
-    assert math.isfinite(session.value("SELECT value FROM cerebro.evaluate('costs', 'costs') LIMIT 1"))
+    assert math.isfinite(
+        session.value("SELECT value FROM cerebro.evaluate('costs', 'costs') LIMIT 1")
+    )

@@ -1,4 +1,6 @@
-"""Models by name over tables with free text: learned from, predicted, explained and granted like any other column."""
+"""Models by name over tables with free text: learned from, predicted, explained and granted like
+any other column.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ REVIEWS = """
     ALTER TABLE reviews ADD PRIMARY KEY (id)"""  # noqa: E501
 OPTIONS = "configs => 1, epochs => 12, seed => 1, workers => 1"
 TRAIN = f"SELECT template, validation FROM cerebro.train('reviews', 'verdict', {OPTIONS})"
-TOLD = "SELECT id, prediction, probability FROM cerebro.predict('reviews_verdict', %s, 'id', owner => 'cerebro')"
+TOLD = (
+    "SELECT id, prediction, probability FROM cerebro.predict('reviews_verdict', %s, 'id', owner "
+    "=> 'cerebro')"
+)
 ROW = "SELECT cerebro.predict_row('reviews_verdict', %s, owner => 'cerebro')"
 
 
@@ -40,37 +45,54 @@ def board(bench: Workbench, reviews: Workbench) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.long
-def test_a_table_with_free_text_in_two_statements(bench: Workbench, board: list[tuple[Any, ...]]) -> None:
-    """Rows without words are predicted, and what nobody ever wrote; a row as JSON is predicted as in a table."""
+def test_a_table_with_free_text_in_two_statements(
+    bench: Workbench, board: list[tuple[Any, ...]]
+) -> None:
+    """Rows without words are predicted, and what nobody ever wrote; a row as JSON is predicted as
+    in a table.
+    """
     ((template, validation),) = board
     assert template == "text" and validation > 0.9
     constants = bench.value(
-        "SELECT constants FROM cerebro.feature WHERE model = 'reviews_verdict' AND \"column\" = %s AND kind = 'text'",
+        "SELECT constants FROM cerebro.feature WHERE model = 'reviews_verdict' AND \"column\" = "
+        "%s AND kind = 'text'",
         NOTE,
     )
     assert constants["words"] >= 8 and set(constants) == {"words", "buckets"}
     told = {row[0]: row[1:] for row in bench.rows(TOLD, "reviews")}
     verdicts: dict[str, str] = dict(bench.rows("SELECT id::text, verdict FROM reviews"))
-    assert sum(told[name][0] == verdict for name, verdict in verdicts.items()) > 0.9 * len(verdicts) == 540
+    assert (
+        sum(told[name][0] == verdict for name, verdict in verdicts.items())
+        > 0.9 * len(verdicts)
+        == 540
+    )
     for name in ("1", "6", "40", "41"):
         record = bench.value("SELECT to_jsonb(t) FROM reviews t WHERE id = %s", int(name))
         answer = bench.value(ROW, json.dumps(record))
-        assert (answer["prediction"], answer["probability"]) == (told[name][0], pytest.approx(told[name][1], abs=1e-6))
+        assert (answer["prediction"], answer["probability"]) == (
+            told[name][0],
+            pytest.approx(told[name][1], abs=1e-6),
+        )
     great, awful, nothing = (
         bench.value(ROW, json.dumps({NOTE: text, "stars": 1}))
         for text in ("really GREAT 😀" + "?!" * 200_000, "AWFUL", None)
     )
-    assert (great["prediction"], awful["prediction"]) == ("good", "bad") and nothing["prediction"] in ("good", "bad")
+    assert (great["prediction"], awful["prediction"]) == ("good", "bad") and nothing[
+        "prediction"
+    ] in ("good", "bad")
 
 
 @pytest.mark.long
 def test_it_is_explained_and_watched(bench: Workbench, board: list[tuple[Any, ...]]) -> None:
     worth: dict[str, float] = dict(
-        bench.rows("SELECT column_name, importance FROM cerebro.importance('reviews_verdict', 'reviews')")
+        bench.rows(
+            "SELECT column_name, importance FROM cerebro.importance('reviews_verdict', 'reviews')"
+        )
     )
     assert set(worth) == {NOTE, "stars"} and worth[NOTE] > 0.2 > abs(worth["stars"])
     rows = bench.rows(
-        "SELECT id, column_name, value, attribution, gap FROM cerebro.attribution('reviews_verdict', 'reviews')"
+        "SELECT id, column_name, value, attribution, gap FROM "
+        "cerebro.attribution('reviews_verdict', 'reviews')"
     )
     assert len(rows) == 1200
     by_note = [abs(row[3]) for row in rows if row[1] == NOTE and row[2]]
@@ -78,10 +100,15 @@ def test_it_is_explained_and_watched(bench: Workbench, board: list[tuple[Any, ..
     assert sum(by_note) / len(by_note) > 5 * sum(others) / len(others)
     assert all(row[3] == 0 for row in rows if row[1] == NOTE and not row[2])
     bench.rows(
-        'CREATE VIEW silent AS SELECT id, stars, nullif(md5(id::text), \'\') || NULL AS "the ""note"" %s" FROM reviews'
+        "CREATE VIEW silent AS SELECT id, stars, nullif(md5(id::text), '') || NULL AS \"the "
+        '""note"" %s" FROM reviews'
     )
-    drift = "SELECT kind, missing, psi FROM cerebro.drift('reviews_verdict', %s) WHERE \"column\" = %s"
-    (kind, missing, psi), (_, gone, _) = (bench.row(drift, source, NOTE) for source in ("reviews", "silent"))
+    drift = (
+        "SELECT kind, missing, psi FROM cerebro.drift('reviews_verdict', %s) WHERE \"column\" = %s"
+    )
+    (kind, missing, psi), (_, gone, _) = (
+        bench.row(drift, source, NOTE) for source in ("reviews", "silent")
+    )
     assert kind == "text" and 0 < missing < 0.1 and psi < 0.1 and gone == 1
 
 
@@ -99,6 +126,11 @@ def test_who_is_granted_predictions_has_the_same(
 
 
 def test_a_template_for_texts_wants_a_text(reviews: Workbench) -> None:
-    call = "SELECT what FROM cerebro.plan('reviews', 'verdict', types => %s, models => '{text}') WHERE name = %s"
+    call = (
+        "SELECT what FROM cerebro.plan('reviews', 'verdict', types => %s, models => '{text}') "
+        "WHERE name = %s"
+    )
     assert reviews.value(call, "{}", NOTE).startswith("text: the first ")
-    refused(reviews, call, json.dumps({NOTE: "category"}), NOTE, code="22023", words="template 'text'")
+    refused(
+        reviews, call, json.dumps({NOTE: "category"}), NOTE, code="22023", words="template 'text'"
+    )

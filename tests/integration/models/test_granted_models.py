@@ -1,4 +1,6 @@
-"""Models by name for who may not read them: what is granted is what the owner has, and there is no way to more."""
+"""Models by name for who may not read them: what is granted is what the owner has, and there is no
+way to more.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ ROWS = 5000
 PLACES = ("Xanadu", 'Zembla "%s"', "Erewhon")
 HOMES = f"""
     CREATE TABLE homes AS
-    SELECT n AS id, CASE WHEN n % 10 > 0 THEN (1e6 + 1000 * (n * 7919 % 97))::numeric END AS "Area %s",
+    SELECT n AS id, CASE WHEN n % 10 > 0 THEN (1e6 + 1000 * (n * 7919 % 97))::numeric END
+               AS "Area %s",
            (ARRAY['Xanadu', 'Zembla "%s"', NULL, 'Erewhon'])[n % 4 + 1] AS place, sin(n) AS slope,
            timestamp '2020-01-01' + n * interval '7 hours' AS built, n % 3 = 0 AS flag,
            CASE WHEN n % 4 < 2 THEN 'yes' ELSE 'no' END AS sold, (n % 50)::smallint AS rooms
@@ -55,11 +58,15 @@ def homes(owner: Workbench) -> Trained:
 @pytest.fixture(scope="module")
 def rooms(owner: Workbench, homes: Trained) -> Trained:
     floats = Measure(25.0, 15.0, 0.0, 49.0)
-    return trained(owner, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, template="linear")
+    return trained(
+        owner, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, template="linear"
+    )
 
 
 @pytest.fixture(scope="module")
-def guest(owner: Workbench, shared_superuser: Workbench, homes: Trained, rooms: Trained) -> Iterator[Workbench]:
+def guest(
+    owner: Workbench, shared_superuser: Workbench, homes: Trained, rooms: Trained
+) -> Iterator[Workbench]:
     """A session of a role with rows of its own, that may predict with both."""
     with another_role(owner, shared_superuser, "guest") as session:
         own_schema(shared_superuser, "guest")
@@ -67,7 +74,10 @@ def guest(owner: Workbench, shared_superuser: Workbench, homes: Trained, rooms: 
             "CREATE TABLE guest.mine AS TABLE homes; ALTER TABLE guest.mine ADD PRIMARY KEY (id);"
             " SET search_path = guest, madlib"
         )
-        owner.rows("SELECT cerebro.grant_predict(%s, 'guest'), cerebro.grant_predict('rooms', 'guest')", MODEL)
+        owner.rows(
+            "SELECT cerebro.grant_predict(%s, 'guest'), cerebro.grant_predict('rooms', 'guest')",
+            MODEL,
+        )
         yield session
 
 
@@ -89,20 +99,29 @@ def test_predictions_are_those_of_the_owner(owner: Workbench, session: Workbench
 
 def test_wherever_a_query_stands(session: Workbench) -> None:
     """In transactions that only read, at any isolation, in a view, and left in the middle."""
-    session.rows("CREATE TABLE few AS SELECT * FROM mine WHERE id <= 50; ALTER TABLE few ADD PRIMARY KEY (id)")
-    session.rows("CREATE VIEW told AS SELECT * FROM cerebro.predict('rooms', 'guest.few', owner => 'cerebro')")
+    session.rows(
+        "CREATE TABLE few AS SELECT * FROM mine WHERE id <= 50; ALTER TABLE few ADD PRIMARY KEY "
+        "(id)"
+    )
+    session.rows(
+        "CREATE VIEW told AS SELECT * FROM cerebro.predict('rooms', 'guest.few', owner => "
+        "'cerebro')"
+    )
     for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
         session.rows(f"BEGIN ISOLATION LEVEL {level} READ ONLY")
         assert session.value("SELECT count(*) FROM told t JOIN mine m ON m.id::text = t.id") == 50
         assert len(session.rows("SELECT * FROM told LIMIT 3")) == 3
-        assert session.value("SELECT cerebro.predict_row('rooms', '{\"place\": \"Xanadu\"}', 'cerebro')")["prediction"]
+        assert session.value(
+            "SELECT cerebro.predict_row('rooms', '{\"place\": \"Xanadu\"}', 'cerebro')"
+        )["prediction"]
         session.rows("COMMIT")
     session.rows("DROP VIEW told; DROP TABLE few")
 
 
 def test_what_a_guest_sees(session: Workbench) -> None:
     found = session.rows(
-        "SELECT model, owner, task, target, source, metric, value, split FROM cerebro.model ORDER BY 1"
+        "SELECT model, owner, task, target, source, metric, value, split FROM cerebro.model ORDER "
+        "BY 1"
     )
     assert found == [
         (MODEL, "cerebro", "classification", None, None, None, None, None),
@@ -113,19 +132,35 @@ def test_what_a_guest_sees(session: Workbench) -> None:
         json.dumps(p)[1:-1] in json.dumps(outlines) for p in PLACES
     )
     taken = {"Area %s", "place", "slope", "built", "flag"}
-    assert outlines[MODEL]["types"].keys() == taken, "neither that of the rows' number nor that of the target"
+    assert outlines[MODEL]["types"].keys() == taken, (
+        "neither that of the rows' number nor that of the target"
+    )
     assert outlines["rooms"]["types"].keys() == {"place", "slope"}
     assert not {"target", "target_type", "source"} & outlines[MODEL].keys()
-    for table in ("model_log", "version_log", "grant_log", "grant_state", "model_version", "feature"):
+    for table in (
+        "model_log",
+        "version_log",
+        "grant_log",
+        "grant_state",
+        "model_version",
+        "feature",
+    ):
         assert session.rows(f"SELECT * FROM cerebro.{table}") == []
     for table in ("version_log", "grant_state"):
-        assert session.rows("SELECT FROM pg_stats WHERE schemaname = 'cerebro' AND tablename = %s", table) == []
+        assert (
+            session.rows(
+                "SELECT FROM pg_stats WHERE schemaname = 'cerebro' AND tablename = %s", table
+            )
+            == []
+        )
         refused(session, f"DELETE FROM cerebro.{table}")
 
 
 def states(owner: Workbench, model: str) -> str:
     """The table with the weights of a model's first version."""
-    number = owner.value("SELECT run_id FROM cerebro.version_log WHERE model = %s AND version = 1", model)
+    number = owner.value(
+        "SELECT run_id FROM cerebro.version_log WHERE model = %s AND version = 1", model
+    )
     return f'cerebro_state."r{number}_m1"'
 
 
@@ -151,7 +186,8 @@ def shown(session: Workbench, query: str, *values: object) -> str:
     for name in ("debug_print_parse", "debug_print_rewritten", "debug_print_plan"):
         session.rows(f"SET {name} = on")
     session.rows(
-        "SET client_min_messages = debug5; SET debug_pretty_print = off; SET plan_cache_mode = force_custom_plan"
+        "SET client_min_messages = debug5; SET debug_pretty_print = off; SET plan_cache_mode = "
+        "force_custom_plan"
     )
     session.rows(query, *values)
     session.rows("RESET ALL")
@@ -160,11 +196,23 @@ def shown(session: Workbench, query: str, *values: object) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("statement", [ALL, "SELECT cerebro.predict_row(%s, '{}', 'cerebro')"])
-def test_plans_do_not_tell_constants(owner: Workbench, homes: Trained, guest: Workbench, statement: str) -> None:
+def test_plans_do_not_tell_constants(
+    owner: Workbench, homes: Trained, guest: Workbench, statement: str
+) -> None:
     """A session may have its plans shown, and a plan has the values of its parameters."""
-    texts = [printed(value) for each in homes.recipe.inputs if isinstance(each, Category) for value in each.values]
-    numbers = [printed(each.scale.center) for each in homes.recipe.inputs if isinstance(each, Number)]
-    texts, numbers = [text for text in texts if text.count(" ") > 4], [n for n in numbers if n.count(" 0") < 6]
+    texts = [
+        printed(value)
+        for each in homes.recipe.inputs
+        if isinstance(each, Category)
+        for value in each.values
+    ]
+    numbers = [
+        printed(each.scale.center) for each in homes.recipe.inputs if isinstance(each, Number)
+    ]
+    texts, numbers = (
+        [text for text in texts if text.count(" ") > 4],
+        [n for n in numbers if n.count(" 0") < 6],
+    )
     assert len(texts) == 3 and numbers
     told = {}
     for who, table in ((owner, "homes"), (guest, "mine")):
@@ -174,7 +222,9 @@ def test_plans_do_not_tell_constants(owner: Workbench, homes: Trained, guest: Wo
         told[who] = shown(fresh, statement, *values)
         fresh.close()
     assert "QUERY" in told[guest].upper() or "PLANNEDSTMT" in told[guest].upper()
-    assert all(constant in told[owner] for constant in (*texts, *numbers)), "this is how they would be seen"
+    assert all(constant in told[owner] for constant in (*texts, *numbers)), (
+        "this is how they would be seen"
+    )
     assert not [constant for constant in (*texts, *numbers) if constant in told[guest]]
     for secret in ("class_name", "Dense", *PLACES):
         assert secret not in told[guest]
@@ -191,7 +241,10 @@ def test_by_hand_nothing_comes_out_of_the_trainer(guest: Workbench) -> None:
     refused(session, "SELECT cerebro.sealed_version()", words="for nobody else")
     request = {"arrays": [{"kind": "float32"}], "want": {"kind": "prob"}, "classes": [2]}
     session.rows("SELECT cerebro.predict_begin(%s)", json.dumps({"block": 1, "request": request}))
-    row = "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes('{1,2,3}'::real[])]), cerebro.predict_rest()"
+    row = (
+        "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes('{1,2,3}'::real[])]), "
+        "cerebro.predict_rest()"
+    )
     refused(session, row, words="made of raw values here")
     session.rows(ALL, MODEL, "mine")
     refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
@@ -206,7 +259,9 @@ def test_by_hand_nothing_comes_out_of_the_trainer(guest: Workbench) -> None:
 
 @pytest.mark.postgresql("on Greenplum no function that writes is called for the rows of a table")
 def test_code_in_the_rows_gets_nothing(session: Workbench) -> None:
-    """A function of the guest's runs beside the trainer that has the model, and may go through all open cursors."""
+    """A function of the guest's runs beside the trainer that has the model, and may go through all
+    open cursors.
+    """
     session.rows("""
         CREATE TABLE seen (what text);
         CREATE FUNCTION spy(n numeric) RETURNS numeric LANGUAGE plpgsql AS $$
@@ -219,11 +274,14 @@ def test_code_in_the_rows_gets_nothing(session: Workbench) -> None:
             END;
             RETURN n;
         END $$;
-        CREATE VIEW spied AS SELECT id, spy("Area %s") AS "Area %s", place, slope, built, flag FROM mine
+        CREATE VIEW spied AS SELECT id, spy("Area %s") AS "Area %s", place, slope, built, flag
+            FROM mine
         WHERE id % 1000 < 5""")
     assert len(session.rows(ALL, MODEL, "spied")) == 25
     seen = {text for (text,) in session.rows("SELECT what FROM seen")}
-    assert [("spied" in text, "hashtextextended" in text) for text in seen] == [(True, True)], "the rows that are read"
+    assert [("spied" in text, "hashtextextended" in text) for text in seen] == [(True, True)], (
+        "the rows that are read"
+    )
     session.rows("DROP VIEW spied; DROP TABLE seen; DROP FUNCTION spy")
 
 
@@ -236,8 +294,13 @@ def test_nothing_of_the_owner_s_is_read(owner: Workbench, guest: Workbench) -> N
     )
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = 'rooms'")
     name = states(owner, "rooms")
-    owner.rows(f"ALTER TABLE {name} RENAME TO aside; CREATE VIEW {name} AS SELECT 1 AS part, trap() AS chunk")
-    owner.rows(f"GRANT SELECT ON {name} TO PUBLIC; ALTER TABLE cerebro_state.{gate} ADD COLUMN a integer")
+    owner.rows(
+        f"ALTER TABLE {name} RENAME TO aside; CREATE VIEW {name} AS SELECT 1 AS part, trap() AS "
+        "chunk"
+    )
+    owner.rows(
+        f"GRANT SELECT ON {name} TO PUBLIC; ALTER TABLE cerebro_state.{gate} ADD COLUMN a integer"
+    )
     owner.rows(f"CREATE INDEX trapped ON cerebro_state.{gate} (a) WHERE a > 0")
     owner.rows(f"ALTER TABLE cerebro_state.{gate} ENABLE ROW LEVEL SECURITY")
     owner.rows(f"CREATE POLICY p ON cerebro_state.{gate} USING (trap())")
@@ -249,14 +312,22 @@ def test_nothing_of_the_owner_s_is_read(owner: Workbench, guest: Workbench) -> N
         refused(owner, ALL, "rooms", "homes", code="55000")
     finally:
         fresh.close()
-        owner.rows(f"DROP VIEW {name}; ALTER TABLE cerebro_state.aside RENAME TO {name.split('.')[1]}")
-        owner.rows(f"DROP POLICY p ON cerebro_state.{gate}; ALTER TABLE cerebro_state.{gate} DROP COLUMN a")
-        owner.rows(f"ALTER TABLE cerebro_state.{gate} DISABLE ROW LEVEL SECURITY; DROP FUNCTION trap()")
+        owner.rows(
+            f"DROP VIEW {name}; ALTER TABLE cerebro_state.aside RENAME TO {name.split('.')[1]}"
+        )
+        owner.rows(
+            f"DROP POLICY p ON cerebro_state.{gate}; ALTER TABLE cerebro_state.{gate} DROP COLUMN a"
+        )
+        owner.rows(
+            f"ALTER TABLE cerebro_state.{gate} DISABLE ROW LEVEL SECURITY; DROP FUNCTION trap()"
+        )
 
 
 WRONG: dict[str, Any] = {
-    "types": {"place": "text); SELECT spoiled()"}, "classes": 7, "margin": "x", "backend": "/bin/sh", "task": "rule",
-    "recipe": {"version": 1, "features": [{"kind": "number", "column": 'x") FROM', "family": "real"}]},
+    "types": {"place": "text); SELECT spoiled()"}, "classes": 7, "margin": "x",
+    "backend": "/bin/sh", "task": "rule",
+    "recipe": {"version": 1, "features": [{"kind": "number", "column": 'x") FROM',
+    "family": "real"}]},
     "base": ["int2"],
 }  # fmt: skip
 
@@ -266,13 +337,16 @@ def test_what_an_owner_tells_is_checked(owner: Workbench, session: Workbench, na
     """A guest does not rely on it: where it is not refused, it changes nothing."""
     record = '{"place": "Xanadu", "slope": 0.5}'
     before = session.value("SELECT cerebro.predict_row('rooms', %s, 'cerebro')", record)
-    owner.rows("CREATE TEMP TABLE kept AS SELECT outline FROM cerebro.grant_log WHERE model = 'rooms'")
+    owner.rows(
+        "CREATE TEMP TABLE kept AS SELECT outline FROM cerebro.grant_log WHERE model = 'rooms'"
+    )
     changed = "UPDATE cerebro.grant_log SET outline = outline || %s::jsonb WHERE model = 'rooms'"
     owner.rows(changed, json.dumps({name: WRONG[name]}))
     try:
         if name in ("types", "base"):
             assert (
-                session.value("SELECT cerebro.predict_row('rooms', %s, 'cerebro')", record)["upper"] == before["upper"]
+                session.value("SELECT cerebro.predict_row('rooms', %s, 'cerebro')", record)["upper"]
+                == before["upper"]
             )
         else:
             refused(
@@ -284,7 +358,10 @@ def test_what_an_owner_tells_is_checked(owner: Workbench, session: Workbench, na
             )
             refused(session, ALL, "rooms", "mine", code="XX001")
     finally:
-        owner.rows("UPDATE cerebro.grant_log SET outline = (SELECT outline FROM kept) WHERE model = 'rooms'")
+        owner.rows(
+            "UPDATE cerebro.grant_log SET outline = (SELECT outline FROM kept) WHERE model = "
+            "'rooms'"
+        )
         owner.rows("DROP TABLE kept")
 
 
@@ -294,7 +371,10 @@ def test_what_is_wrong_with_a_model_is_told_to_its_owner(
 ) -> None:
     """For it may be wrong with a constant."""
     recipe = owner.value("SELECT recipe FROM cerebro.version_log WHERE model = 'rooms'")
-    spoiled = [{**each, "values": ["secret", "secret"]} if "values" in each else each for each in recipe["features"]]
+    spoiled = [
+        {**each, "values": ["secret", "secret"]} if "values" in each else each
+        for each in recipe["features"]
+    ]
     statement = "UPDATE cerebro.version_log SET recipe = %s::jsonb WHERE model = 'rooms'"
     shared_superuser.rows(statement, json.dumps({**recipe, "features": spoiled}))
     fresh = guest.another()
@@ -308,31 +388,55 @@ def test_what_is_wrong_with_a_model_is_told_to_its_owner(
 
 
 @pytest.mark.long
-def test_a_later_version_is_granted_too(owner: Workbench, session: Workbench, rooms: Trained) -> None:
+def test_a_later_version_is_granted_too(
+    owner: Workbench, session: Workbench, rooms: Trained
+) -> None:
     before = session.rows(ALL, "rooms", "mine"), session.rows(ROW.format("mine"), "rooms")
     floats = Measure(25.0, 15.0, 0.0, 49.0)
-    other = trained(owner, "other rooms", "roomy", "rooms", epochs=2, margin=9.5, floats=floats, params={"width": 8})
+    other = trained(
+        owner,
+        "other rooms",
+        "roomy",
+        "rooms",
+        epochs=2,
+        margin=9.5,
+        floats=floats,
+        params={"width": 8},
+    )
     (row,) = owner.rows(
-        "SELECT run_id, architecture::text, compile_params FROM cerebro.version_log WHERE model = 'other rooms'"
+        "SELECT run_id, architecture::text, compile_params FROM cerebro.version_log WHERE model = "
+        "'other rooms'"
     )
     deploy(
-        owner, "rooms", 2, run_id=row[0], source="roomy", target="rooms", recipe=other.recipe, classes=(),
+        owner, "rooms", 2, run_id=row[0], source="roomy", target="rooms", recipe=other.recipe,
+        classes=(),
         architecture=row[1], compiled=row[2], margin=9.5, template="realmlp",
     )  # fmt: skip
     owner.rows("UPDATE cerebro.model_log SET deployed = 1 WHERE model = 'rooms'")
     assert session.rows(ALL, "rooms", "mine") == before[0]
     owner.rows("SELECT cerebro.deploy('rooms', '2')")
     assert session.rows(ALL, "rooms", "mine") == owner.rows(ALL, "rooms", "homes") != before[0]
-    assert session.rows(ROW.format("mine"), "rooms") == owner.rows(ROW.format("homes"), "rooms") != before[1]
-    assert owner.rows("SELECT DISTINCT version FROM cerebro.grant_state WHERE model = 'rooms'") == [(2,)]
+    assert (
+        session.rows(ROW.format("mine"), "rooms")
+        == owner.rows(ROW.format("homes"), "rooms")
+        != before[1]
+    )
+    assert owner.rows("SELECT DISTINCT version FROM cerebro.grant_state WHERE model = 'rooms'") == [
+        (2,)
+    ]
     owner.rows("SELECT cerebro.deploy('rooms', '1')")
     assert session.rows(ALL, "rooms", "mine") == before[0]
 
 
-BARE = ("SELECT * FROM cerebro.predict('rooms', 'public.homes')", "SELECT cerebro.predict_row('rooms', '{}')")
+BARE = (
+    "SELECT * FROM cerebro.predict('rooms', 'public.homes')",
+    "SELECT cerebro.predict_row('rooms', '{}')",
+)
 
 
-def test_a_bare_name_is_not_that_of_a_model_that_was_granted(session: Workbench, rooms: Trained) -> None:
+def test_a_bare_name_is_not_that_of_a_model_that_was_granted(
+    session: Workbench, rooms: Trained
+) -> None:
     for statement in BARE:
         error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
         assert str(error.diag.message_hint).startswith("cerebro has granted you one.")
@@ -343,7 +447,9 @@ def test_a_bare_name_is_not_that_of_a_model_that_was_granted(session: Workbench,
 def test_a_bare_name_means_a_model_of_one_s_own(
     owner: Workbench, session: Workbench, shared_superuser: Workbench, rooms: Trained
 ) -> None:
-    """Whatever others grant, to the role or to everybody, before it has one of that name and after it was dropped."""
+    """Whatever others grant, to the role or to everybody, before it has one of that name and after
+    it was dropped.
+    """
     told = session.rows(ALL, "rooms", "mine")
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = 'rooms'")
     with another_role(owner, shared_superuser, "bob") as bob:
@@ -351,20 +457,37 @@ def test_a_bare_name_means_a_model_of_one_s_own(
         for statement in BARE:
             refused(bob, statement, code="42704", words="you have no model named 'rooms'")
         own_schema(shared_superuser, "bob")
-        bob.rows("SET search_path = bob, madlib; CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM public.homes")
+        bob.rows(
+            "SET search_path = bob, madlib; CREATE VIEW roomy AS SELECT id, place, slope, rooms "
+            "FROM public.homes"
+        )
         bob.data()
         floats = Measure(25.0, 15.0, 0.0, 49.0)
-        trained(bob, "rooms", "roomy", "rooms", template="linear", epochs=1, margin=1.5, floats=floats)
+        trained(
+            bob, "rooms", "roomy", "rooms", template="linear", epochs=1, margin=1.5, floats=floats
+        )
         assert bob.rows("SELECT owner FROM cerebro.model ORDER BY 1") == [("bob",), ("cerebro",)]
         own = bob.rows(ALL.replace("'cerebro'", "'bob'"), "rooms", "public.homes")
-        assert own == bob.rows(ALL.replace(", owner => 'cerebro'", ""), "rooms", "public.homes") != told
+        assert (
+            own
+            == bob.rows(ALL.replace(", owner => 'cerebro'", ""), "rooms", "public.homes")
+            != told
+        )
         bob.rows("SELECT cerebro.grant_predict('rooms', 'guest')")
         for statement in BARE:
-            error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
+            error = refused(
+                session, statement, code="42704", words="you have no model named 'rooms'"
+            )
             assert str(error.diag.message_hint).startswith("bob, cerebro have granted you one.")
-        whose = "SELECT * FROM cerebro.predict('rooms', 'mine', 'id', owner => %s) ORDER BY id::integer"
+        whose = (
+            "SELECT * FROM cerebro.predict('rooms', 'mine', 'id', owner => %s) ORDER BY id::integer"
+        )
         assert session.rows(whose, "bob") == own != told
-        assert session.rows(whose, "cerebro") == told == bob.rows(whose.replace("mine", "public.homes"), "cerebro")
+        assert (
+            session.rows(whose, "cerebro")
+            == told
+            == bob.rows(whose.replace("mine", "public.homes"), "cerebro")
+        )
         one = "SELECT cerebro.predict_row('rooms', '{}', owner => %s)"
         assert session.value(one, "bob") != session.value(one, "cerebro")
         refused(session, one, "guest", code="42704")
@@ -378,7 +501,9 @@ def test_a_bare_name_means_a_model_of_one_s_own(
 
 
 @pytest.mark.long
-def test_members_of_a_role_predict_too(owner: Workbench, shared_superuser: Workbench, guest: Workbench) -> None:
+def test_members_of_a_role_predict_too(
+    owner: Workbench, shared_superuser: Workbench, guest: Workbench
+) -> None:
     with another_role(owner, shared_superuser, "member") as member:
         refused(member, "SELECT cerebro.predict_row('rooms', '{}', 'cerebro')", code="42704")
         shared_superuser.rows("GRANT guest TO member")
@@ -388,11 +513,16 @@ def test_members_of_a_role_predict_too(owner: Workbench, shared_superuser: Workb
 
 
 @pytest.mark.long
-def test_what_was_granted_is_taken_back(owner: Workbench, session: Workbench, shared_superuser: Workbench) -> None:
+def test_what_was_granted_is_taken_back(
+    owner: Workbench, session: Workbench, shared_superuser: Workbench
+) -> None:
     assert session.value("SELECT cerebro.predict_row('rooms', '{}', 'cerebro')")
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = 'rooms'")
     with another_role(owner, shared_superuser, "second") as second:
-        owner.rows("SELECT cerebro.grant_predict('rooms', 'second'), cerebro.revoke_predict('rooms', 'guest')")
+        owner.rows(
+            "SELECT cerebro.grant_predict('rooms', 'second'), cerebro.revoke_predict('rooms', "
+            "'guest')"
+        )
         refused(session, "SELECT cerebro.predict_row('rooms', '{}', 'cerebro')", code="42704")
         refused(session, ALL, "rooms", "mine", code="42704")
         assert second.value("SELECT cerebro.predict_row('rooms', '{}', 'cerebro')")
@@ -401,11 +531,18 @@ def test_what_was_granted_is_taken_back(owner: Workbench, session: Workbench, sh
     assert owner.rows("SELECT FROM cerebro.grant_log WHERE model = 'rooms'") == []
     assert owner.rows("SELECT FROM cerebro.grant_state WHERE model = 'rooms'") == []
     assert owner.rows("SELECT FROM pg_class WHERE relname = %s", gate) == []
-    refused(owner, "SELECT cerebro.revoke_predict('rooms', 'guest')", code="42704", words="nobody was granted")
+    refused(
+        owner,
+        "SELECT cerebro.revoke_predict('rooms', 'guest')",
+        code="42704",
+        words="nobody was granted",
+    )
     owner.rows("SELECT cerebro.grant_predict('rooms', 'guest')")
 
 
-def test_only_the_owner_grants(owner: Workbench, session: Workbench, shared_superuser: Workbench) -> None:
+def test_only_the_owner_grants(
+    owner: Workbench, session: Workbench, shared_superuser: Workbench
+) -> None:
     for function in ("grant_predict", "revoke_predict"):
         refused(session, f"SELECT cerebro.{function}('rooms', 'guest')", code="42P01")
     for statement, code in {
@@ -426,7 +563,9 @@ def test_only_the_owner_grants(owner: Workbench, session: Workbench, shared_supe
     owner.rows("DROP TABLE rooms")
 
 
-def test_a_model_that_is_dropped_leaves_nothing(owner: Workbench, session: Workbench, homes: Trained) -> None:
+def test_a_model_that_is_dropped_leaves_nothing(
+    owner: Workbench, session: Workbench, homes: Trained
+) -> None:
     """The last test: the other model is gone after it."""
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = %s", MODEL)
     owner.rows("SELECT cerebro.drop_model(%s)", MODEL)

@@ -30,20 +30,26 @@ def parcels(bench: Workbench) -> Workbench:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("target", "model_id", "metric"), [("heavy", 1, "accuracy"), ("price", 2, "r2")], ids=["classes", "a number"]
+    ("target", "model_id", "metric"),
+    [("heavy", 1, "accuracy"), ("price", 2, "r2")],
+    ids=["classes", "a number"],
 )
 def test_they_are_trained_and_predict_like_any_template(
     parcels: Workbench, target: str, model_id: int, metric: str
 ) -> None:
     name = f'"my nets":{model_id}'
-    arguments = f"'parcels', '{target}', models => %s, space => '{{\"lr\": 0.02}}', metric => '{metric}', {COLUMNS}"
+    arguments = (
+        f"'parcels', '{target}', models => %s, space => '{{\"lr\": 0.02}}', metric => '{metric}', "
+        f"{COLUMNS}"
+    )
     call = f"SELECT template FROM cerebro.train({arguments}, "
     beside = parcels.rows(f"{call} configs => 2, epochs => 1)", [name, "linear"])
     assert {template for (template,) in beside} == {name, "linear"}
     assert parcels.rows(f"{call} configs => 1, epochs => 30)", [name]) == [(name,)]
     parcels.rows("SELECT cerebro.deploy(%s, 'newest')", f"parcels_{target}")
     told = parcels.value(
-        f"SELECT value FROM cerebro.evaluate('parcels_{target}', 'parcels') WHERE metric = '{metric}' AND class IS NULL"
+        f"SELECT value FROM cerebro.evaluate('parcels_{target}', 'parcels') WHERE metric = "
+        f"'{metric}' AND class IS NULL"
     )
     assert told > 0.85
     verified = parcels.rows(f"SELECT what, ok FROM cerebro.verify('parcels_{target}')")
@@ -70,8 +76,13 @@ def test_what_cannot_be_trained_is_refused_before(parcels: Workbench, call: str,
 
 
 def test_the_width_that_is_wanted_is_told(parcels: Workbench) -> None:
-    statement = "SELECT * FROM cerebro.plan('parcels', 'heavy', models => %s, columns => 'width, height, kind')"
-    error = refused(parcels, statement, ['"my nets":1'], code="22023", words="takes rows of shape [2]")
+    statement = (
+        "SELECT * FROM cerebro.plan('parcels', 'heavy', models => %s, columns => 'width, height, "
+        "kind')"
+    )
+    error = refused(
+        parcels, statement, ['"my nets":1'], code="22023", words="takes rows of shape [2]"
+    )
     assert error.diag.message_hint is not None
     wanted = json.loads(error.diag.message_hint.split("batch_shape ")[1].split("]")[0] + "]")
     net = sequential(wanted[1:], dense(2, "out", "softmax"))

@@ -18,14 +18,19 @@ TYPED = f"""
     CREATE DOMAIN code AS char(6);
     CREATE TYPE mood AS ENUM ('glad', 'sad');
     CREATE TABLE typed AS
-    SELECT n AS id, n::bigint * 3037000499 AS large, (n * 7919 % 97 / 7.0)::real AS small, sin(n) AS real8,
-           CASE WHEN n % 7 > 0 THEN (n * 1.10)::numeric END AS cost, (n * 1.5)::numeric::money AS paid,
+    SELECT n AS id, n::bigint * 3037000499 AS large, (n * 7919 % 97 / 7.0)::real AS small,
+        sin(n) AS real8,
+           CASE WHEN n % 7 > 0 THEN (n * 1.10)::numeric END AS cost,
+               (n * 1.5)::numeric::money AS paid,
            n % 3 = 0 AS flag, (ARRAY['ab', 'c d', 'é'])[n % 3 + 1]::code AS code,
            (ARRAY['glad', 'sad'])[n % 2 + 1]::mood AS mood, ('10.0.0.' || n % 4)::inet AS host,
-           date '2020-02-28' + n % 900 AS day, timestamp '2020-01-01 00:00:00.25' + n * interval '7 hours' AS at,
-           timestamptz '2020-01-01 00:00:00+05' + n * interval '7 hours' AS atz, (n % 24) * interval '1 hour' AS span,
+           date '2020-02-28' + n % 900 AS day, timestamp '2020-01-01 00:00:00.25' + n * interval
+               '7 hours' AS at,
+           timestamptz '2020-01-01 00:00:00+05' + n * interval '7 hours' AS atz,
+               (n % 24) * interval '1 hour' AS span,
            timestamp '2020-01-01' + n % 3 * interval '1 hour' AS turn, n % 3 / 3.0::float8 AS third,
-           timestamptz '2020-01-01 00:00+00' + n % 3 * interval '1 hour' AS watch, (n % 5 / 2.0)::numeric(4,2) AS step,
+           timestamptz '2020-01-01 00:00+00' + n % 3 * interval '1 hour' AS watch,
+               (n % 5 / 2.0)::numeric(4,2) AS step,
            CASE WHEN n % 6 > 0 THEN to_json(n % 11 / 4.0) END AS score,
            to_jsonb((ARRAY['a "', '7'])[n % 2 + 1]) AS mark,
            CASE WHEN n % 2 = 0 THEN 'even "%s"' ELSE 'odd' END AS parity
@@ -49,22 +54,29 @@ def session(bench: Workbench, typed: Trained) -> Iterator[Workbench]:
 
 
 def predicted(session: Workbench, record: object, model: str = MODEL) -> dict[str, Any]:
-    found: dict[str, Any] = session.value("SELECT cerebro.predict_row(%s, %s)", model, json.dumps(record))
+    found: dict[str, Any] = session.value(
+        "SELECT cerebro.predict_row(%s, %s)", model, json.dumps(record)
+    )
     return found
 
 
 @pytest.mark.parametrize("style", ["ISO, MDY", "German", "SQL, DMY"])
 def test_a_row_is_predicted_as_its_table_is(session: Workbench, style: str) -> None:
-    """Within what the size of a batch changes; all that goes into the network is the same, however values look."""
+    """Within what the size of a batch changes; all that goes into the network is the same, however
+    values look.
+    """
     same = "SELECT count(*), sum(probability::numeric) FROM cerebro.predict(%s, 'typed', 'id')"
     before = session.row(same, MODEL)
-    session.rows("SET DateStyle = %s; SET IntervalStyle = iso_8601; SET extra_float_digits = 0", style)
+    session.rows(
+        "SET DateStyle = %s; SET IntervalStyle = iso_8601; SET extra_float_digits = 0", style
+    )
     session.rows("SET TimeZone = 'Asia/Tokyo'")
     assert session.row(same, MODEL) == (before[0], pytest.approx(before[1]))
     session.rows("RESET extra_float_digits")  # to_jsonb would leave digits out
     query = """
         SELECT p.prediction, p.probability, p.probabilities, to_jsonb(t)::text
-        FROM typed t JOIN cerebro.predict(%s, 'typed', 'id') p ON p.id = t.id::text ORDER BY t.id LIMIT 30"""
+        FROM typed t JOIN cerebro.predict(%s, 'typed', 'id') p ON p.id = t.id::text
+            ORDER BY t.id LIMIT 30"""
     for prediction, probability, probabilities, record in session.rows(query, MODEL):
         row = session.value("SELECT cerebro.predict_row(%s, %s)", MODEL, record)
         assert row["prediction"] == prediction and row["lower"] is row["upper"] is None
@@ -75,7 +87,9 @@ def test_a_row_is_predicted_as_its_table_is(session: Workbench, style: str) -> N
 
 @pytest.mark.long
 def test_of_a_number_it_says_a_range(session: Workbench) -> None:
-    session.rows("CREATE TABLE sums AS SELECT id, real8, small, (id % 9)::integer AS rest FROM typed")
+    session.rows(
+        "CREATE TABLE sums AS SELECT id, real8, small, (id % 9)::integer AS rest FROM typed"
+    )
     floats = Measure(4.0, 2.6, 0.0, 8.0)
     trained(session, "sums", "sums", "rest", epochs=1, margin=0.5, floats=floats, template="linear")
     query = """
@@ -89,31 +103,43 @@ def test_of_a_number_it_says_a_range(session: Workbench) -> None:
 
 
 def test_missing_columns_are_null_and_told_once(session: Workbench) -> None:
-    full = session.value('SELECT to_jsonb(t) || \'{"cost": null, "large": null}\' FROM typed t WHERE id = 1')
+    full = session.value(
+        'SELECT to_jsonb(t) || \'{"cost": null, "large": null}\' FROM typed t WHERE id = 1'
+    )
     some = {name: value for name, value in full.items() if name not in ("cost", "large")}
     assert (
         predicted(session, full) == predicted(session, {**full, "more": [1, {}], "parity": 7})
         and not session.messages()
     )
     assert predicted(session, some) == predicted(session, full)
-    assert session.messages() == ["NOTICE:  predict_row: record has no 'large', 'cost'; taken for NULL\n"]
+    assert session.messages() == [
+        "NOTICE:  predict_row: record has no 'large', 'cost'; taken for NULL\n"
+    ]
     assert predicted(session, {})["prediction"] in ("odd", 'even "%s"')
 
 
 def test_numbers_may_be_texts_and_of_any_size(session: Workbench) -> None:
     full = session.value("SELECT to_jsonb(t) FROM typed t WHERE id = 1")
-    assert predicted(session, {**full, "large": str(full["large"]), "real8": str(full["real8"])}) == predicted(
-        session, full
-    )
-    infinite = () if session.greenplum else ("Infinity", "-Infinity")  # no numeric is, in PostgreSQL 12
+    assert predicted(
+        session, {**full, "large": str(full["large"]), "real8": str(full["real8"])}
+    ) == predicted(session, full)
+    infinite = (
+        () if session.greenplum else ("Infinity", "-Infinity")
+    )  # no numeric is, in PostgreSQL 12
     for number in (1e300, -1e300, 1e-300, "NaN", *infinite, None):
-        assert predicted(session, {**full, "large": number, "real8": number, "cost": number})["prediction"]
+        assert predicted(session, {**full, "large": number, "real8": number, "cost": number})[
+            "prediction"
+        ]
     huge = json.dumps(full).replace(json.dumps(full["large"]), "1" + "0" * 400, 1)
     assert session.value("SELECT cerebro.predict_row(%s, %s) ->> 'prediction'", MODEL, huge)
 
 
 WRONG = {
-    "a text": ({"real8": "tall"}, "22P02", "column 'real8' of record is \"tall\"; expected a number"),
+    "a text": (
+        {"real8": "tall"},
+        "22P02",
+        "column 'real8' of record is \"tall\"; expected a number",
+    ),
     "a flag": ({"cost": True}, "22P02", "'cost' of record is true"),
     "a list": ({"large": [1]}, "22P02", "'large' of record is [1]"),
     "no day": ({"day": "soon"}, None, "'day' of record is \"soon\"; expected a date or timestamp"),
@@ -128,7 +154,14 @@ WRONG = {
 def test_what_cannot_be_read_is_named(session: Workbench, wrong: str) -> None:
     record, code, words = WRONG[wrong]
     given = json.dumps(record)
-    refused(session, "SELECT cerebro.predict_row(%s, %s)", MODEL, given, code=code or "22P02", words=words)
+    refused(
+        session,
+        "SELECT cerebro.predict_row(%s, %s)",
+        MODEL,
+        given,
+        code=code or "22P02",
+        words=words,
+    )
 
 
 def test_no_record_and_no_model_are_refused(session: Workbench) -> None:
@@ -137,16 +170,21 @@ def test_no_record_and_no_model_are_refused(session: Workbench) -> None:
     refused(session, "SELECT cerebro.predict_row('Parity', '{}')", code="42704", words="parity")
 
 
-def test_another_version_predicts_as_soon_as_it_is_deployed(session: Workbench, typed: Trained) -> None:
+def test_another_version_predicts_as_soon_as_it_is_deployed(
+    session: Workbench, typed: Trained
+) -> None:
     """Also where the transaction that deployed it is undone."""
     record = session.value("SELECT to_jsonb(t) FROM typed t WHERE id = 1")
     before = predicted(session, record)
     run_id, architecture, compiled = session.row(
-        "SELECT run_id, architecture::text, compile_params FROM cerebro.version_log WHERE model = %s", MODEL
+        "SELECT run_id, architecture::text, compile_params FROM cerebro.version_log WHERE model = "
+        "%s",
+        MODEL,
     )
     session.rows("BEGIN")
     deploy(
-        session, MODEL, 2, run_id=run_id, source="typed", target="parity", recipe=typed.recipe, margin=None,
+        session, MODEL, 2, run_id=run_id, source="typed", target="parity", recipe=typed.recipe,
+        margin=None,
         classes=["one", "other"], architecture=architecture, compiled=compiled, template="realmlp",
     )  # fmt: skip
     assert predicted(session, record)["probabilities"].keys() == {"one", "other"}
@@ -155,9 +193,14 @@ def test_another_version_predicts_as_soon_as_it_is_deployed(session: Workbench, 
 
 
 def test_calls_do_not_wait_for_a_framework(session: Workbench) -> None:
-    """The trainer of the first call serves those that follow, and other calls may have it in between."""
+    """The trainer of the first call serves those that follow, and other calls may have it in
+    between.
+    """
     record = session.value("SELECT to_jsonb(t) FROM typed t WHERE id = 1")
-    expected, trainer = predicted(session, record), session.value("SELECT cerebro.trainer_report() ->> 'pid'")
+    expected, trainer = (
+        predicted(session, record),
+        session.value("SELECT cerebro.trainer_report() ->> 'pid'"),
+    )
     assert predicted(session, record) == expected
     assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'typed')", MODEL) == ROWS
     assert predicted(session, record) == expected
@@ -171,7 +214,8 @@ def test_a_trigger_predicts(session: Workbench) -> None:
     session.rows("""
         CREATE TABLE arriving (LIKE typed, guess text);
         CREATE FUNCTION guess() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN NEW.guess := cerebro.predict_row('parity', to_jsonb(NEW)) ->> 'prediction'; RETURN NEW; END $$;
+        $$ BEGIN NEW.guess := cerebro.predict_row('parity', to_jsonb(NEW)) ->> 'prediction'; RETURN
+            NEW; END $$;
         CREATE TRIGGER guess BEFORE INSERT ON arriving FOR EACH ROW EXECUTE FUNCTION guess();
         INSERT INTO arriving SELECT * FROM typed WHERE id <= 5""")
     query = """

@@ -1,4 +1,6 @@
-"""Importances of columns as a part of every train: kept with the version, for its owner alone, where there is time."""
+"""Importances of columns as a part of every train: kept with the version, for its owner alone,
+where there is time.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +14,35 @@ from workbench import Workbench
 pytestmark = pytest.mark.long
 SALES = """
     CREATE FUNCTION made(first integer, last integer) RETURNS TABLE (
-        id integer, shop text, noise float8, moment timestamp, fixed integer, taken float8, much boolean)
+        id integer, shop text, noise float8, moment timestamp, fixed integer, taken float8,
+            much boolean)
     LANGUAGE sql AS $$
     SELECT n, (ARRAY['a', 'b', 'c'])[n * 7919 % 3 + 1], sin(n * n),
-           CASE WHEN n % 5 > 0 THEN timestamp '2020-01-01' + (n * 7919 % 1460) * interval '1 day' END, 5,
+           CASE WHEN n % 5 > 0 THEN timestamp '2020-01-01' + (n * 7919 % 1460) * interval '1 day'
+               END, 5,
            n * 7919 % 3 * 10 + cos(n), n * 7919 % 3 = 1
     FROM generate_series(first, last) n $$;
     CREATE TABLE sales AS SELECT * FROM made(1, 900);
     CREATE TABLE later AS SELECT * FROM made(901, 1500)"""
 SPACE = '{"lr": 0.1, "batch_size": 16}'
-QUICK = f"models => '{{linear}}', epochs => 20, workers => 1, space => '{SPACE}', split => 'table later'"
+QUICK = (
+    f"models => '{{linear}}', epochs => 20, workers => 1, space => '{SPACE}', split => 'table "
+    "later'"
+)
 STORED = 'SELECT "column", importance, importance_error FROM cerebro.feature WHERE model = %s'
 Found = dict[str, tuple[float | None, float | None]]
 
 
 @pytest.fixture(scope="module")
 def models(bench: Workbench) -> Iterator[Workbench]:
-    """A model of a number, and an ensemble of classes, both without what is in the target of the other."""
+    """A model of a number, and an ensemble of classes, both without what is in the target of the
+    other.
+    """
     with bench.connection.cursor() as cursor:
         cursor.execute(SALES)
     bench.rows(
-        f"SELECT * FROM cerebro.train('sales', 'taken', 'taken', columns => '* except much', configs => 1, {QUICK})"
+        "SELECT * FROM cerebro.train('sales', 'taken', 'taken', columns => '* except much', "
+        f"configs => 1, {QUICK})"
     )
     several = f"columns => '* except taken', configs => 2, ensemble => 3, {QUICK}"
     bench.rows(f"SELECT * FROM cerebro.train('sales', 'much', 'much', {several}, seed => 3)")
@@ -44,27 +54,53 @@ def found(session: Workbench, model: str, query: str = STORED, *more: object) ->
 
 
 @pytest.mark.parametrize("model", ["taken", pytest.param("much", marks=pytest.mark.long)])
-def test_what_is_kept_is_what_the_function_says_of_these_rows(models: Workbench, model: str) -> None:
+def test_what_is_kept_is_what_the_function_says_of_these_rows(
+    models: Workbench, model: str
+) -> None:
     kept = found(models, model)
-    told = found(models, model, "SELECT column_name, importance, importance_error FROM cerebro.importance(%s, 'later')")
-    assert {name for name, (value, _) in kept.items() if value is not None} == set(told) == {"shop", "noise", "moment"}
+    told = found(
+        models,
+        model,
+        "SELECT column_name, importance, importance_error FROM cerebro.importance(%s, 'later')",
+    )
+    assert (
+        {name for name, (value, _) in kept.items() if value is not None}
+        == set(told)
+        == {"shop", "noise", "moment"}
+    )
     for name, numbers in told.items():
         assert kept[name] == pytest.approx(numbers, rel=1e-4, abs=1e-6), name
     assert kept["fixed"] == kept["id"] == (None, None)
     shop, noise = kept["shop"], kept["noise"]
     assert None not in (*shop, *noise)
-    assert float(shop[0] or 0) > 10 * abs(float(noise[0] or 0)) and float(shop[0] or 0) > 10 * float(shop[1] or 0) > 0
+    assert (
+        float(shop[0] or 0) > 10 * abs(float(noise[0] or 0))
+        and float(shop[0] or 0) > 10 * float(shop[1] or 0) > 0
+    )
 
 
 @pytest.mark.parametrize("column", ["id", "moment", "noise"])
-def test_rows_that_are_held_back_may_be_the_last_of_any_column(models: Workbench, column: str) -> None:
-    """The plan and the importances are of the same rows as the run: they are found in the caller's own session."""
+def test_rows_that_are_held_back_may_be_the_last_of_any_column(
+    models: Workbench, column: str
+) -> None:
+    """The plan and the importances are of the same rows as the run: they are found in the caller's
+    own session.
+    """
     split = f"split => 'last 0.3 by {column}'"
-    rows = "SELECT name, (data -> 'rows')::integer FROM cerebro.plan('sales', 'much', {}) WHERE section = 'rows'"
+    rows = (
+        "SELECT name, (data -> 'rows')::integer FROM cerebro.plan('sales', 'much', {}) WHERE "
+        "section = 'rows'"
+    )
     planned: dict[str, int] = dict(models.rows(rows.format(split)))
-    call = f"SELECT * FROM cerebro.train('sales', 'much', 'spare', columns => 'shop, fixed', configs => 1, {QUICK})"
+    call = (
+        "SELECT * FROM cerebro.train('sales', 'much', 'spare', columns => 'shop, fixed', configs "
+        f"=> 1, {QUICK})"
+    )
     models.rows(call.replace("split => 'table later'", split))
-    known = "SELECT training_rows, validation_rows FROM cerebro.model_version WHERE model = 'spare' AND deployed"
+    known = (
+        "SELECT training_rows, validation_rows FROM cerebro.model_version WHERE model = 'spare' "
+        "AND deployed"
+    )
     training, validation = models.row(known)
     assert (planned["training"], planned["validation"]) == (training, validation)
     value, error = found(models, "spare")["shop"]
@@ -76,8 +112,13 @@ def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Wo
     query = "SELECT * FROM cerebro.version_importance('taken', 1, 60)"
     assert models.row(query)
     with another_role(models, shared_superuser, "onlooker") as other:
-        models.rows("SELECT cerebro.grant_predict('taken', 'onlooker'); GRANT SELECT ON sales, later TO onlooker")
-        assert other.rows("SELECT FROM cerebro.predict('taken', 'sales', owner => 'cerebro') LIMIT 1")
+        models.rows(
+            "SELECT cerebro.grant_predict('taken', 'onlooker'); GRANT SELECT ON sales, later TO "
+            "onlooker"
+        )
+        assert other.rows(
+            "SELECT FROM cerebro.predict('taken', 'sales', owner => 'cerebro') LIMIT 1"
+        )
         for table in ("feature", "version_log"):
             assert not other.rows(f"SELECT importance, importance_error FROM cerebro.{table}")
         refused(other, query, code="55000", words="importance error")
@@ -86,10 +127,14 @@ def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Wo
 
 def test_there_are_none_where_there_is_no_time(models: Workbench) -> None:
     values, errors = models.row("SELECT * FROM cerebro.version_importance('taken', 1, 0)")
-    assert len(values) == len(errors) == len(found(models, "taken")) and {*values, *errors} == {None}
+    assert len(values) == len(errors) == len(found(models, "taken")) and {*values, *errors} == {
+        None
+    }
 
 
-def test_a_version_stays_without_those_that_cannot_be_computed(models: Workbench, shared_superuser: Workbench) -> None:
+def test_a_version_stays_without_those_that_cannot_be_computed(
+    models: Workbench, shared_superuser: Workbench
+) -> None:
     name = "cerebro.version_importance(text, integer, double precision)"
     body: Any = shared_superuser.value("SELECT pg_get_functiondef(%s::regprocedure)", name)
     broken = body.replace("from cerebro_plpy.api", "raise ValueError('lost') #")
@@ -102,4 +147,6 @@ def test_a_version_stays_without_those_that_cannot_be_computed(models: Workbench
         shared_superuser.rows(body)
     assert set(found(models, "bare").values()) == {(None, None)}
     assert models.value("SELECT version FROM cerebro.model WHERE model = 'bare'") == 1
-    assert any("version 1 has no importances" in text and "lost" in text for text in models.messages())
+    assert any(
+        "version 1 has no importances" in text and "lost" in text for text in models.messages()
+    )

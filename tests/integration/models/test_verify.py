@@ -12,10 +12,14 @@ pytestmark = pytest.mark.long
 
 VISITORS = """
     CREATE TABLE visitors AS
-    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
+    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b',
+        NULL])[n % 3 + 1] AS deck,
            n * 31 % 97 / 10.0 AS fare, n % 3 = 0 OR n * 31 % 97 > 80 AS stayed
     FROM generate_series(1, 400) AS n"""
-STATES = "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'"
+STATES = (
+    "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND "
+    "relkind = 'r'"
+)
 RUNS = "SELECT run_id, status FROM cerebro.run"
 FINDINGS = ["source", "packed rows", "software", "state"]
 
@@ -25,8 +29,8 @@ def stayed(bench: Workbench) -> Iterator[str]:
     """A model that several configurations were trained for, of which each keeps its best epoch."""
     bench.rows(VISITORS)
     call = (
-        "cerebro.train('visitors', 'stayed', 'stayed', models => '{realmlp_simple, linear}', configs => 2, epochs => 4,"
-        " workers => 1)"
+        "cerebro.train('visitors', 'stayed', 'stayed', models => '{realmlp_simple, linear}', "
+        "configs => 2, epochs => 4, workers => 1)"
     )
     bench.rows(f"SELECT * FROM {call}")
     yield "stayed"
@@ -45,10 +49,19 @@ def test_a_version_comes_out_once_more_and_nothing_is_left(bench: Workbench, sta
     assert (sorted(bench.rows(STATES)), sorted(bench.rows(RUNS))) == before
 
 
-def test_what_cannot_be_verified_is_refused(bench: Workbench, shared_superuser: Workbench, stayed: str) -> None:
-    wrong = {"NULL": "22004", "'nobody'": "42704", "'stayed', '2'": "22023", "'stayed', 'previous'": "22023"}
+def test_what_cannot_be_verified_is_refused(
+    bench: Workbench, shared_superuser: Workbench, stayed: str
+) -> None:
+    wrong = {
+        "NULL": "22004",
+        "'nobody'": "42704",
+        "'stayed', '2'": "22023",
+        "'stayed', 'previous'": "22023",
+    }
     for arguments, sqlstate in wrong.items():
-        refused(bench, f"SELECT * FROM cerebro.verify({arguments})", code=sqlstate, words="verify error")
+        refused(
+            bench, f"SELECT * FROM cerebro.verify({arguments})", code=sqlstate, words="verify error"
+        )
     with another_role(bench, shared_superuser, "doubter") as doubter:
         refused(doubter, "SELECT * FROM cerebro.verify('stayed')", code="42704")
     bench.rows("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -59,20 +72,34 @@ def test_what_cannot_be_verified_is_refused(bench: Workbench, shared_superuser: 
 
 
 def test_what_has_changed_since_is_told_apart(bench: Workbench, stayed: str) -> None:
-    """And what can still be proved is: the packed rows that were kept, or else those of the source, have the bits."""
-    run_id, mst_key = bench.row("SELECT run_id, mst_key FROM cerebro.model_version WHERE version = 1")
+    """And what can still be proved is: the packed rows that were kept, or else those of the source,
+    have the bits.
+    """
+    run_id, mst_key = bench.row(
+        "SELECT run_id, mst_key FROM cerebro.model_version WHERE version = 1"
+    )
     bench.rows("UPDATE visitors SET age = age + 1 WHERE id = 5")
     assert verify(bench, "1") == {**dict.fromkeys(FINDINGS, True), "source": False}
     bench.rows("UPDATE visitors SET age = age - 1 WHERE id = 5")
     for side in ("training", "validation"):
-        bench.rows(f"DROP TABLE cerebro_state.r{run_id}_{side}, cerebro_state.r{run_id}_{side}_summary")
+        bench.rows(
+            f"DROP TABLE cerebro_state.r{run_id}_{side}, cerebro_state.r{run_id}_{side}_summary"
+        )
     assert verify(bench, "1") == {**dict.fromkeys(FINDINGS, True), "packed rows": False}
     changed = "overlay(chunk PLACING '\\x01' FROM length(chunk) - 9)"
     bench.rows(f"UPDATE cerebro_state.r{run_id}_m{mst_key} SET chunk = {changed}")
-    assert verify(bench, "1") == {**dict.fromkeys(FINDINGS, True), "packed rows": False, "state": False}
+    assert verify(bench, "1") == {
+        **dict.fromkeys(FINDINGS, True),
+        "packed rows": False,
+        "state": False,
+    }
     bench.rows("ALTER TABLE visitors DROP COLUMN fare")
     assert verify(bench, "1") == dict.fromkeys(("source", "packed rows", "state"), False)
     bench.rows("DROP TABLE visitors")
     assert verify(bench, "1") == dict.fromkeys(("source", "packed rows", "state"), False)
-    bench.rows("SELECT cerebro.drop_run((SELECT run_id FROM cerebro.model_version WHERE version = 1))")
-    refused(bench, "SELECT * FROM cerebro.verify('stayed', '1')", code="55000", words="is in no log")
+    bench.rows(
+        "SELECT cerebro.drop_run((SELECT run_id FROM cerebro.model_version WHERE version = 1))"
+    )
+    refused(
+        bench, "SELECT * FROM cerebro.verify('stayed', '1')", code="55000", words="is in no log"
+    )

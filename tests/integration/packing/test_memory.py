@@ -1,4 +1,6 @@
-"""What the caller's backend holds while it packs: a few times the buffer that it writes, whatever that is made of."""
+"""What the caller's backend holds while it packs: a few times the buffer that it writes, whatever
+that is made of.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ pytestmark = pytest.mark.postgresql("elsewhere other processes pack")
 NUMBERS = 1 << 22
 BUFFER = 4 * NUMBERS
 TIMES = 4
-"""The copies that a backend makes of a buffer, which PostgreSQL wants in one piece; and a block of rows, and a sort."""
+"""The copies that a backend makes of a buffer, which PostgreSQL wants in one piece; and a block of
+rows, and a sort.
+"""
 
 
 @pytest.fixture
@@ -51,7 +55,7 @@ def test_arrays_are_collected_elsewhere(bench: Workbench, session: Workbench) ->
     """Two buffers of 512 rows each."""
     table = fresh("wide")
     bench.rows(
-        f"CREATE TABLE {table} AS SELECT array_fill(n::real, ARRAY[{NUMBERS >> 9}]) AS x, n % 2 AS y"
-        " FROM generate_series(1, 1024) n"
+        f"CREATE TABLE {table} AS SELECT array_fill(n::real, ARRAY[{NUMBERS >> 9}]) AS x, n % 2 AS "
+        "y FROM generate_series(1, 1024) n"
     )
     assert grown(session, table, "x", 512) < TIMES * BUFFER

@@ -1,4 +1,6 @@
-"""The preprocessors: what they make, read back in Python and compared with the rows it was made of."""
+"""The preprocessors: what they make, read back in Python and compared with the rows it was made
+of.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,10 @@ def test_the_packed_table_is_indexed_and_stored_uncompressed(bench: Workbench, s
         table,
     )
     assert indexes == [(["__dist_key__", "buffer_id"],)]
-    stored = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attstorage = 'e' ORDER BY 1"
+    stored = (
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attstorage = 'e' "
+        "ORDER BY 1"
+    )
     assert bench.rows(stored, table) == [("x",), ("y",)]
 
 
@@ -151,7 +156,9 @@ def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
             (_floats(value) / divisor, _floats(number) / divisor, np.ones(1, np.int16))
             for number, value in enumerate(values)
         ]
-    assume(all(np.isfinite(part).all() for part, _, _ in expected))  # what becomes infinite is refused
+    assume(
+        all(np.isfinite(part).all() for part, _, _ in expected)
+    )  # what becomes infinite is refused
     table = fresh()
     bench.rows(f"CREATE TABLE {table} (id integer, x {kind}, y text)")
     for number, value in enumerate(values):
@@ -166,7 +173,9 @@ def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
 @pytest.mark.postgresql("elsewhere there are as many segments as the server has")
 @SOME
 @given(st.integers(1, 70), st.none() | st.integers(1, 40), st.integers(1, 7))
-def test_buffers_and_segments_are_even(bench: Workbench, rows: int, hint: int | None, asked: int) -> None:
+def test_buffers_and_segments_are_even(
+    bench: Workbench, rows: int, hint: int | None, asked: int
+) -> None:
     view = fresh()
     bench.rows(f"CREATE VIEW {view} AS SELECT i AS x, 'a' AS y FROM generate_series(1, {rows}) i")
     packed = pack(bench, view, buffer_size=hint, n_segments=asked)
@@ -202,7 +211,9 @@ def spread(counts: Sequence[int]) -> int:
 @pytest.mark.postgresql("elsewhere there are as many segments as the server has")
 def test_more_segments_than_rows_leave_none_empty(bench: Workbench, source: str) -> None:
     packed = pack(bench, source, n_segments=65_536)
-    assert Counter(b.segment for b in buffers(bench, packed, x=FLOATS)) == {number: 1 for number in range(20)}
+    assert Counter(b.segment for b in buffers(bench, packed, x=FLOATS)) == {
+        number: 1 for number in range(20)
+    }
 
 
 def test_there_are_at_least_two_segments_by_default(bench: Workbench, source: str) -> None:
@@ -228,12 +239,14 @@ def test_the_seed_decides_the_order_and_nothing_else_does(bench: Workbench, sour
 
 CLASSES = {
     "text, NULL first, by code point": (
-        "text", ["'b'", "NULL", "'a'", "'B'", "'é'", "''", "'Z'"], [None, "", "B", "Z", "a", "b", "é"]
+        "text", ["'b'", "NULL", "'a'", "'B'", "'é'", "''", "'Z'"], [None, "", "B", "Z", "a", "b",
+        "é"]
     ),
     "numbers by value": ("integer", ["10", "9", "-1"], ["-1", "9", "10"]),
     "numeric": ("numeric", ["10", "9.5", "NULL"], [None, "9.5", "10"]),
     "double precision": (
-        "double precision", ["0.1::float8 + 0.2", "0.3", "1e300"], ["0.3", "0.30000000000000004", "1e+300"]
+        "double precision", ["0.1::float8 + 0.2", "0.3", "1e300"], ["0.3", "0.30000000000000004",
+        "1e+300"]
     ),
     "boolean": ("boolean", ["true", "false", "NULL"], [None, "false", "true"]),
     "date": ("date", ["'2024-02-01'", "'2023-12-31'"], ["2023-12-31", "2024-02-01"]),
@@ -245,7 +258,8 @@ CLASSES = {
         ["'it''s'", "'a\"b'", r"'back\slash'", "'%s'", "'{,}'", "'NULL'", "'50%'"],
         ["%s", "50%", "NULL", 'a"b', r"back\slash", "it's", "{,}"],
     ),
-    "uuid": ("uuid", ["'b0000000-0000-0000-0000-000000000000'", "'a0000000-0000-0000-0000-000000000000'"],
+    "uuid": ("uuid", ["'b0000000-0000-0000-0000-000000000000'",
+    "'a0000000-0000-0000-0000-000000000000'"],
              ["a0000000-0000-0000-0000-000000000000", "b0000000-0000-0000-0000-000000000000"]),
     "only NULL": ("text", ["NULL"], [None]),
 }  # fmt: skip
@@ -277,7 +291,9 @@ def test_classes_are_in_order_and_rows_are_encoded_by_them(
 
 def test_the_digits_of_classes_do_not_depend_on_the_session(bench: Workbench) -> None:
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, 0.1::float8 * i AS y FROM generate_series(1, 5) i")
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, 0.1::float8 * i AS y FROM generate_series(1, 5) i"
+    )
     bench.rows("SET extra_float_digits = 0")
     try:
         packed = pack(bench, table, "y", "id")
@@ -286,7 +302,9 @@ def test_the_digits_of_classes_do_not_depend_on_the_session(bench: Workbench) ->
     assert len(summary(bench, packed, "y_class_values")) == 5
 
 
-def test_a_class_that_is_null_and_one_named_null_stay_apart_where_the_session_mixes_them(bench: Workbench) -> None:
+def test_a_class_that_is_null_and_one_named_null_stay_apart_where_the_session_mixes_them(
+    bench: Workbench,
+) -> None:
     table = fresh()
     bench.rows(
         f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY[NULL, 'NULL', 'a'])[i % 3 + 1] AS y"
@@ -327,7 +345,8 @@ NO_NUMBERS = {
 def test_the_hint_for_what_is_no_number_works(bench: Workbench, kind: str, value: str) -> None:
     table = fresh()
     bench.rows(
-        f'CREATE TABLE {table} AS SELECT id, ({value})::{kind} AS "The X", id % 2 AS y FROM generate_series(1, 9) id'
+        f'CREATE TABLE {table} AS SELECT id, ({value})::{kind} AS "The X", id % 2 AS y FROM '
+        "generate_series(1, 9) id"
     )
     with pytest.raises(psycopg2.errors.DatatypeMismatch) as refused:
         pack(bench, table, "y", '"The X"')
@@ -337,7 +356,9 @@ def test_the_hint_for_what_is_no_number_works(bench: Workbench, kind: str, value
     packed = pack(bench, f"{table}_numbers", "y", "as_numbers, id")
     found = {
         int(number[0]): x.tolist()
-        for x, number, _ in examples(buffers(bench, packed, as_numbers=FLOATS, id=FLOATS, y=ONE_HOT))
+        for x, number, _ in examples(
+            buffers(bench, packed, as_numbers=FLOATS, id=FLOATS, y=ONE_HOT)
+        )
     }
     assert len(found) == 9 and found[1] != found[2]
 
@@ -356,9 +377,16 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize(("value", "kind", "stored", "expected", "classes"), TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(
+    ("value", "kind", "stored", "expected", "classes"), TARGETS.values(), ids=TARGETS
+)
 def test_targets(
-    bench: Workbench, value: str, kind: str | None, stored: str, expected: Any, classes: list[int] | None
+    bench: Workbench,
+    value: str,
+    kind: str | None,
+    stored: str,
+    expected: Any,
+    classes: list[int] | None,
 ) -> None:
     table = fresh()
     bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, {value} AS y FROM generate_series(1, 3) i")
@@ -386,7 +414,9 @@ def test_targets_that_become_classes_by_surprise_are_told(
     bench: Workbench, value: str, kind: str | None, told: str
 ) -> None:
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, {value} AS y FROM generate_series(1, 30) i")
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, {value} AS y FROM generate_series(1, 30) i"
+    )
     bench.messages()
     pack(bench, table, "y", "id", dependent_type=kind)
     said = [message for message in bench.messages() if message.startswith("NOTICE")]
@@ -409,8 +439,8 @@ def test_what_is_no_number_is_refused(bench: Workbench, column: str, value: str)
 def test_values_that_are_equal_are_one_class_however_they_are_written(bench: Workbench) -> None:
     table = fresh()
     bench.rows(
-        f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY['1.0', '2', '1.00', '2.000'])[i % 4 + 1]::numeric AS y"
-        " FROM generate_series(1, 12) i"
+        f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY['1.0', '2', '1.00', '2.000'])[i % 4 + "
+        "1]::numeric AS y FROM generate_series(1, 12) i"
     )
     packed = pack(bench, table, "y", "id")
     assert bench.value(f"SELECT y_class_values = '{{1, 2}}' FROM {packed}_summary")
@@ -431,7 +461,8 @@ def test_many_classes_are_encoded_as_few_are(bench: Workbench) -> None:
 
 ODD_ARRAYS = {
     "a bitmap that no NULL needs any more": "UPDATE {table} SET x[2] = id WHERE x[2] IS NULL",
-    "stored out of line": "ALTER TABLE {table} ALTER x SET STORAGE EXTERNAL; UPDATE {table} SET x[2] = id",
+    "stored out of line": "ALTER TABLE {table} ALTER x SET STORAGE EXTERNAL; UPDATE {table} SET "
+    "x[2] = id",
 }
 
 
@@ -444,35 +475,59 @@ def test_how_an_array_lies_in_the_table_does_not_matter(bench: Workbench, change
     )
     bench.rows(change.format(table=table))
     found = examples(buffers(bench, pack(bench, table, "y", "id, x"), id=FLOATS, x=FLOATS))
-    assert sorted((float(i[0]), x[:3].tolist()) for i, x in found) == [(i, [1, i, 0]) for i in range(1, 7)]
+    assert sorted((float(i[0]), x[:3].tolist()) for i, x in found) == [
+        (i, [1, i, 0]) for i in range(1, 7)
+    ]
 
 
 @pytest.mark.parametrize("value", ["NaN", None])
 def test_an_error_says_how_the_rows_are_found(bench: Workbench, value: str | None) -> None:
     table = fresh()
     bench.rows(
-        f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::float8[] AS x, 1 AS y FROM generate_series(1, 9) i"
+        f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::float8[] AS x, 1 AS y FROM "
+        "generate_series(1, 9) i"
     )
     bench.rows(f"UPDATE {table} SET x[2] = %s WHERE id = 5", value)
-    with pytest.raises(psycopg2.errors.DataError, match=rf"\(column x of table {table}\)") as refused:
+    with pytest.raises(
+        psycopg2.errors.DataError, match=rf"\(column x of table {table}\)"
+    ) as refused:
         pack(bench, table, "y", "x")
     condition = str(refused.value.diag.message_detail).partition("found by ")[2].removesuffix(".")
     assert bench.rows(f"SELECT id FROM {table} {condition}") == [(5,)]
 
 
 def test_a_table_has_the_weights_of_its_rows_beside_them(bench: Workbench, source: str) -> None:
-    call = "SELECT training_preprocessor_dl('weighing', %s, 'y', 'x', n_segments => 2, sample_weight_varname => 'w')"
-    bench.rows(f"CREATE TABLE weighing AS SELECT t.*, (id % 4)::numeric / 3 AS w, t.id AS kept FROM {source} t")
+    call = (
+        "SELECT training_preprocessor_dl('weighing', %s, 'y', 'x', n_segments => 2, "
+        "sample_weight_varname => 'w')"
+    )
+    bench.rows(
+        "CREATE TABLE weighing AS SELECT t.*, (id % 4)::numeric / 3 AS w, t.id AS kept FROM "
+        f"{source} t"
+    )
     table = fresh()
     bench.rows(call, table)
     stored = bench.rows(f"SELECT w, w_shape[1] FROM {table}")
-    packed = [float(value) for data, rows in stored for value in np.frombuffer(data, np.float32, rows)]
-    assert Counter(packed) == Counter(float(np.float32(w)) for (w,) in bench.rows("SELECT w FROM weighing"))
+    packed = [
+        float(value) for data, rows in stored for value in np.frombuffer(data, np.float32, rows)
+    ]
+    assert Counter(packed) == Counter(
+        float(np.float32(w)) for (w,) in bench.rows("SELECT w FROM weighing")
+    )
     assert bench.value(f"SELECT sample_weight_varname FROM {table}_summary") == "w"
-    for weight, code in {"-1": "22023", "'NaN'": "22023", "'Infinity'": "22023", "NULL": "22004", "0": "22023"}.items():
+    for weight, code in {
+        "-1": "22023",
+        "'NaN'": "22023",
+        "'Infinity'": "22023",
+        "NULL": "22004",
+        "0": "22023",
+    }.items():
         where = "true" if weight == "0" else "kept = (SELECT min(kept) FROM weighing)"
         bench.rows("BEGIN")
-        bench.rows(f"ALTER TABLE weighing ALTER w TYPE float8; UPDATE weighing SET w = {weight} WHERE {where}")
+        bench.rows(
+            f"ALTER TABLE weighing ALTER w TYPE float8; UPDATE weighing SET w = {weight} WHERE "
+            f"{where}"
+        )
         with pytest.raises(psycopg2.Error) as error:
             bench.rows(call, fresh())
         bench.rows("ROLLBACK")

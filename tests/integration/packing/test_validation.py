@@ -19,16 +19,21 @@ from workbench import Workbench
 
 
 @pytest.mark.postgresql("elsewhere the rows of a table have no order")
-def test_validation_rows_are_packed_as_the_training_rows_were(bench: Workbench, source: str) -> None:
+def test_validation_rows_are_packed_as_the_training_rows_were(
+    bench: Workbench, source: str
+) -> None:
     training = pack(bench, source, normalizing_const=4.0, n_segments=3, num_classes=[4])
     table = fresh()
     bench.rows(
-        f"CREATE TABLE {table} AS SELECT ARRAY[i, i]::real[] AS x, 'b'::varchar(9) AS y FROM generate_series(1, 11) i"
+        f"CREATE TABLE {table} AS SELECT ARRAY[i, i]::real[] AS x, 'b'::varchar(9) AS y FROM "
+        "generate_series(1, 11) i"
     )
     packed = validate(bench, table, training, buffer_size=2)
     found = buffers(bench, packed, x=FLOATS, y=ONE_HOT)
     rows = examples(found)
-    assert [float(x[0]) for x, _ in rows] == [i / 4 for i in range(1, 12)], "not shuffled, normalised"
+    assert [float(x[0]) for x, _ in rows] == [i / 4 for i in range(1, 12)], (
+        "not shuffled, normalised"
+    )
     assert {tuple(y) for _, y in rows} == {(0, 0, 1, 0)}
     assert {b.segment for b in found} == {0, 1, 2}
     assert summary(bench, packed, "y_class_values::text[]") == ["A", "a", "b", None]
@@ -38,7 +43,10 @@ def test_validation_rows_are_packed_as_the_training_rows_were(bench: Workbench, 
 def test_validation_classes_are_a_subset(bench: Workbench, source: str) -> None:
     training = pack(bench, source)
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT ARRAY[1, 1]::real[] AS x, unnest(ARRAY['b', 'z', NULL]) AS y")
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT ARRAY[1, 1]::real[] AS x, unnest(ARRAY['b', 'z', NULL]) "
+        "AS y"
+    )
     with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
         validate(bench, table, training)
     assert "(NULL, b, z) should be a subset of class values in" in str(refused.value)
@@ -52,7 +60,9 @@ def test_validation_targets_that_are_numbers(bench: Workbench, value: str) -> No
     training = pack(bench, table, dependent_type=None if "[" in value else "float")
     packed = validate(bench, table, training)
     kind = ONE_HOT if value == "ARRAY[0, 1]" else FLOATS
-    assert bag(examples(buffers(bench, packed, y=kind))) == bag(examples(buffers(bench, training, y=kind)))
+    assert bag(examples(buffers(bench, packed, y=kind))) == bag(
+        examples(buffers(bench, training, y=kind))
+    )
 
 
 def test_fewer_validation_rows_than_segments(bench: Workbench, source: str) -> None:
@@ -73,8 +83,12 @@ def view_of(bench: Workbench, source: str, rows: int) -> str:
 
 @pytest.mark.postgresql("elsewhere the rows of a table have no order")
 @pytest.mark.parametrize("rows", [1, 5, 1001])
-def test_rows_that_stay_in_their_order_are_packed_as_those_of_a_view_are(bench: Workbench, rows: int) -> None:
-    """Of a table, of which parts are missing, each block is read by itself; of a view all are sorted."""
+def test_rows_that_stay_in_their_order_are_packed_as_those_of_a_view_are(
+    bench: Workbench, rows: int
+) -> None:
+    """Of a table, of which parts are missing, each block is read by itself; of a view all are
+    sorted.
+    """
     table = fresh()
     bench.rows(
         f"CREATE TABLE {table} AS SELECT i AS id, array_fill(i::real, ARRAY[700]) AS x, i % 3 AS y"
@@ -91,5 +105,7 @@ def test_rows_that_stay_in_their_order_are_packed_as_those_of_a_view_are(bench: 
         assert [(each.segment, each.buffer_id) for each in found] == [
             (each.segment, each.buffer_id) for each in expected
         ]
-        assert [float(x[0]) for x, _ in examples(found)] == [n for (n,) in bench.rows(f"SELECT id FROM {table}")]
+        assert [float(x[0]) for x, _ in examples(found)] == [
+            n for (n,) in bench.rows(f"SELECT id FROM {table}")
+        ]
         assert bag(examples(found)) == bag(examples(expected))

@@ -1,4 +1,6 @@
-"""Windows of series are those that a loop over sorted samples finds, whatever gaps, holes and labels there are."""
+"""Windows of series are those that a loop over sorted samples finds, whatever gaps, holes and
+labels there are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from workbench import Workbench
 WIDTH_AND_STRIDE = [(1, 1), (3, 3), (4, 2), (2, 5), (5, 1)]
 SAMPLES = """
     CREATE TABLE samples AS
-    SELECT 'a' AS wearer, timestamptz '2026-01-01' + n * interval '0.1 s' AS at, n AS tick, n::real AS x, -n AS y,
+    SELECT 'a' AS wearer, timestamptz '2026-01-01' + n * interval '0.1 s' AS at, n AS tick,
+        n::real AS x, -n AS y,
            CASE WHEN n % 20 < 10 THEN 'sitting' ELSE 'standing' END AS posture, ARRAY[n] AS list
     FROM generate_series(1, 60) AS n"""
 
@@ -49,7 +52,9 @@ def several_series(draw: st.DrawFn) -> list[Sample]:
     for series in (1, 2):
         drawn = draw(st.lists(st.tuples(steps, values, labels), min_size=15, max_size=30))
         times = accumulate(step for step, _, _ in drawn)
-        rows += [Sample(series, at, x, label) for at, (_, x, label) in zip(times, drawn, strict=True)]
+        rows += [
+            Sample(series, at, x, label) for at, (_, x, label) in zip(times, drawn, strict=True)
+        ]
     return draw(st.permutations(rows))
 
 
@@ -60,7 +65,9 @@ def stretches(rows: list[Sample], max_gap: int) -> Iterator[list[Sample]]:
     for row in sorted(rows, key=lambda row: row[:2]):
         whole = row.x is not None and np.isfinite(row.x) and row.label is not None
         usable = whole and times.count((row.series, row.at)) == 1
-        follows = stretch and stretch[-1].series == row.series and row.at - stretch[-1].at <= max_gap
+        follows = (
+            stretch and stretch[-1].series == row.series and row.at - stretch[-1].at <= max_gap
+        )
         if stretch and not (usable and follows):
             yield stretch
             stretch = []
@@ -80,7 +87,11 @@ def reference(rows: list[Sample], width: int, stride: int, rule: str, max_gap: i
                 continue
             label = part[-1].label if rule == "last" else int(seen[np.argmax(counts)])
             assert label is not None
-            found.append(Window(part[0].series, part[0].at, part[-1].at, [[row.x or 0.0] for row in part], label))
+            found.append(
+                Window(
+                    part[0].series, part[0].at, part[-1].at, [[row.x or 0.0] for row in part], label
+                )
+            )
     return found
 
 
@@ -97,8 +108,14 @@ def test_windows_are_those_of_a_loop(
     bench.rows("DROP TABLE IF EXISTS drawn, drawn_windows")
     bench.rows("CREATE TABLE drawn (series integer, at integer, x double precision, label integer)")
     columns = [list(column) for column in zip(*rows, strict=True)]
-    bench.rows("INSERT INTO drawn SELECT * FROM unnest(%s::int[], %s::int[], %s::float8[], %s::int[])", *columns)
-    call = "SELECT cerebro.window_series('drawn', 'drawn_windows', 'series', 'at', 'x', %s, %s, 'label', %s, %s)"
+    bench.rows(
+        "INSERT INTO drawn SELECT * FROM unnest(%s::int[], %s::int[], %s::float8[], %s::int[])",
+        *columns,
+    )
+    call = (
+        "SELECT cerebro.window_series('drawn', 'drawn_windows', 'series', 'at', 'x', %s, %s, "
+        "'label', %s, %s)"
+    )
     arguments = (width, stride, rule, str(max_gap))
     expected = reference(rows, width, stride, rule, max_gap)
     if not expected:
@@ -126,8 +143,8 @@ def cut(session: Workbench, arguments: str) -> list[tuple[Any, ...]]:
 def test_the_table_has_the_columns_and_types_of_the_source(session: Workbench) -> None:
     (first, *_) = cut(session, "'wearer', 'at', 'y, x', 2, label => 'posture'")
     assert session.columns("cuttings") == (
-        "window_id bigint, wearer text, first timestamp with time zone, last timestamp with time zone, x real[],"
-        " posture text"
+        "window_id bigint, wearer text, first timestamp with time zone, last timestamp with time "
+        "zone, x real[], posture text"
     )
     assert first[0::4] == (1, [[-1.0, 1.0], [-2.0, 2.0]]) and first[5] == "sitting"
     cut(session, "'wearer', 'at', 'x', 2")
@@ -137,15 +154,27 @@ def test_the_table_has_the_columns_and_types_of_the_source(session: Workbench) -
 
 @pytest.mark.parametrize(
     ("ts", "max_gap"),
-    [("at", None), ("at", "0.1 s"), ("tick", None), ("tick", "1"), ("at - '2025-01-01'", None), ("tick::real", "1.5")],
+    [
+        ("at", None),
+        ("at", "0.1 s"),
+        ("tick", None),
+        ("tick", "1"),
+        ("at - '2025-01-01'", None),
+        ("tick::real", "1.5"),
+    ],
 )
 def test_all_clocks_find_the_same_gaps(session: Workbench, ts: str, max_gap: str | None) -> None:
     """By default a step that is longer than usual is a gap."""
     session.rows("DROP VIEW IF EXISTS worn")
-    session.rows(f"CREATE VIEW worn AS SELECT wearer, {ts} AS clock, x FROM samples WHERE tick NOT IN (21, 22, 40)")
+    session.rows(
+        f"CREATE VIEW worn AS SELECT wearer, {ts} AS clock, x FROM samples WHERE tick NOT IN (21, "
+        "22, 40)"
+    )
     session.rows("DROP TABLE IF EXISTS cuttings")
     session.messages()
-    call = "SELECT cerebro.window_series('worn', 'cuttings', 'wearer', 'clock', 'x', 5, max_gap => %s)"
+    call = (
+        "SELECT cerebro.window_series('worn', 'cuttings', 'wearer', 'clock', 'x', 5, max_gap => %s)"
+    )
     session.rows(call, max_gap)
     assert ("max_gap" in "".join(session.messages())) == (max_gap is None)
     starts = [start for (start,) in session.rows("SELECT x[1][1] FROM cuttings ORDER BY 1")]
@@ -153,20 +182,31 @@ def test_all_clocks_find_the_same_gaps(session: Workbench, ts: str, max_gap: str
 
 
 def test_days_are_a_clock(session: Workbench) -> None:
-    session.rows("CREATE TABLE days AS SELECT 1 AS id, date '2026-01-01' + n AS day, n FROM generate_series(1, 9) n")
+    session.rows(
+        "CREATE TABLE days AS SELECT 1 AS id, date '2026-01-01' + n AS day, n FROM "
+        "generate_series(1, 9) n"
+    )
     session.rows("SELECT cerebro.window_series('days', 'weeks', 'id', 'day', 'n', 7)")
     assert session.rows("SELECT last - first FROM weeks") == [(6,)]
 
 
 def test_windows_are_trained_on_as_they_are(session: Workbench) -> None:
     cut(session, "'wearer', 'at', 'x, y', 5, label => 'posture'")
-    session.rows("SELECT training_preprocessor_dl('cuttings', 'cuttings_packed', 'posture', 'x', n_segments => 2)")
+    session.rows(
+        "SELECT training_preprocessor_dl('cuttings', 'cuttings_packed', 'posture', 'x', "
+        "n_segments => 2)"
+    )
     assert session.value("SELECT DISTINCT x_shape[2:] FROM cuttings_packed") == [5, 2]
-    planned = "SELECT what FROM cerebro.plan('cuttings', 'posture', columns => 'x') WHERE section = 'column'"
+    planned = (
+        "SELECT what FROM cerebro.plan('cuttings', 'posture', columns => 'x') WHERE section = "
+        "'column'"
+    )
     assert session.rows(planned) == [("series of 5 x 2",)]
 
 
-def test_only_rows_that_the_caller_sees_are_cut(session: Workbench, shared_superuser: Workbench) -> None:
+def test_only_rows_that_the_caller_sees_are_cut(
+    session: Workbench, shared_superuser: Workbench
+) -> None:
     with another_role(session, shared_superuser, "window_maker") as other:
         own_schema(shared_superuser, "window_maker")
         session.rows(
@@ -176,9 +216,16 @@ def test_only_rows_that_the_caller_sees_are_cut(session: Workbench, shared_super
             " CREATE POLICY own ON shared USING (owner = current_user)"
         )
         schema = session.value("SELECT current_schema()")
-        other.rows(f"SELECT cerebro.window_series('{schema}.shared', 'window_maker.own', 'owner', 'tick', 'x', 5)")
+        other.rows(
+            f"SELECT cerebro.window_series('{schema}.shared', 'window_maker.own', 'owner', 'tick', "
+            "'x', 5)"
+        )
         assert other.rows("SELECT DISTINCT owner FROM window_maker.own") == [("window_maker",)]
-        refused(other, f"SELECT cerebro.window_series('{schema}.samples', 'window_maker.o', 'wearer', 'tick', 'x', 5)")
+        refused(
+            other,
+            f"SELECT cerebro.window_series('{schema}.samples', 'window_maker.o', 'wearer', 'tick', "
+            "'x', 5)",
+        )
         session.rows("DROP TABLE shared")
 
 
@@ -201,7 +248,11 @@ def test_only_rows_that_the_caller_sees_are_cut(session: Workbench, shared_super
         ("'samples', 'o', 'wearer', 'at', 'x', 0", "22023", "width"),
         ("'samples', 'o', 'wearer', 'at', 'x', 5, 0", "22023", "stride"),
         ("'samples', 'o', 'wearer', 'at', 'x', 5, label_rule => 'last'", "22004", "label is NULL"),
-        ("'samples', 'o', 'wearer', 'at', 'x', 5, label => 'posture', label_rule => 'mean'", "22023", "'mean'"),
+        (
+            "'samples', 'o', 'wearer', 'at', 'x', 5, label => 'posture', label_rule => 'mean'",
+            "22023",
+            "'mean'",
+        ),
         ("'samples', 'o', 'wearer', 'at', 'x', 5, label => 'gone'", "42703", "gone"),
         ("'samples', 'o', 'wearer', 'at', 'x', 5, label => 'x'", "42701", "twice"),
         ("'samples', 'o', 'wearer', 'at', 'x', 5, max_gap => 'long'", "22023", "an interval"),
@@ -210,6 +261,8 @@ def test_only_rows_that_the_caller_sees_are_cut(session: Workbench, shared_super
         ("'samples', 'o', 'wearer', 'at', 'x', 61", "22023", "61 samples"),
     ],
 )
-def test_wrong_calls_are_refused_and_leave_nothing(session: Workbench, arguments: str, code: str, words: str) -> None:
+def test_wrong_calls_are_refused_and_leave_nothing(
+    session: Workbench, arguments: str, code: str, words: str
+) -> None:
     refused(session, f"SELECT cerebro.window_series({arguments})", code=code, words=words)
     assert not session.exists("o")

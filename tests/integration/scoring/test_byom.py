@@ -1,4 +1,6 @@
-"""Predictions with a model that was loaded with its weights, against Keras with the same weights."""
+"""Predictions with a model that was loaded with its weights, against Keras with the same
+weights.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def loaded(bench: Workbench, architecture: str) -> tuple[int, Any]:
     return int(bench.value("SELECT max(model_id) FROM own")), built
 
 
-def predict(bench: Workbench, model_id: int, more: str = "", *, inputs: str = "x", function: str = "") -> str:
+def predict(
+    bench: Workbench, model_id: int, more: str = "", *, inputs: str = "x", function: str = ""
+) -> str:
     """Predict for the points into a new table; its name."""
     output = f"told_{next(numbers)}"
     name = function or "madlib_predict_byom"
@@ -38,7 +42,9 @@ def predict(bench: Workbench, model_id: int, more: str = "", *, inputs: str = "x
 
 def points(bench: Workbench, column: str, constant: float = 1.0) -> npt.NDArray[np.float32]:
     rows = bench.rows(f"SELECT {column} FROM points ORDER BY id")
-    return np.asarray(np.asarray([value for (value,) in rows], np.float32) / np.float32(constant), np.float32)
+    return np.asarray(
+        np.asarray([value for (value,) in rows], np.float32) / np.float32(constant), np.float32
+    )
 
 
 def as_array(found: object) -> Floats:
@@ -46,17 +52,25 @@ def as_array(found: object) -> Floats:
 
 
 def told(bench: Workbench, table: str, name: str = "dependent_var") -> list[tuple[Any, ...]]:
-    query = f"SELECT id, class_value, prob FROM {table} WHERE class_name = %s ORDER BY id, class_value"
+    query = (
+        f"SELECT id, class_value, prob FROM {table} WHERE class_name = %s ORDER BY id, class_value"
+    )
     return bench.rows(query, name)
 
 
 def expected(values: Floats, labels: list[Any]) -> list[tuple[Any, ...]]:
-    return [(n, label, row[place]) for n, row in enumerate(values, 1) for place, label in enumerate(labels)]
+    return [
+        (n, label, row[place])
+        for n, row in enumerate(values, 1)
+        for place, label in enumerate(labels)
+    ]
 
 
 def agree(found: list[tuple[Any, ...]], wanted: list[tuple[Any, ...]]) -> bool:
     same = [row[:2] for row in found] == [row[:2] for row in wanted]
-    return same and [row[2] for row in found] == pytest.approx([row[2] for row in wanted], abs=TOLERANCE)
+    return same and [row[2] for row in found] == pytest.approx(
+        [row[2] for row in wanted], abs=TOLERANCE
+    )
 
 
 def test_classes_are_numbered_where_they_have_no_values(bench: Workbench) -> None:
@@ -81,7 +95,9 @@ def test_values_and_a_constant(bench: Workbench) -> None:
     number, built = loaded(bench, CLASSES)
     more = ", class_values => ARRAY['high', 'low', 'middle'], normalizing_const => 4"
     values = as_array(built(points(bench, "x", 4.0)))
-    assert agree(told(bench, predict(bench, number, more)), expected(values, ["high", "low", "middle"]))
+    assert agree(
+        told(bench, predict(bench, number, more)), expected(values, ["high", "low", "middle"])
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +111,20 @@ FORMS = list(zip(("'response'", "1", "2", "3", "0.3", "0.0"), NAMES, strict=True
 
 
 @pytest.mark.parametrize(("pred_type", "function"), FORMS)
-def test_every_form_of_pred_type(bench: Workbench, classes: tuple[int, Any], pred_type: str, function: str) -> None:
+def test_every_form_of_pred_type(
+    bench: Workbench, classes: tuple[int, Any], pred_type: str, function: str
+) -> None:
     number, built = classes
     table = predict(bench, number, f", {pred_type}", function=function)
     found = bench.rows(f"SELECT id, class_value FROM {table} ORDER BY 1, prob DESC")
     wanted = []
     for place, row in enumerate(as_array(built(points(bench, "x"))), 1):
         order = np.argsort(-row, kind="stable")
-        kept = [c for c in order if row[c] > float(pred_type)] if "." in pred_type else order[: _number(pred_type)]
+        kept = (
+            [c for c in order if row[c] > float(pred_type)]
+            if "." in pred_type
+            else order[: _number(pred_type)]
+        )
         wanted += [(place, str(c)) for c in kept]
     assert found == wanted
 
@@ -131,7 +153,9 @@ def test_a_single_unit(bench: Workbench, values: str, labels: list[Any]) -> None
 def test_values_as_a_summary_has_them(bench: Workbench) -> None:
     """NULLs at the end stand for classes that only pad: nobody is told of them."""
     number, built = loaded(bench, perceptron(5, "softmax"))
-    found = told(bench, predict(bench, number, ", class_values => ARRAY['a', 'b', 'c', NULL, NULL]"))
+    found = told(
+        bench, predict(bench, number, ", class_values => ARRAY['a', 'b', 'c', NULL, NULL]")
+    )
     assert agree(found, expected(as_array(built(points(bench, "x"))), ["a", "b", "c"]))
 
 
@@ -142,7 +166,9 @@ def test_several_inputs_and_outputs(bench: Workbench) -> None:
     assert agree(told(bench, plain, "dependent_var_0"), expected(kinds, ["0", "1", "2"]))
     assert agree(told(bench, plain, "dependent_var_1"), expected(sizes, ["0"]))
     values = "ARRAY[['a', 'b', 'c'], [NULL, NULL, NULL]]"
-    named = predict(bench, number, f", dependent_count => NULL, class_values => {values}", inputs="x, pair")
+    named = predict(
+        bench, number, f", dependent_count => NULL, class_values => {values}", inputs="x, pair"
+    )
     assert agree(told(bench, named, "dependent_var_0"), expected(kinds, ["a", "b", "c"]))
     assert agree(told(bench, named, "dependent_var_1"), expected(sizes, ["0"]))
 
@@ -156,16 +182,27 @@ def test_an_output_whose_width_only_the_trainer_knows(bench: Workbench) -> None:
         "registered_name": None,
         "config": {"name": "shape", "target_shape": [2, 1]},
     }
-    flatten = {"module": "keras.layers", "class_name": "Flatten", "registered_name": None, "config": {"name": "flat"}}
+    flatten = {
+        "module": "keras.layers",
+        "class_name": "Flatten",
+        "registered_name": None,
+        "config": {"name": "flat"},
+    }
     flat["config"]["layers"] += [reshape, flatten]
     number, built = loaded(bench, json.dumps(flat))
-    assert agree(told(bench, predict(bench, number)), expected(as_array(built(points(bench, "x"))), ["0", "1"]))
+    assert agree(
+        told(bench, predict(bench, number)),
+        expected(as_array(built(points(bench, "x"))), ["0", "1"]),
+    )
 
 
 def test_a_model_with_nothing_to_train(bench: Workbench) -> None:
     frozen = model([4], dense(3, "output", "softmax", trainable=False))
     number, built = loaded(bench, json.dumps(frozen))
-    assert agree(told(bench, predict(bench, number)), expected(as_array(built(points(bench, "x"))), ["0", "1", "2"]))
+    assert agree(
+        told(bench, predict(bench, number)),
+        expected(as_array(built(points(bench, "x"))), ["0", "1", "2"]),
+    )
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])

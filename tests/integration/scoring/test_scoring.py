@@ -1,4 +1,6 @@
-"""Evaluate and predict against what Keras says in this process of the weights in the model tables."""
+"""Evaluate and predict against what Keras says in this process of the weights in the model
+tables.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +55,13 @@ def evaluate(bench: Workbench, model: str, packed: str, key: int = 1) -> tuple[A
     return bench.row(f"SELECT * FROM {output}")
 
 
-def outputs(bench: Workbench, model: str, rows: Sequence[Sequence[float]], constant: float, key: int = 1) -> Floats:
+def outputs(
+    bench: Workbench, model: str, rows: Sequence[Sequence[float]], constant: float, key: int = 1
+) -> Floats:
     """What Keras computes from the model table, shape (rows, units)."""
-    text, flat = bench.row(f"SELECT model_arch::text, model_weights FROM {model} WHERE mst_key = %s", key)
+    text, flat = bench.row(
+        f"SELECT model_arch::text, model_weights FROM {model} WHERE mst_key = %s", key
+    )
     built = keras.models.model_from_json(text)
     numbers_left = np.frombuffer(flat, "<f4")
     weights = []
@@ -73,11 +79,14 @@ def outputs(bench: Workbench, model: str, rows: Sequence[Sequence[float]], const
 def model(bench: Workbench) -> str:
     """Two configurations trained on normalised points, with a validation table."""
     bench.rows(
-        "SELECT training_preprocessor_dl('points', 'packed', 'label', 'x', 8, %s::real, n_segments => 3, seed => 1)",
+        "SELECT training_preprocessor_dl('points', 'packed', 'label', 'x', 8, %s::real, "
+        "n_segments => 3, seed => 1)",
         CONSTANT,
     )
     bench.rows("CREATE TABLE held_out AS SELECT * FROM points WHERE id % 3 = 0")
-    bench.rows("SELECT validation_preprocessor_dl('held_out', 'packed_val', 'label', 'x', 'packed')")
+    bench.rows(
+        "SELECT validation_preprocessor_dl('held_out', 'packed_val', 'label', 'x', 'packed')"
+    )
     bench.configure("configs", [compile_text("Adam(lr=0.05)"), compile_text("SGD(lr=0.5)")])
     bench.fit("packed", "model", "configs", 3, validation_table="packed_val", seed=1)
     return "model"
@@ -92,7 +101,9 @@ def expected(bench: Workbench, model: str) -> dict[int, Floats]:
 
 
 @pytest.mark.parametrize(("packed", "kind"), [("packed", "training"), ("packed_val", "validation")])
-def test_evaluating_gives_the_final_numbers_of_the_run(bench: Workbench, model: str, packed: str, kind: str) -> None:
+def test_evaluating_gives_the_final_numbers_of_the_run(
+    bench: Workbench, model: str, packed: str, kind: str
+) -> None:
     columns = f"{kind}_loss_final, {kind}_metrics_final, metrics_type, loss_type"
     query = f"SELECT {columns} FROM model_info WHERE mst_key = %s"
     for key in (1, 2):
@@ -125,7 +136,12 @@ def test_the_output_tables_have_the_columns_of_the_contract(bench: Workbench, mo
         ("metrics_type", "text[]"),
         ("loss_type", "text"),
     ]
-    columns = [("id", "integer"), ("class_name", "text"), ("class_value", "text"), ("prob", "double precision")]
+    columns = [
+        ("id", "integer"),
+        ("class_name", "text"),
+        ("class_value", "text"),
+        ("prob", "double precision"),
+    ]
     assert bench.rows(query, predict(bench, pred_type="'prob'")) == [*columns, ("rank", "integer")]
     assert bench.rows(query, predict(bench, pred_type="2")) == [*columns, ("rank", "integer")]
     assert bench.rows(query, predict(bench, pred_type="'response'")) == columns
@@ -155,24 +171,34 @@ def test_probabilities_are_those_of_keras(
     bench: Workbench, model: str, expected: dict[int, Floats], pred_type: str, kept: Any
 ) -> None:
     table = predict(bench, pred_type=pred_type)
-    found = bench.rows(f"SELECT id, class_name, class_value, prob, rank FROM {table} ORDER BY id, rank")
+    found = bench.rows(
+        f"SELECT id, class_name, class_value, prob, rank FROM {table} ORDER BY id, rank"
+    )
     wanted = [(number, *row) for number in sorted(expected) for row in kept(expected[number])]
-    assert [(number, label, rank) for number, _, label, _, rank in found] == [(n, c, r) for n, c, _, r in wanted]
+    assert [(number, label, rank) for number, _, label, _, rank in found] == [
+        (n, c, r) for n, c, _, r in wanted
+    ]
     assert {name for _, name, _, _, _ in found} == {"label"}
     assert [row[3] for row in found] == pytest.approx([p for _, _, p, _ in wanted], abs=TOLERANCE)
 
 
-def test_a_response_is_the_best_class(bench: Workbench, model: str, expected: dict[int, Floats]) -> None:
+def test_a_response_is_the_best_class(
+    bench: Workbench, model: str, expected: dict[int, Floats]
+) -> None:
     table = predict(bench, pred_type="'response'")
     found = bench.rows(f"SELECT id, class_value, prob FROM {table} ORDER BY id")
     best = [(number, int(p.argmax()), p.max()) for number, p in sorted(expected.items())]
-    assert [(number, label) for number, label, _ in found] == [(number, LABELS[i]) for number, i, _ in best]
+    assert [(number, label) for number, label, _ in found] == [
+        (number, LABELS[i]) for number, i, _ in best
+    ]
     assert [p for _, _, p in found] == pytest.approx([p for _, _, p in best], abs=TOLERANCE)
 
 
 def test_predict_and_evaluate_agree(bench: Workbench, model: str) -> None:
     table = predict(bench, table="held_out", pred_type="'response'", key=2)
-    right = bench.value(f"SELECT avg((class_value = label)::int)::float8 FROM {table} JOIN held_out USING (id)")
+    right = bench.value(
+        f"SELECT avg((class_value = label)::int)::float8 FROM {table} JOIN held_out USING (id)"
+    )
     assert right == pytest.approx(evaluate(bench, model, "packed_val", 2)[1], abs=1e-6)
 
 
@@ -184,7 +210,10 @@ IDS = {
     "varchar(n)": ("left(md5(id::text), 12)::varchar(12)", "character varying(12)"),
     "char(n)": ("id::char(9)", "character(9)"),
     "date": ("date '2024-02-01' + id", "date"),
-    "timestamptz": ("timestamptz '2024-02-01 12:34:56.789+02' + id * interval '1 h'", "timestamp with time zone"),
+    "timestamptz": (
+        "timestamptz '2024-02-01 12:34:56.789+02' + id * interval '1 h'",
+        "timestamp with time zone",
+    ),
     "interval": ("id * interval '-1 mon 3 days 04:05:06.7'", "interval"),
     "double precision": ("id / 3::float8", "double precision"),
     "an array": ("ARRAY[id, -id]", "integer[]"),
@@ -196,17 +225,27 @@ IDS = {
 
 @pytest.mark.checklist(30)
 @pytest.mark.parametrize(("expression", "kind"), IDS.values(), ids=IDS)
-def test_the_id_column_keeps_its_name_type_and_values(bench: Workbench, model: str, expression: str, kind: str) -> None:
+def test_the_id_column_keeps_its_name_type_and_values(
+    bench: Workbench, model: str, expression: str, kind: str
+) -> None:
     source = fresh()
     bench.rows(f'CREATE TABLE {source} AS SELECT {expression} AS "The Id", x FROM points')
-    bench.rows("SET datestyle = 'SQL, DMY'; SET intervalstyle = 'iso_8601'; SET extra_float_digits = 0")
+    bench.rows(
+        "SET datestyle = 'SQL, DMY'; SET intervalstyle = 'iso_8601'; SET extra_float_digits = 0"
+    )
     try:
         table = predict(bench, table=source, pred_type="'response'", id_column='"The Id"')
     finally:
         bench.rows("RESET datestyle; RESET intervalstyle; RESET extra_float_digits")
-    query = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass AND attnum = 1"
+    query = (
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass "
+        "AND attnum = 1"
+    )
     assert bench.value(query, table) == kind
-    missing = f'SELECT count(*) FROM (SELECT "The Id" FROM {source} EXCEPT ALL SELECT "The Id" FROM {table}) d'
+    missing = (
+        f'SELECT count(*) FROM (SELECT "The Id" FROM {source} EXCEPT ALL SELECT "The Id" '
+        f"FROM {table}) d"
+    )
     assert bench.value(missing) == 0
     assert bench.value(f"SELECT count(*) FROM {table}") == 96
 
@@ -216,8 +255,8 @@ def test_every_row_keeps_its_own_prediction_over_many_blocks(bench: Workbench) -
     wide = sequential([1000], dense(2, "o", "softmax"))
     source = fresh()
     bench.rows(
-        f"CREATE TABLE {source} AS SELECT id, array_fill(sin(id)::real, ARRAY[1000]) AS x, (id % 2)::text AS y"
-        " FROM generate_series(1, 2200) id"
+        f"CREATE TABLE {source} AS SELECT id, array_fill(sin(id)::real, ARRAY[1000]) AS x, (id % "
+        "2)::text AS y FROM generate_series(1, 2200) id"
     )
     name = fit(bench, source, wide, "y", inputs="x")
     table = predict(bench, name, source, "1")
@@ -257,9 +296,21 @@ def fit(
 
 
 def test_a_float_target_gives_its_value(bench: Workbench, model: str) -> None:
-    name = fit(bench, "points", perceptron(1, "linear"), "amount", loss="mse", metrics=["mae"], kind="float")
-    found = bench.rows(f"SELECT id, class_name, class_value, prob FROM {predict(bench, name)} ORDER BY id")
-    values = outputs(bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0)
+    name = fit(
+        bench,
+        "points",
+        perceptron(1, "linear"),
+        "amount",
+        loss="mse",
+        metrics=["mae"],
+        kind="float",
+    )
+    found = bench.rows(
+        f"SELECT id, class_name, class_value, prob FROM {predict(bench, name)} ORDER BY id"
+    )
+    values = outputs(
+        bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0
+    )
     assert {(name, label) for _, name, label, _ in found} == {("amount", None)}
     assert [value for _, _, _, value in found] == pytest.approx(values[:, 0], abs=TOLERANCE)
     amounts = [amount for (amount,) in bench.rows("SELECT amount FROM points ORDER BY id")]
@@ -271,20 +322,39 @@ def test_a_float_target_gives_its_value(bench: Workbench, model: str) -> None:
 @pytest.mark.long
 def test_several_float_targets_are_named_by_their_place(bench: Workbench) -> None:
     name = fit(bench, "points", perceptron(2, "linear"), "pair", loss="mse")
-    found = bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY id, class_value")
-    values = outputs(bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0)
-    assert [(number, label) for number, label, _ in found] == [(n, c) for n in range(1, 97) for c in ("0", "1")]
+    found = bench.rows(
+        f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY id, class_value"
+    )
+    values = outputs(
+        bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0
+    )
+    assert [(number, label) for number, label, _ in found] == [
+        (n, c) for n in range(1, 97) for c in ("0", "1")
+    ]
     assert [value for _, _, value in found] == pytest.approx(values.reshape(-1), abs=TOLERANCE)
     assert evaluate(bench, name, f"{name}_packed")[1:] == (None, None, "mse")
 
 
 @pytest.mark.long
 def test_one_unit_for_two_classes(bench: Workbench) -> None:
-    name = fit(bench, "points", perceptron(1, "sigmoid"), "positive", loss="binary_crossentropy", metrics=["accuracy"])
-    found = bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY id, class_value")
-    values = outputs(bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0)
+    name = fit(
+        bench,
+        "points",
+        perceptron(1, "sigmoid"),
+        "positive",
+        loss="binary_crossentropy",
+        metrics=["accuracy"],
+    )
+    found = bench.rows(
+        f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY id, class_value"
+    )
+    values = outputs(
+        bench, name, [x for (x,) in bench.rows("SELECT x FROM points ORDER BY id")], 1.0
+    )
     assert [label for _, label, _ in found] == ["false", "true"] * 96
-    assert [p for _, _, p in found] == pytest.approx(np.hstack([1 - values, values]).reshape(-1), abs=TOLERANCE)
+    assert [p for _, _, p in found] == pytest.approx(
+        np.hstack([1 - values, values]).reshape(-1), abs=TOLERANCE
+    )
 
 
 @pytest.mark.checklist(30)
@@ -294,17 +364,26 @@ def test_a_null_class_is_predicted_as_null(bench: Workbench, model: str) -> None
     name = fit(bench, source, CLASSES, "y")
     found = bench.rows(f"SELECT class_value, prob FROM {predict(bench, name)} WHERE id = 1")
     values = outputs(bench, name, [bench.value("SELECT x FROM points WHERE id = 1")], 1.0)[0]
-    assert dict(found) == pytest.approx(dict(zip([None, "high", "middle"], values, strict=True)), abs=TOLERANCE)
+    assert dict(found) == pytest.approx(
+        dict(zip([None, "high", "middle"], values, strict=True)), abs=TOLERANCE
+    )
 
 
 @pytest.mark.long
 def test_classes_that_only_pad_are_not_predicted(bench: Workbench) -> None:
     name = fit(bench, "points", perceptron(5, "softmax"), "label", classes=[5])
-    found = bench.rows(f"SELECT class_value, prob, rank FROM {predict(bench, name)} WHERE id = 1 ORDER BY rank")
+    found = bench.rows(
+        f"SELECT class_value, prob, rank FROM {predict(bench, name)} WHERE id = 1 ORDER BY rank"
+    )
     values = outputs(bench, name, [bench.value("SELECT x FROM points WHERE id = 1")], 1.0)[0, :3]
-    assert [(label, rank) for label, _, rank in found] == [(label, rank) for label, _, rank in ranked(values)]
+    assert [(label, rank) for label, _, rank in found] == [
+        (label, rank) for label, _, rank in ranked(values)
+    ]
     assert [p for _, p, _ in found] == pytest.approx(sorted(values, reverse=True), abs=TOLERANCE)
-    written = f"SELECT p.label_class_values, m.label_class_values FROM {name}_packed_summary p, {name}_summary m"
+    written = (
+        f"SELECT p.label_class_values, m.label_class_values FROM {name}_packed_summary p, "
+        f"{name}_summary m"
+    )
     assert bench.row(written) == ([*LABELS, None, None],) * 2
 
 
@@ -330,7 +409,12 @@ def test_scalar_inputs(bench: Workbench) -> None:
 def test_inputs_of_any_number_type(bench: Workbench, model: str, kind: str) -> None:
     source = fresh()
     bench.rows(f"CREATE TABLE {source} AS SELECT id, ARRAY[id, 1, 2, 3]::{kind}[] AS x FROM points")
-    found = [p for (p,) in bench.rows(f"SELECT prob FROM {predict(bench, table=source)} ORDER BY id, class_value")]
+    found = [
+        p
+        for (p,) in bench.rows(
+            f"SELECT prob FROM {predict(bench, table=source)} ORDER BY id, class_value"
+        )
+    ]
     values = outputs(bench, model, [[number, 1, 2, 3] for number in range(1, 97)], CONSTANT)
     assert found == pytest.approx(values.reshape(-1), abs=TOLERANCE)
 
@@ -371,13 +455,25 @@ def test_odd_names_from_packing_to_prediction(bench: Workbench, model: str) -> N
     source, packed, configs, trained, predicted, evaluated = (
         f'"100% \'s"."{name} %s ""x"" {{}}"' for name in ("s", "p", "c", "t", "r", "e")
     )
-    bench.rows(f'CREATE TABLE {source} AS SELECT id AS "%d", x AS "my ""X""%s", label AS "Étiquette 100%" FROM points')
-    bench.rows("SELECT training_preprocessor_dl(%s, %s, %s, %s)", source, packed, '"Étiquette 100%"', '"my ""X""%s"')
+    bench.rows(
+        f'CREATE TABLE {source} AS SELECT id AS "%d", x AS "my ""X""%s", label AS "Étiquette 100%" '
+        "FROM points"
+    )
+    bench.rows(
+        "SELECT training_preprocessor_dl(%s, %s, %s, %s)",
+        source,
+        packed,
+        '"Étiquette 100%"',
+        '"my ""X""%s"',
+    )
     bench.configure(configs, [compile_text()])
     bench.fit(packed, trained, configs, 1)
     bench.rows("SELECT madlib_evaluate(%s, %s, %s, mst_key => 1)", trained, packed, evaluated)
     bench.rows(PREDICT.format(pred_type="1"), trained, source, '"%d"', '"my ""X""%s"', predicted, 1)
-    assert bench.row(f'SELECT count(DISTINCT "%d"), min(class_name) FROM {predicted}') == (96, "Étiquette 100%")
+    assert bench.row(f'SELECT count(DISTINCT "%d"), min(class_name) FROM {predicted}') == (
+        96,
+        "Étiquette 100%",
+    )
     assert bench.value(f"SELECT count(*) FROM {evaluated}") == 1
 
 
@@ -389,11 +485,15 @@ def test_long_names_of_raw_tables(bench: Workbench, model: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["_info", "_summary"])
 @pytest.mark.parametrize("function", ["evaluate", "predict"])
-def test_a_model_table_without_its_companions(bench: Workbench, model: str, suffix: str, function: str) -> None:
+def test_a_model_table_without_its_companions(
+    bench: Workbench, model: str, suffix: str, function: str
+) -> None:
     name = fresh("copy")
     for part in {"", "_info", "_summary"} - {suffix}:
         bench.rows(f"CREATE TABLE {name}{part} AS SELECT * FROM model{part}")
-    with pytest.raises(psycopg2.errors.WrongObjectType, match=f"Missing summary and/or info tables for {name}"):
+    with pytest.raises(
+        psycopg2.errors.WrongObjectType, match=f"Missing summary and/or info tables for {name}"
+    ):
         evaluate(bench, name, "packed") if function == "evaluate" else predict(bench, name)
 
 
@@ -405,7 +505,10 @@ def test_predicting_needs_nothing_but_the_model_tables(bench: Workbench, model: 
     for suffix in ("packed", "packed_summary", "configs", "configs_summary"):
         bench.rows(f"DROP TABLE {name}_{suffix}")
     bench.rows("SELECT delete_keras_model('models', (SELECT max(model_id) FROM models))")
-    assert bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY 1, 2") == before
+    assert (
+        bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY 1, 2")
+        == before
+    )
 
 
 @pytest.mark.checklist(9)
@@ -421,20 +524,31 @@ def test_weights_of_a_model_go_back_into_training(bench: Workbench, model: str) 
     assert bytes(bench.value("SELECT model_weights FROM gone_on")) == bytes(weights)
 
 
-def test_weights_of_another_model_fail_their_configuration_only(bench: Workbench, model: str) -> None:
+def test_weights_of_another_model_fail_their_configuration_only(
+    bench: Workbench, model: str
+) -> None:
     bench.rows("SELECT load_keras_model('models', %s, %s)", CLASSES, bytes(40))
     number = bench.value("SELECT max(model_id) FROM models")
     bench.configure("misfit", [compile_text()], model=number)
-    bench.rows("INSERT INTO misfit (model_id, compile_params, fit_params) SELECT 1, compile_params, '' FROM misfit")
+    bench.rows(
+        "INSERT INTO misfit (model_id, compile_params, fit_params) SELECT 1, compile_params, '' "
+        "FROM misfit"
+    )
     bench.fit("packed", "fitted", "misfit", 1)
-    reason = bench.value("SELECT reason FROM cerebro.config WHERE mst_key = 1 ORDER BY run_id DESC LIMIT 1")
+    reason = bench.value(
+        "SELECT reason FROM cerebro.config WHERE mst_key = 1 ORDER BY run_id DESC LIMIT 1"
+    )
     assert "Number of elements in model weights(10) doesn't match model(67)" in reason
     assert bench.rows("SELECT mst_key FROM fitted_info WHERE training_loss_final > 0") == [(2,)]
-    with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="mst_key 1 has no weights"):
+    with pytest.raises(
+        psycopg2.errors.ObjectNotInPrerequisiteState, match="mst_key 1 has no weights"
+    ):
         predict(bench, "fitted")
 
 
-def test_every_row_of_a_table_of_many_blocks_is_predicted_once(bench: Workbench, model: str) -> None:
+def test_every_row_of_a_table_of_many_blocks_is_predicted_once(
+    bench: Workbench, model: str
+) -> None:
     """A block holds at most 10,000 rows."""
     for rows in (10_000, 10_001):
         bench.rows("DROP VIEW IF EXISTS many")
@@ -443,15 +557,25 @@ def test_every_row_of_a_table_of_many_blocks_is_predicted_once(bench: Workbench,
             " JOIN points p ON p.id = n % 96 + 1"
         )
         table = predict(bench, table="many", pred_type="'response'")
-        assert bench.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {table}") == (rows, rows, 1, rows)
-        equal = f"SELECT count(DISTINCT class_value), max(prob) - min(prob) FROM {table} GROUP BY id % 96"
-        # The last batch of a block is smaller than others, of which the last bit of a product may be another.
+        assert bench.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {table}") == (
+            rows,
+            rows,
+            1,
+            rows,
+        )
+        equal = (
+            f"SELECT count(DISTINCT class_value), max(prob) - min(prob) FROM {table} GROUP BY id % "
+            "96"
+        )
+        # The last batch of a block is smaller than others, of which the last bit of a product may
+        # be another.
         assert all(classes == 1 and apart < 1e-6 for classes, apart in bench.rows(equal))
 
 
 def test_the_row_that_cannot_be_predicted_is_named_by_its_id(bench: Workbench, model: str) -> None:
     bench.rows(
-        "CREATE VIEW short AS SELECT 'row ' || id AS id, CASE WHEN id = 77 THEN x[2:] ELSE x END AS x FROM points"
+        "CREATE VIEW short AS SELECT 'row ' || id AS id, CASE WHEN id = 77 THEN x[2:] ELSE x END "
+        "AS x FROM points"
     )
     with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
         predict(bench, table="short")

@@ -1,4 +1,6 @@
-"""Runs that may use so much and no more: they end at borders of visits, say so, and are repeated as they were."""
+"""Runs that may use so much and no more: they end at borders of visits, say so, and are repeated as
+they were.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,31 @@ GRID = {"search": "grid", "seed": 1, "schedule": "rotation", "metrics_compute_fr
 LATE = """
 SELECT v.mst_key, v.visit_no, sum(b.trainer_seconds + b.backend_seconds)
 FROM cerebro.visit v
-LEFT JOIN cerebro.visit f ON f.run_id = v.run_id AND f.mst_key = v.mst_key AND f.visit_no = v.visit_no - 1
-JOIN (SELECT run_id, trainer_seconds, backend_seconds, coalesce(stored_at, ended_at) AS logged_at FROM cerebro.visit
+LEFT JOIN cerebro.visit f ON f.run_id = v.run_id AND f.mst_key = v.mst_key
+    AND f.visit_no = v.visit_no - 1
+JOIN (SELECT run_id, trainer_seconds, backend_seconds, coalesce(stored_at, ended_at) AS logged_at
+    FROM cerebro.visit
       UNION ALL
       SELECT run_id, trainer_seconds, backend_seconds, ended_at FROM cerebro.evaluation) b
     ON b.run_id = v.run_id AND b.logged_at <= v.started_at
 WHERE v.run_id = %s AND (f.visit_no IS NULL OR f.state_table IS NOT NULL)
 GROUP BY v.mst_key, v.visit_no HAVING sum(b.trainer_seconds + b.backend_seconds) >= %s"""
-"""Visits that began when the log had so much; those that follow one in the same job begin with that."""
-SPENT = "SELECT sum(trainer_seconds) + sum(backend_seconds), sum(money) FROM cerebro.cost WHERE run_id = %s"
+"""Visits that began when the log had so much; those that follow one in the same job begin with
+that.
+"""
+SPENT = (
+    "SELECT sum(trainer_seconds) + sum(backend_seconds), sum(money) FROM cerebro.cost WHERE "
+    "run_id = %s"
+)
 STATES = "SELECT mst_key, status, epochs, ended_by FROM cerebro.config WHERE run_id = %s ORDER BY 1"
-VISITS = "SELECT mst_key, epoch, segment_id, visit_no FROM cerebro.visit WHERE run_id = %s ORDER BY mst_key, visit_no"
-DECISIONS = "SELECT mst_key, action, visits, reason FROM cerebro.decision WHERE run_id = %s AND rule = %s ORDER BY 1"
+VISITS = (
+    "SELECT mst_key, epoch, segment_id, visit_no FROM cerebro.visit WHERE run_id = %s ORDER BY "
+    "mst_key, visit_no"
+)
+DECISIONS = (
+    "SELECT mst_key, action, visits, reason FROM cerebro.decision WHERE run_id = %s AND rule = %s "
+    "ORDER BY 1"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,17 +56,28 @@ def tables(bench: Workbench) -> None:
 
 def weights(bench: Workbench, model: str) -> dict[int, bytes]:
     """Those of configurations that have begun."""
-    return dict(bench.rows(f"SELECT mst_key, model_weights FROM {model} WHERE model_weights IS NOT NULL"))
+    return dict(
+        bench.rows(f"SELECT mst_key, model_weights FROM {model} WHERE model_weights IS NOT NULL")
+    )
 
 
 def check_end(bench: Workbench, run: int, limit: str, seconds: float) -> None:
-    """It used so much, no visit began when the log had that, and it says why each configuration has ended."""
+    """It used so much, no visit began when the log had that, and it says why each configuration has
+    ended.
+    """
     assert bench.rows(LATE, run, seconds) == []
     assert bench.value(f"SELECT s.cpu FROM ({SPENT}) s (cpu, money)", run) >= seconds
-    stopped = [key for key, status, _, rule in bench.rows(STATES, run) if (status, rule) == ("stopped", limit)]
+    stopped = [
+        key
+        for key, status, _, rule in bench.rows(STATES, run)
+        if (status, rule) == ("stopped", limit)
+    ]
     made = bench.rows(DECISIONS, run, limit)
     assert stopped and [key for key, *_ in made] == stopped
-    count = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s AND status = 'completed'"
+    count = (
+        "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s AND status = "
+        "'completed'"
+    )
     for key, action, visits, reason in made:
         assert action == "stop" and visits <= bench.value(count, run, key) < EPOCHS * SEGMENTS
         assert " of " in reason and reason.rsplit(" ", 2)[-2:] in (["are", "used"], ["is", "spent"])
@@ -60,7 +86,9 @@ def check_end(bench: Workbench, run: int, limit: str, seconds: float) -> None:
 def test_a_run_that_has_used_its_processor_time_ends_and_is_repeated(bench: Workbench) -> None:
     limit = 1.0
     bench.messages()
-    run = bench.fit("packed", "limited", "three", EPOCHS, **GRID, search_params=json.dumps({"max_cpu": limit}))
+    run = bench.fit(
+        "packed", "limited", "three", EPOCHS, **GRID, search_params=json.dumps({"max_cpu": limit})
+    )
     said = "\n".join(bench.messages())
     assert "of 1 processor seconds are used" in said and "the budget was over" in said
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
@@ -75,7 +103,9 @@ def test_a_run_ends_when_it_has_cost_enough(bench: Workbench) -> None:
     asked = {**GRID, "search_params": json.dumps({"max_cost": 0.25})}
     with pytest.raises(psycopg2.Error, match=r"max_cost is .*, but nothing has a price") as error:
         bench.fit("packed", "dear", "three", EPOCHS, **asked)
-    assert error.value.pgcode == "55000" and "price_per_core_hour" in str(error.value.diag.message_hint)
+    assert error.value.pgcode == "55000" and "price_per_core_hour" in str(
+        error.value.diag.message_hint
+    )
     assert not bench.exists("dear")
     with setting(bench, "price_per_core_hour", "900"):  # a quarter of one a second
         run = bench.fit("packed", "dear", "three", EPOCHS, **asked)
@@ -94,7 +124,10 @@ def test_states_are_paid_for_as_well(bench: Workbench) -> None:
 def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
     limit = 8.0  # more than what starting and the first visit take
     asked = {**GRID, "search_params": json.dumps({"max_cpu": limit})}
-    with closing(bench.another()) as other, other.fitting("packed", "cut", "three", 600, **asked) as fitted:
+    with (
+        closing(bench.another()) as other,
+        other.fitting("packed", "cut", "three", 600, **asked) as fitted,
+    ):
         newest = "run_id = (SELECT max(run_id) FROM cerebro.run WHERE status = 'running')"
         made = f"SELECT run_id FROM cerebro.visit WHERE status = 'completed' AND {newest}"
         run = eventually(lambda: bench.rows(made))[0][0]
@@ -115,15 +148,19 @@ def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
         ({"max_cost": True}, "expected a number above 0"),
     ],
 )
-def test_what_no_run_may_cost_is_refused(bench: Workbench, params: dict[str, object], words: str) -> None:
+def test_what_no_run_may_cost_is_refused(
+    bench: Workbench, params: dict[str, object], words: str
+) -> None:
     with pytest.raises(psycopg2.Error) as error:
         bench.fit("packed", "never", "three", EPOCHS, **GRID, search_params=json.dumps(params))
     assert error.value.pgcode == "22023" and words in str(error.value)
 
 
 TRAIN = """
-SELECT run_id FROM cerebro.train('points', 'label', columns => 'a, b', models => '{linear}', configs => 2, seed => 1,
-                                 model => 'frugal', epochs => 2000, budget => '10 minutes', max_cpu => '2 seconds',
+SELECT run_id FROM cerebro.train('points', 'label', columns => 'a, b', models => '{linear}',
+    configs => 2, seed => 1,
+                                 model => 'frugal', epochs => 2000, budget => '10 minutes',
+                                     max_cpu => '2 seconds',
                                  workers => 1)"""
 
 
@@ -141,7 +178,10 @@ def test_a_model_by_name_is_made_of_what_its_run_could_use(bench: Workbench) -> 
 
 
 def test_less_is_planned_where_less_may_be_used(bench: Workbench) -> None:
-    plan = "SELECT (data ->> 'seconds')::float8 FROM cerebro.plan('points', 'label', seed => 1{}) WHERE name = 'time'"
+    plan = (
+        "SELECT (data ->> 'seconds')::float8 FROM cerebro.plan('points', 'label', seed => 1{}) "
+        "WHERE name = 'time'"
+    )
     most, less = (bench.value(plan.format(more)) for more in ("", ", max_cpu => '20 seconds'"))
     with setting(bench, "price_per_core_hour", "3600"):
         assert bench.value(plan.format(", max_cost => 20")) == pytest.approx(less, rel=0.5)
@@ -155,11 +195,19 @@ def test_less_is_planned_where_less_may_be_used(bench: Workbench) -> None:
         ("max_cpu => '-1 seconds'", "22023", "expected an interval that is not negative"),
         ("max_cost => 'NaN'", "22023", "max_cost is nan"),
         ("max_cost => 5", "55000", "max_cost is 5, but nothing has a price"),
-        ("search => 'asha', search_params => '{\"max_cpu\": 3}'", "22023", "an argument of its own here"),
+        (
+            "search => 'asha', search_params => '{\"max_cpu\": 3}'",
+            "22023",
+            "an argument of its own here",
+        ),
     ],
 )
 @pytest.mark.parametrize("function", ["train", "plan"])
-def test_wrong_calls(bench: Workbench, function: str, arguments: str, code: str, words: str) -> None:
+def test_wrong_calls(
+    bench: Workbench, function: str, arguments: str, code: str, words: str
+) -> None:
     with pytest.raises(psycopg2.Error) as error:
-        bench.rows(f"SELECT * FROM cerebro.{function}('points', 'label', model => 'wrong', {arguments})")
+        bench.rows(
+            f"SELECT * FROM cerebro.{function}('points', 'label', model => 'wrong', {arguments})"
+        )
     assert error.value.pgcode == code and words in str(error.value)

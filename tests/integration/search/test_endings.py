@@ -1,4 +1,6 @@
-"""How a search ends when something is wrong: configurations that fail, a cancel, Optuna that is not installed."""
+"""How a search ends when something is wrong: configurations that fail, a cancel, Optuna that is not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def watcher(bench: Workbench) -> Iterator[Workbench]:
 
 def nothing_of(bench: Workbench, output: str) -> bool:
     """Whether no table of a search is there."""
-    return not bench.exists(*(output + s for s in OUTPUTS), f"{output}_mst", f"{output}_mst_summary")
+    return not bench.exists(
+        *(output + s for s in OUTPUTS), f"{output}_mst", f"{output}_mst_summary"
+    )
 
 
 @pytest.mark.long
@@ -51,11 +55,17 @@ def test_what_fails_is_out_and_the_others_go_on(bench: Workbench) -> None:
         run_of(bench, "mixed"),
     )
     assert failed and all(large for _, large in failed)
-    best, loss = bench.row("SELECT mst_key, training_loss_final FROM mixed_info JOIN mixed_mst USING (mst_key)")
+    best, loss = bench.row(
+        "SELECT mst_key, training_loss_final FROM mixed_info JOIN mixed_mst USING (mst_key)"
+    )
     assert (best,) not in failed and loss < 1.1
     for key, _ in failed:
         assert bench.value("SELECT model_weights IS NULL FROM mixed WHERE mst_key = %s", key)
-    assert bench.value("SELECT count(*) FROM mixed_info") == bench.value("SELECT count(*) FROM mixed") == 15
+    assert (
+        bench.value("SELECT count(*) FROM mixed_info")
+        == bench.value("SELECT count(*) FROM mixed")
+        == 15
+    )
 
 
 @pytest.mark.long
@@ -71,17 +81,25 @@ def test_some_that_fail_end_no_search(bench: Workbench, algorithm: str) -> None:
         random_state=0,
         automl_params=f"num_configs=6, num_iterations=1, algorithm={algorithm}",
     )
-    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_of(bench, output)) == "completed"
+    assert (
+        bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_of(bench, output))
+        == "completed"
+    )
     count = "SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = "
     assert bench.value(f"{count} 'failed'", run_of(bench, output)) >= 1
     assert bench.value(f"SELECT compile_params NOT LIKE '%%e+3%%' FROM {output}_mst")
-    weighted = f"SELECT count(*) FROM {output} JOIN {output}_info USING (mst_key) WHERE model_weights IS NOT NULL"
+    weighted = (
+        f"SELECT count(*) FROM {output} JOIN {output}_info USING (mst_key) WHERE model_weights IS "
+        "NOT NULL"
+    )
     assert bench.value(weighted) == bench.value(f"{count} 'completed'", run_of(bench, output)) >= 1
     assert not states(bench)
 
 
 @pytest.mark.long_for(method="hyperopt")
-@pytest.mark.parametrize(("method", "params"), [("hyperband", "R=3"), ("hyperopt", "num_configs=5,num_iterations=1")])
+@pytest.mark.parametrize(
+    ("method", "params"), [("hyperband", "R=3"), ("hyperopt", "num_configs=5,num_iterations=1")]
+)
 def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, params: str) -> None:
     with pytest.raises(psycopg2.Error, match="all 5 configurations failed") as caught:
         search(bench, "hopeless", compiles(DIVERGING), automl_method=method, automl_params=params)
@@ -98,7 +116,9 @@ def test_a_search_that_ended_early_can_be_resumed(bench: Workbench, watcher: Wor
     with session.calling(lambda: search(session, "cut", BOTH, **params)) as searching:
         eventually(lambda: watcher.newest_run() > before)
         run = watcher.newest_run()
-        promoted = "SELECT count(*) > 0 FROM cerebro.decision WHERE run_id = %s AND action = 'promote'"
+        promoted = (
+            "SELECT count(*) > 0 FROM cerebro.decision WHERE run_id = %s AND action = 'promote'"
+        )
         eventually(lambda: watcher.value(promoted, run))
         watcher.rows("SELECT pg_cancel_backend(%s)", caller)
         with pytest.raises(psycopg2.Error) as caught:
@@ -124,7 +144,9 @@ def test_a_warm_start_from_a_search_is_refused_before_work(bench: Workbench) -> 
     search(bench, "searched", automl_params="R=3")
     with pytest.raises(psycopg2.Error, match="is the output of madlib_automl") as caught:
         bench.fit("packed", "searched", "searched_mst", 1, warm_start=True)
-    assert caught.value.pgcode == "42809" and "load_keras_model" in str(caught.value.diag.message_hint)
+    assert caught.value.pgcode == "42809" and "load_keras_model" in str(
+        caught.value.diag.message_hint
+    )
 
 
 @pytest.mark.long
@@ -150,11 +172,16 @@ def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> Non
     run = run_of(bench, "private")
     bench.rows("COMMIT")
     assert not [name for name in states(bench) if name.startswith(f"r{run}_")]
-    bench.rows("DROP TABLE own, own_summary, private, private_info, private_summary, private_mst, private_mst_summary")
+    bench.rows(
+        "DROP TABLE own, own_summary, private, private_info, private_summary, private_mst, "
+        "private_mst_summary"
+    )
 
 
 @pytest.mark.long
-def test_without_optuna_nothing_is_begun(bench: Workbench, shared_superuser: Workbench, folder: Path) -> None:
+def test_without_optuna_nothing_is_begun(
+    bench: Workbench, shared_superuser: Workbench, folder: Path
+) -> None:
     newest = bench.newest_run()
     with interpreter(shared_superuser, folder, WITHOUT_OPTUNA):
         with pytest.raises(psycopg2.Error, match="no configurations can be suggested") as caught:

@@ -1,4 +1,6 @@
-"""Rules over configurations of templates: who is stopped by patience, and a population that goes on from its best."""
+"""Rules over configurations of templates: who is stopped by patience, and a population that goes on
+from its best.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,23 @@ from cerebro_plpy.hopping.patience import Patience
 EPOCHS, CONFIGS = 4, 4
 LETTERS = """
     CREATE TABLE letters AS
-    SELECT n AS id, n * 7919 % 50 AS weight, (ARRAY['a', 'b', 'c', NULL])[n % 4 + 1] AS zone, n * 31 % 97 / 9.0 AS size,
+    SELECT n AS id, n * 7919 % 50 AS weight, (ARRAY['a', 'b', 'c', NULL])[n % 4 + 1] AS zone,
+        n * 31 % 97 / 9.0 AS size,
            n % 4 = 0 OR n * 31 % 97 > 70 AS late
     FROM generate_series(1, 400) AS n"""
 CALL = """
-    SELECT * FROM cerebro.train('letters', 'late', %s, models => '{realmlp, linear}', configs => 4, epochs => %s,
+    SELECT * FROM cerebro.train('letters', 'late', %s, models => '{realmlp, linear}', configs => 4,
+        epochs => %s,
         ensemble => 1, seed => 5, workers => 1, search => %s, search_params => %s, space => %s)"""
 SPACE = '{"width": 16, "depth": 1}'
 LINES = """
-    SELECT mst_key, c.source, c.template, c.params, c.warm_started_from, warm_started_visits, c.status, c.epochs
-    FROM cerebro.config c JOIN cerebro.config_log l USING (run_id, mst_key) WHERE run_id = %s ORDER BY mst_key"""
+    SELECT mst_key, c.source, c.template, c.params, c.warm_started_from, warm_started_visits,
+        c.status, c.epochs
+    FROM cerebro.config c JOIN cerebro.config_log l USING (run_id, mst_key) WHERE run_id = %s
+        ORDER BY mst_key"""
 DECISIONS = """
-    SELECT decision_no, mst_key, action, epoch, visits, last_epoch, cause, reason FROM cerebro.decision
+    SELECT decision_no, mst_key, action, epoch, visits, last_epoch, cause, reason
+        FROM cerebro.decision
     WHERE run_id = %s ORDER BY 1"""
 MOVES = {"realmlp": {"lr", "weight_decay", "dropout", "beta_2"}, "linear": {"lr"}}
 """What changes neither what a network predicts by its weights nor their number."""
@@ -46,20 +53,33 @@ def trained(bench: Workbench, model: str) -> int:
 
 def version(bench: Workbench, model: str) -> tuple[int, str]:
     """The configuration that a model is, and a digest of its state."""
-    run, key = bench.row("SELECT run_id, mst_key FROM cerebro.model_version WHERE model = %s", model)
-    return key, str(bench.value(f"SELECT md5(string_agg(chunk, '' ORDER BY part)) FROM cerebro_state.r{run}_m{key}"))
+    run, key = bench.row(
+        "SELECT run_id, mst_key FROM cerebro.model_version WHERE model = %s", model
+    )
+    return key, str(
+        bench.value(
+            f"SELECT md5(string_agg(chunk, '' ORDER BY part)) FROM cerebro_state.r{run}_m{key}"
+        )
+    )
 
 
 def test_who_gets_no_better_stops_by_the_numbers_of_the_call(bench: Workbench) -> None:
     """By the metric that it names, and by no other rule."""
     asked = json.dumps({"patience": 1, "min_delta": 0.05, "metric": "loss"})
-    run = bench.rows(CALL.replace("realmlp, linear", "linear"), "patient", 6, "patience", asked, None)[0][0]
-    curve = "SELECT mst_key, epoch, value FROM cerebro.learning_curve WHERE run_id = %s AND dataset = %s AND name = %s"
+    run = bench.rows(
+        CALL.replace("realmlp, linear", "linear"), "patient", 6, "patience", asked, None
+    )[0][0]
+    curve = (
+        "SELECT mst_key, epoch, value FROM cerebro.learning_curve WHERE run_id = %s AND dataset = "
+        "%s AND name = %s"
+    )
     series: dict[int, list[tuple[int, float]]] = {}
     for key, epoch, value in bench.rows(f"{curve} ORDER BY 1, 2", run, "training", "loss"):
         series.setdefault(key, []).append((epoch, value))
     verdicts = {key: Patience(1, 0.05, larger=False).judge(found) for key, found in series.items()}
-    ended = bench.rows("SELECT mst_key, epochs, best_epoch FROM cerebro.config WHERE run_id = %s", run)
+    ended = bench.rows(
+        "SELECT mst_key, epochs, best_epoch FROM cerebro.config WHERE run_id = %s", run
+    )
     assert {key: (found.stopped or 6, found.best) for key, found in verdicts.items()} == {
         k: (e, b) for k, e, b in ended
     }
@@ -69,14 +89,18 @@ def test_who_gets_no_better_stops_by_the_numbers_of_the_call(bench: Workbench) -
 def check_population(bench: Workbench, run: int) -> None:
     """Each line trains all epochs, and nothing of a clone is other than it may be."""
     found = {row[0]: row for row in bench.rows(LINES, run)}
-    segments = bench.value("SELECT cardinality(segments) FROM cerebro.run_log WHERE run_id = %s", run)
+    segments = bench.value(
+        "SELECT cardinality(segments) FROM cerebro.run_log WHERE run_id = %s", run
+    )
     assert [row[1] for row in found.values()] == ["call"] * CONFIGS + ["clone"] * (EPOCHS - 1)
     before = dict.fromkeys(found, 0)
     for key, source, template, params, parent, visits, _, _ in found.values():
         if source == "clone":
             before[key] = before[parent] + visits // segments
             assert template == found[parent][2]
-            assert {name for name in params if params[name] != found[parent][3][name]} <= MOVES[template]
+            assert {name for name in params if params[name] != found[parent][3][name]} <= MOVES[
+                template
+            ]
     whole = {key for key, row in found.items() if before[key] + row[7] == EPOCHS}
     assert len(whole) == CONFIGS
     assert {key: row[6] for key, row in found.items()} == {
@@ -89,23 +113,36 @@ def test_a_population_of_templates_goes_on_from_its_best(bench: Workbench) -> No
     """The best comes out once more, unless it began from another one's state."""
     check_population(bench, trained(bench, "bred"))
     key, _ = version(bench, "bred")
-    ((same, why),) = bench.rows("SELECT ok, detail FROM cerebro.verify('bred') WHERE what = 'state'")
+    ((same, why),) = bench.rows(
+        "SELECT ok, detail FROM cerebro.verify('bred') WHERE what = 'state'"
+    )
     assert (same, "from a state of another one" in why) == (key <= CONFIGS, key > CONFIGS)
 
 
 def steps(bench: Workbench, run: int, key: int, tables: str) -> list[int]:
-    """How many steps an optimizer has made, by the states that these tables hold of a configuration."""
+    """How many steps an optimizer has made, by the states that these tables hold of a
+    configuration.
+    """
     found = []
     for place in tables:
-        if bench.value("SELECT to_regclass(%s) IS NOT NULL", table := f"cerebro_state.r{run}_c{key}_{place}"):
-            state = b"".join(bytes(chunk) for (chunk,) in bench.rows(f"SELECT chunk FROM {table} ORDER BY part"))
+        if bench.value(
+            "SELECT to_regclass(%s) IS NOT NULL", table := f"cerebro_state.r{run}_c{key}_{place}"
+        ):
+            state = b"".join(
+                bytes(chunk) for (chunk,) in bench.rows(f"SELECT chunk FROM {table} ORDER BY part")
+            )
             found += [int(metadata(state)["step"])] if state else []
     return found
 
 
 def check_steps(bench: Workbench, run: int) -> None:
-    """A clone that was trained is as far on its way of learning rates as its whole line has gone."""
-    made = "SELECT count(*) FROM cerebro.visit WHERE (run_id, mst_key, status, kind) = (%s, %s, 'completed', 'train')"
+    """A clone that was trained is as far on its way of learning rates as its whole line has
+    gone.
+    """
+    made = (
+        "SELECT count(*) FROM cerebro.visit WHERE (run_id, mst_key, status, kind) = (%s, %s, "
+        "'completed', 'train')"
+    )
     begun, pace = bench.rows(LINES, run), dict[int, set[float]]()
     for key, source, _, _, _, visits, *_ in begun:
         own = bench.value(made, run, key)
@@ -120,11 +157,16 @@ def check_steps(bench: Workbench, run: int) -> None:
 
 @pytest.mark.long
 def test_a_population_that_was_cut_comes_to_the_same(bench: Workbench) -> None:
-    """A clone is at the step of its parent; and who resumes the run decides and trains what would have been."""
+    """A clone is at the step of its parent; and who resumes the run decides and trains what would
+    have been.
+    """
     calm = trained(bench, "calm")
     watcher, before = bench.another(), bench.newest_run()
     with bench.calling(lambda: trained(bench, "cut")) as fitted:
-        cloned = "SELECT count(*) FROM cerebro.config WHERE run_id > %s AND source = 'clone' AND epochs > 0"
+        cloned = (
+            "SELECT count(*) FROM cerebro.config WHERE run_id > %s AND source = 'clone' AND "
+            "epochs > 0"
+        )
         eventually(lambda: watcher.value(cloned, before))
         assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
         with pytest.raises(psycopg2.Error):
@@ -135,7 +177,9 @@ def test_a_population_that_was_cut_comes_to_the_same(bench: Workbench) -> None:
     decided = bench.rows(DECISIONS, cut)
     bench.rows("SELECT cerebro.resume(%s)", cut)
     assert bench.rows(DECISIONS, cut) == bench.rows(DECISIONS, calm)
-    assert bench.rows(DECISIONS, cut)[: len(decided)] == decided and len(decided) < len(bench.rows(DECISIONS, calm))
+    assert bench.rows(DECISIONS, cut)[: len(decided)] == decided and len(decided) < len(
+        bench.rows(DECISIONS, calm)
+    )
     check_population(bench, cut)
     assert version(bench, "cut") == version(bench, "calm")
 

@@ -1,4 +1,6 @@
-"""What a user might try, each tried: nothing of it runs with somebody else's rights, and nothing else breaks."""
+"""What a user might try, each tried: nothing of it runs with somebody else's rights, and nothing
+else breaks.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,20 @@ def mallorys(tables: Workbench, shared_superuser: Workbench) -> Iterator[Workben
 
 
 @pytest.fixture
-def mallory(tables: Workbench, shared_superuser: Workbench, mallorys: Workbench) -> Iterator[Workbench]:
-    """A session of a role that may use the extension and the tables, and has a schema of its own."""
+def mallory(
+    tables: Workbench, shared_superuser: Workbench, mallorys: Workbench
+) -> Iterator[Workbench]:
+    """A session of a role that may use the extension and the tables, and has a schema of its
+    own.
+    """
     own_schema(shared_superuser, "mallory")
-    shared_superuser.rows("GRANT USAGE ON SCHEMA madlib TO mallory; SELECT cerebro.grant_usage('mallory')")
+    shared_superuser.rows(
+        "GRANT USAGE ON SCHEMA madlib TO mallory; SELECT cerebro.grant_usage('mallory')"
+    )
     shared_superuser.rows("GRANT USAGE ON SCHEMA mallory TO PUBLIC")
-    tables.rows("GRANT SELECT ON points, packed, packed_summary, one, one_summary, models TO mallory")
+    tables.rows(
+        "GRANT SELECT ON points, packed, packed_summary, one, one_summary, models TO mallory"
+    )
     mallorys.rows("SET search_path = mallory, public, madlib")
     yield mallorys
     shared_superuser.rows("DROP OWNED BY mallory CASCADE")
@@ -77,8 +87,13 @@ def test_names_of_state_tables_in_the_log(
     mallory.rows("UPDATE cerebro.config_log SET state_tables = ARRAY[%s]", name)
     mallory.rows("UPDATE cerebro.visit SET state_table = %s", name)
     refused(mallory, "SELECT cerebro.write_outputs(%s, 'stolen')", run, code="55000")
-    refused(shared_superuser, "SELECT cerebro.write_outputs(%s, 'public.stolen')", run, code="42704")
-    mallory.rows("UPDATE cerebro.run_log SET status = 'failed'; UPDATE cerebro.config_log SET status = 'stopped'")
+    refused(
+        shared_superuser, "SELECT cerebro.write_outputs(%s, 'public.stolen')", run, code="42704"
+    )
+    mallory.rows(
+        "UPDATE cerebro.run_log SET status = 'failed'; UPDATE cerebro.config_log SET status = "
+        "'stopped'"
+    )
     mallory.rows("DROP TABLE own, own_info, own_summary")
     for session, code in ((mallory, "55000"), (shared_superuser, "42704")):
         refused(session, "SELECT cerebro.resume(%s)", run, code=code)
@@ -89,10 +104,17 @@ def test_names_of_state_tables_in_the_log(
 
 
 @pytest.mark.long
-def test_types_in_the_log(tables: Workbench, shared_superuser: Workbench, mallory: Workbench) -> None:
-    """A role can only log a run like that, not change one; which makes no difference to who reads it."""
+def test_types_in_the_log(
+    tables: Workbench, shared_superuser: Workbench, mallory: Workbench
+) -> None:
+    """A role can only log a run like that, not change one; which makes no difference to who reads
+    it.
+    """
     run = mallory.fit("packed", "own", "one", 1)
-    change = "UPDATE cerebro.run_log SET spec = jsonb_set(spec, '{source,class_types}', %s) WHERE run_id = %s"
+    change = (
+        "UPDATE cerebro.run_log SET spec = jsonb_set(spec, '{source,class_types}', %s) WHERE "
+        "run_id = %s"
+    )
     refused(mallory, change, '["text[]"]', run)
     call = "SELECT cerebro.write_outputs(%s, %s)"
     for kind in (f"text[]); {LOOT}; --", "text[] DEFAULT '{a}'", "no_type"):
@@ -108,11 +130,14 @@ def test_nonsense_in_the_log_does_not_stop_an_administrator_s_views(
     shared_superuser: Workbench, mallory: Workbench
 ) -> None:
     mallory.rows(
-        "INSERT INTO cerebro.run_log (spec, pid, epochs, segments) VALUES ('{\"rank_descending\": \"?\"}', 1, 1, '{}')"
+        'INSERT INTO cerebro.run_log (spec, pid, epochs, segments) VALUES (\'{"rank_descending": '
+        "\"?\"}', 1, 1, '{}')"
     )
     run = mallory.value("SELECT max(run_id) FROM cerebro.run")
     mallory.rows(
-        "INSERT INTO cerebro.config_log VALUES (%s, 1, '{}', 'waiting', NULL, '{}', 1, '', '', '{}', 'x')", run
+        "INSERT INTO cerebro.config_log VALUES (%s, 1, '{}', 'waiting', NULL, '{}', 1, '', '', "
+        "'{}', 'x')",
+        run,
     )
     for view in ("run", "config", "leaderboard", "progress", "timeline", "learning_curve"):
         shared_superuser.rows(f"SELECT * FROM cerebro.{view}")
@@ -122,26 +147,33 @@ def test_nonsense_in_the_log_does_not_stop_an_administrator_s_views(
 
 
 def plant(mallory: Workbench, first: int) -> None:
-    """Tables where the states of the next runs would lie, with a trigger that would run as who fills them."""
+    """Tables where the states of the next runs would lie, with a trigger that would run as who
+    fills them.
+    """
     mallory.rows(f"""
-        CREATE OR REPLACE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {LOOT}; RETURN NULL; END$$""")
+        CREATE OR REPLACE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql
+            AS $$BEGIN {LOOT}; RETURN NULL; END$$""")
     # Greenplum has no triggers for statements.
-    event = "AFTER INSERT ON {} FOR EACH ROW" if mallory.greenplum else "AFTER INSERT OR TRUNCATE ON {}"
+    event = (
+        "AFTER INSERT ON {} FOR EACH ROW" if mallory.greenplum else "AFTER INSERT OR TRUNCATE ON {}"
+    )
     for run, letter in itertools.product(range(first, first + 5), "ab"):
         name = f'cerebro_state."r{run}_c1_{letter}"'
         mallory.rows(f"CREATE TABLE {name} (part integer, chunk bytea)")
         mallory.rows(f"CREATE TRIGGER t {event.format(name)} EXECUTE FUNCTION planted()")
 
 
-def test_planted_state_tables_are_passed_by(tables: Workbench, shared_superuser: Workbench, mallory: Workbench) -> None:
+def test_planted_state_tables_are_passed_by(
+    tables: Workbench, shared_superuser: Workbench, mallory: Workbench
+) -> None:
     plant(mallory, tables.newest_run() + 1)
     for session in (tables, shared_superuser):
         name = f"public.{fresh('unharmed')}"
         session.rows("SET search_path = public, madlib")
         run = session.fit("packed", name, "one", 1)
         owners = session.rows(
-            "SELECT DISTINCT pg_get_userbyid(c.relowner) FROM cerebro.config, unnest(state_tables) t,"
-            " pg_class c WHERE run_id = %s AND c.oid = to_regclass(t)",
+            "SELECT DISTINCT pg_get_userbyid(c.relowner) FROM cerebro.config, "
+            "unnest(state_tables) t, pg_class c WHERE run_id = %s AND c.oid = to_regclass(t)",
             run,
         )
         assert owners == [(session.value("SELECT current_user"),)]
@@ -164,10 +196,14 @@ def test_a_state_table_planted_during_a_run_is_not_filled(
     )
     for (name,) in names:
         shared_superuser.rows(f"DROP TABLE {name}")
-    mallory.rows(f"CREATE FUNCTION planted() RETURNS integer LANGUAGE plpgsql AS $$BEGIN {LOOT}; RETURN 1; END$$")
+    mallory.rows(
+        f"CREATE FUNCTION planted() RETURNS integer LANGUAGE plpgsql AS $$BEGIN {LOOT}; RETURN 1; "
+        "END$$"
+    )
     for (name,) in names:
         mallory.rows(
-            f"CREATE VIEW {name} AS SELECT planted() AS part, ''::bytea AS chunk; GRANT SELECT ON {name} TO PUBLIC"
+            f"CREATE VIEW {name} AS SELECT planted() AS part, ''::bytea AS chunk; GRANT SELECT ON "
+            f"{name} TO PUBLIC"
         )
     refused(shared_superuser, "SELECT cerebro.resume(%s)", run, code=None)
     refused(shared_superuser, "SELECT cerebro.write_outputs(%s, 'public.looted')", run, code=None)
@@ -200,25 +236,38 @@ def test_a_table_planted_before_a_first_visit_is_replaced(
 # Operators, functions and types of the caller's path.
 
 EVIL = """
-CREATE FUNCTION evil() RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION same(name, name) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION same(integer, integer) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION same(text, text) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION same(oid, oid) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION evil() RETURNS text LANGUAGE plpgsql IMMUTABLE
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION same(name, name) RETURNS boolean LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION same(integer, integer) RETURNS boolean LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION same(text, text) RETURNS boolean LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION same(oid, oid) RETURNS boolean LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
 CREATE OPERATOR = (FUNCTION = same, LEFTARG = name, RIGHTARG = name);
 CREATE OPERATOR = (FUNCTION = same, LEFTARG = integer, RIGHTARG = integer);
 CREATE OPERATOR = (FUNCTION = same, LEFTARG = bigint, RIGHTARG = bigint);
 CREATE OPERATOR = (FUNCTION = same, LEFTARG = text, RIGHTARG = text);
 CREATE OPERATOR = (FUNCTION = same, LEFTARG = oid, RIGHTARG = oid);
-CREATE FUNCTION add(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION add(bigint, bigint) RETURNS bigint LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
 CREATE OPERATOR + (FUNCTION = add, LEFTARG = bigint, RIGHTARG = bigint);
-CREATE FUNCTION format_type(oid, integer) RETURNS text LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION current_schema() RETURNS name LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION row_number() RETURNS bigint LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
-CREATE FUNCTION nextval(regclass) RETURNS bigint LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION format_type(oid, integer) RETURNS text LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION octet_length(bytea) RETURNS integer LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION current_schema() RETURNS name LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION row_number() RETURNS bigint LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
+CREATE FUNCTION nextval(regclass) RETURNS bigint LANGUAGE plpgsql
+    AS $$BEGIN RAISE EXCEPTION 'ran'; END$$;
 CREATE AGGREGATE sum(bigint) (SFUNC = add, STYPE = bigint, INITCOND = '0');
 CREATE AGGREGATE sum(integer) (SFUNC = int4_sum, STYPE = bigint, INITCOND = '0');
 CREATE DOMAIN int4 AS text CHECK (evil() = VALUE);
@@ -234,11 +283,19 @@ def test_what_lies_in_the_caller_s_path_is_not_used(
     mallory.rows(EVIL)
     session = session_of(tables, "mallory")
     session.rows("SET search_path = mallory, pg_catalog, public, madlib")
-    assert refused(session, "SELECT 1 WHERE 1::int8 = 1::int8", code=None).diag.message_primary == "ran"
-    session.rows("SELECT training_preprocessor_dl('points', 'own', 'label', 'x', 8, n_segments => 2, seed => 1)")
+    assert (
+        refused(session, "SELECT 1 WHERE 1::int8 = 1::int8", code=None).diag.message_primary
+        == "ran"
+    )
+    session.rows(
+        "SELECT training_preprocessor_dl('points', 'own', 'label', 'x', 8, n_segments => 2, seed "
+        "=> 1)"
+    )
     session.rows("SELECT load_keras_model('nets', %s)", CLASSES)
     session.rows(
-        "SELECT load_model_selection_table('nets', 'rows', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])", compile_text()
+        "SELECT load_model_selection_table('nets', 'rows', ARRAY[1], ARRAY[%s], "
+        "ARRAY['batch_size=8'])",
+        compile_text(),
     )
     session.rows("SELECT madlib_fit_multiple_model('own', 'trained', 'rows', 1, FALSE, 'own')")
     session.rows("SELECT madlib_evaluate('trained', 'own', 'evaluated', mst_key => 1)")
@@ -281,7 +338,8 @@ def test_nor_in_a_path_that_a_role_begins_with(tables: Workbench, mallory: Workb
 # Names and texts.
 
 BAD_NAMES = (f'x"; {LOOT}; --', f"x'; {LOOT}; --", "$$;1;$$ {state} %s a\\'b E'\\'' ../../x ☃")
-"""The last name has the signs of several languages at once: interpreting any of them breaks a call."""
+"""The last name has the signs of several languages at once: interpreting any of them breaks a call.
+"""
 
 
 @pytest.mark.long_for(name=BAD_NAMES[:2])
@@ -295,8 +353,12 @@ def test_hostile_names(tables: Workbench, name: str) -> None:
     column = '"' + name[:40].replace('"', '""') + '"'
     escaped = column.replace("%", "%%")
     quoted = source.replace("%", "%%")
-    tables.rows(f"CREATE TABLE {quoted} AS SELECT id AS {escaped}, x, label || %s AS y FROM points", name)
-    tables.rows("SELECT training_preprocessor_dl(%s, %s, 'y', 'x', 8, n_segments => 2)", source, packed)
+    tables.rows(
+        f"CREATE TABLE {quoted} AS SELECT id AS {escaped}, x, label || %s AS y FROM points", name
+    )
+    tables.rows(
+        "SELECT training_preprocessor_dl(%s, %s, 'y', 'x', 8, n_segments => 2)", source, packed
+    )
     tables.rows("SELECT load_keras_model(%s, %s, NULL, %s, %s)", models, CLASSES, name, name)
     tables.rows(
         "SELECT load_model_selection_table(%s, %s, ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
@@ -307,7 +369,8 @@ def test_hostile_names(tables: Workbench, name: str) -> None:
     run = tables.fit(packed, trained, configs, 1, name=name, description=name)
     tables.rows(PREDICT, trained, source, column, predicted)
     found = tables.row(
-        f"SELECT count(*), bool_and(class_value LIKE '%%' || %s) FROM {predicted.replace('%', '%%')}",
+        "SELECT count(*), bool_and(class_value LIKE '%%' || %s) FROM "
+        f"{predicted.replace('%', '%%')}",
         name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"),
     )
     assert found == (96, True)
@@ -338,11 +401,22 @@ def test_parameter_strings_are_not_evaluated(tables: Workbench, text: str) -> No
     hostile = text.format(code=CODE.format(witness=witness))
     call = "SELECT load_model_selection_table('models', %s, ARRAY[1], ARRAY[%s], ARRAY[%s])"
     refused(tables, call, fresh("m"), hostile, "batch_size=8", code=None)
-    refused(tables, call, fresh("m"), compile_text(), f"batch_size={CODE.format(witness=witness)}", code=None)
+    refused(
+        tables,
+        call,
+        fresh("m"),
+        compile_text(),
+        f"batch_size={CODE.format(witness=witness)}",
+        code=None,
+    )
     name = fresh("by_hand")
     tables.configure(name, [compile_text()])
     tables.rows(f"UPDATE {name} SET compile_params = %s", hostile)
-    refused(tables, f"SELECT madlib_fit_multiple_model('packed', '{fresh('o')}', '{name}', 1)", code=None)
+    refused(
+        tables,
+        f"SELECT madlib_fit_multiple_model('packed', '{fresh('o')}', '{name}', 1)",
+        code=None,
+    )
     refused(
         tables,
         f"SELECT generate_model_configs('models', '{fresh('m')}', ARRAY[1], %s, %s)",
@@ -355,22 +429,36 @@ def test_parameter_strings_are_not_evaluated(tables: Workbench, text: str) -> No
 
 DEEP = "[" * 3000 + "]" * 3000
 ARCHITECTURES = {
-    "Lambda": sequential([4], layer("Lambda", "l", function={"class_name": "__lambda__", "config": {"code": "4wEA"}})),
+    "Lambda": sequential(
+        [4], layer("Lambda", "l", function={"class_name": "__lambda__", "config": {"code": "4wEA"}})
+    ),
     "a foreign module": sequential([4], {**dense(3, "o", "softmax"), "module": "os"}),
-    "another package": sequential([4], {**dense(3, "o", "softmax"), "module": "keras.src.utils.python_utils"}),
+    "another package": sequential(
+        [4], {**dense(3, "o", "softmax"), "module": "keras.src.utils.python_utils"}
+    ),
     "registered": sequential([4], {**dense(3, "o", "softmax"), "registered_name": "custom>Dense"}),
-    "custom objects": json.dumps({**json.loads(CLASSES), "custom_objects": {"Dense": {"class_name": "Lambda"}}}),
-    "a function": sequential([4], dense(3, "o", {"class_name": "function", "config": "eval", "module": "builtins"})),
+    "custom objects": json.dumps(
+        {**json.loads(CLASSES), "custom_objects": {"Dense": {"class_name": "Lambda"}}}
+    ),
+    "a function": sequential(
+        [4], dense(3, "o", {"class_name": "function", "config": "eval", "module": "builtins"})
+    ),
     "a file": sequential([4], layer("StringLookup", "s", vocabulary="/etc/passwd"), dense(3, "o")),
     "a saved model": sequential([4], layer("TFSMLayer", "s", filepath="/tmp/model"), dense(3, "o")),
     "an initializer": sequential(
         [4], dense(3, "o", "softmax", kernel_initializer={"class_name": "Lambda", "config": {}})
     ),
-    "a task of keras_hub": sequential([6], networks.of_hub("BertTextClassifier", "t", preset="hf://evil/model")),
+    "a task of keras_hub": sequential(
+        [6], networks.of_hub("BertTextClassifier", "t", preset="hf://evil/model")
+    ),
     "a tokenizer": sequential([6], networks.of_hub("BertTokenizer", "t", vocabulary="/etc/passwd")),
     "a preset": sequential([6], networks.bert(preset="/tmp/model"), dense(3, "o", "softmax")),
-    "a Lambda in a backbone": sequential([6], networks.bert(activation=layer("Lambda", "l")), dense(3, "o", "softmax")),
-    "another's backbone": sequential([6], {**networks.bert(), "registered_name": "custom>BertBackbone"}),
+    "a Lambda in a backbone": sequential(
+        [6], networks.bert(activation=layer("Lambda", "l")), dense(3, "o", "softmax")
+    ),
+    "another's backbone": sequential(
+        [6], {**networks.bert(), "registered_name": "custom>BertBackbone"}
+    ),
     "a million layers": sequential([6], networks.bert(num_layers=10**6), dense(3, "o", "softmax")),
     "nested deep": '{"class_name": "Sequential", "config": {"layers": ' + DEEP + "}}",
     "too many units": perceptron(2**40, "softmax"),
@@ -393,7 +481,8 @@ def test_hostile_architectures(tables: Workbench, kind: str) -> None:
     tables.rows("SET search_path = public, madlib")
     tables.rows("SELECT load_keras_model(%s, %s)", net, CLASSES)
     tables.rows(
-        f"SELECT load_model_selection_table('{net}', '{net}_rows', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
+        f"SELECT load_model_selection_table('{net}', '{net}_rows', ARRAY[1], ARRAY[%s], "
+        "ARRAY['batch_size=8'])",
         compile_text(),
     )
     tables.rows(f"UPDATE {net} SET model_arch = %s", text)
@@ -423,9 +512,11 @@ STATES = {
     "weights that are none": safetensors({"__metadata__": {**META, "weights": '[["a"]]'}}),
     "huge": safetensors({"__metadata__": META,
                          "00000": {"dtype": "F32", "shape": [2**26], "data_offsets": [0, 2**28]}}),
-    "backwards": safetensors({"__metadata__": META, "00000": {"dtype": "F32", "shape": [1], "data_offsets": [8, 4]}}),
+    "backwards": safetensors({"__metadata__": META, "00000": {"dtype": "F32", "shape": [1],
+    "data_offsets": [8, 4]}}),
     "an unknown type": safetensors({"__metadata__": META,
-                                    "00000": {"dtype": "PICKLE", "shape": [1], "data_offsets": [0, 4]}}, b"abcd"),
+                                    "00000": {"dtype": "PICKLE", "shape": [1], "data_offsets": [0,
+                                    4]}}, b"abcd"),
     "a pickle": b"\x80\x04\x95" + b"cos\nsystem\n(S'id'\ntR.",
 }  # fmt: skip
 
@@ -442,7 +533,9 @@ def test_hostile_states(tables: Workbench, state: bytes) -> None:
     tables.rows(f"DELETE FROM {states}; UPDATE {name} SET model_weights = NULL")
     tables.rows(f"INSERT INTO {states} VALUES (1, 1, %s)", state)
     refused(tables, PREDICT, name, "points", "id", fresh("o"), code=None)
-    ((table,),) = tables.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
+    ((table,),) = tables.rows(
+        "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run
+    )
     tables.rows(f"DELETE FROM {table} WHERE part > 1")
     tables.rows(f"UPDATE {table} SET chunk = %s", state)
     refused(tables, f"SELECT cerebro.write_outputs(%s, '{fresh('o')}')", run, code="XX001")
@@ -453,18 +546,26 @@ def test_hostile_states(tables: Workbench, state: bytes) -> None:
 
 
 PLANTED = {
-    "CREATE TRIGGER t BEFORE INSERT OR DELETE ON {0} FOR EACH ROW EXECUTE FUNCTION taking()": "DROP TRIGGER t ON {0}",
+    (
+        "CREATE TRIGGER t BEFORE INSERT OR DELETE ON {0} FOR EACH ROW EXECUTE FUNCTION taking()"
+    ): "DROP TRIGGER t ON {0}",
     "CREATE RULE r AS ON INSERT TO {0} DO ALSO SELECT taken()": "DROP RULE r ON {0}",
-    "ALTER TABLE {0} ALTER COLUMN mst_key SET DEFAULT taken()": "ALTER TABLE {0} ALTER COLUMN mst_key DROP DEFAULT",
-    "ALTER TABLE {0} ADD CONSTRAINT c CHECK (taken() = 1) NOT VALID": "ALTER TABLE {0} DROP CONSTRAINT c",
+    "ALTER TABLE {0} ALTER COLUMN mst_key SET DEFAULT taken()": "ALTER TABLE {0} ALTER COLUMN "
+    "mst_key DROP DEFAULT",
+    "ALTER TABLE {0} ADD CONSTRAINT c CHECK (taken() = 1) NOT VALID": "ALTER TABLE {0} DROP "
+    "CONSTRAINT c",
     "CREATE INDEX i ON {0} ((taken()))": "DROP INDEX mallory.i",
     "CREATE INDEX i ON {0} (mst_key) WHERE taken() = 1": "DROP INDEX mallory.i",
     "CREATE TABLE heir () INHERITS ({0})": "DROP TABLE heir",
-    "CREATE DOMAIN d AS integer CHECK (taken() = 1); ALTER TABLE {0} ADD COLUMN more d":
-        "ALTER TABLE {0} DROP COLUMN more; DROP DOMAIN d",
-}  # fmt: skip
+    (
+        "CREATE DOMAIN d AS integer CHECK (taken() = 1); ALTER TABLE {0} ADD COLUMN more d"
+    ): "ALTER TABLE {0} DROP COLUMN more; DROP DOMAIN d",
+}
 """Each with what removes it."""
-TAKEN = "CREATE OR REPLACE FUNCTION taken() RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$BEGIN {} RETURN 1; END$$"
+TAKEN = (
+    "CREATE OR REPLACE FUNCTION taken() RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$BEGIN {} "
+    "RETURN 1; END$$"
+)
 
 
 def test_code_on_the_output_tables_of_another(
@@ -472,16 +573,20 @@ def test_code_on_the_output_tables_of_another(
 ) -> None:
     mallory.fit("packed", "bait", "one", 1)
     mallory.rows(f"""
-        CREATE FUNCTION taking() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {LOOT}; RETURN NULL; END$$;
+        CREATE FUNCTION taking() RETURNS trigger LANGUAGE plpgsql
+            AS $$BEGIN {LOOT}; RETURN NULL; END$$;
         GRANT ALL ON bait, bait_info, bait_summary, {mallory.states("bait")} TO PUBLIC""")
-    for (planted, removed), session in itertools.product(PLANTED.items(), (tables, shared_superuser)):
+    for (planted, removed), session in itertools.product(
+        PLANTED.items(), (tables, shared_superuser)
+    ):
         mallory.rows(TAKEN.format(""))
         mallory.rows(planted.format("bait_info"))
         mallory.rows(TAKEN.format(f"{LOOT};"))
         session.rows("SET search_path = public, madlib")
         error = refused(
             session,
-            "SELECT madlib_fit_multiple_model('packed', 'mallory.bait', 'one', 1, warm_start => TRUE)",
+            "SELECT madlib_fit_multiple_model('packed', 'mallory.bait', 'one', 1, warm_start => "
+            "TRUE)",
             code="42501",
         )
         assert "bait_info" in str(error) and error.diag.message_hint, planted
@@ -500,7 +605,8 @@ def test_a_superuser_s_rights_do_not_come_back_within_a_run(
             RESET ROLE;
             EXECUTE 'SET SESSION AUTHORIZATION postgres';
             RETURN 'climbed';
-        EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN  -- a segment refuses any SET
+        EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
+            -- a segment refuses any SET
             RETURN session_user || ' ' || current_user || ' ' || current_setting('is_superuser');
         END $$;
         CREATE VIEW ladder AS SELECT climb(id) AS id, x FROM public.points LIMIT 3""")
@@ -515,31 +621,56 @@ def test_a_superuser_s_rights_do_not_come_back_within_a_run(
 # The functions that talk to the trainer, by hand.
 
 BY_HAND = {
-    "a program of one's own": ("SELECT cerebro.trainer_start(%s)", '{"python": "/bin/sh"}', "22023"),
-    "a folder of code": ("SELECT cerebro.trainer_start(%s)", '{"compilation_cache": "/tmp"}', "22023"),
-    "arguments": ("SELECT cerebro.trainer_start(%s)", '{"threads": "1 --compilation-cache /tmp"}', "22023"),
+    "a program of one's own": (
+        "SELECT cerebro.trainer_start(%s)",
+        '{"python": "/bin/sh"}',
+        "22023",
+    ),
+    "a folder of code": (
+        "SELECT cerebro.trainer_start(%s)",
+        '{"compilation_cache": "/tmp"}',
+        "22023",
+    ),
+    "arguments": (
+        "SELECT cerebro.trainer_start(%s)",
+        '{"threads": "1 --compilation-cache /tmp"}',
+        "22023",
+    ),
     "a framework": ("SELECT cerebro.trainer_start(%s)", '{"framework": "os"}', "22023"),
     "countless threads": ("SELECT cerebro.trainer_start(%s)", '{"threads": 1000000000}', "22023"),
     "an unhashable": ("SELECT cerebro.trainer_start(%s)", '{"framework": ["none"]}', "22023"),
     "no object": ("SELECT cerebro.trainer_start(%s)", "[]", "22023"),
     "deep JSON": ("SELECT cerebro.trainer_start(%s)", DEEP, "22P02"),
     "a job without a trainer": ("SELECT cerebro.job_begin(%s)", "{}", "55000"),
-    "rows without a prediction": ("SELECT cerebro.predict_add('1', ARRAY[%s]::bytea[])", "x", "55000"),
+    "rows without a prediction": (
+        "SELECT cerebro.predict_add('1', ARRAY[%s]::bytea[])",
+        "x",
+        "55000",
+    ),
     "another framework's report": ("SELECT cerebro.trainer_report(%s)", "os; import os", "22023"),
 }
 
 
 @pytest.mark.parametrize(("call", "value", "code"), BY_HAND.values(), ids=BY_HAND)
-def test_what_a_trainer_is_is_not_the_user_s_choice(tables: Workbench, call: str, value: str, code: str) -> None:
+def test_what_a_trainer_is_is_not_the_user_s_choice(
+    tables: Workbench, call: str, value: str, code: str
+) -> None:
     session = tables.another()
     refused(session, call, value, code=code)
     session.close()
 
 
-def test_a_user_gets_no_other_device_than_the_administrator_s(tables: Workbench, shared_superuser: Workbench) -> None:
+def test_a_user_gets_no_other_device_than_the_administrator_s(
+    tables: Workbench, shared_superuser: Workbench
+) -> None:
     shared_superuser.rows("INSERT INTO cerebro.setting VALUES ('gpus', '0')")
     try:
-        error = refused(tables, "SELECT cerebro.trainer_start(%s)", '{"framework": "none", "gpu": 1}', code="22023")
+        error = refused(
+            tables,
+            "SELECT cerebro.trainer_start(%s)",
+            '{"framework": "none", "gpu": 1}',
+            code="22023",
+        )
         assert "GPU 1" in str(error)
     finally:
         shared_superuser.rows("DELETE FROM cerebro.setting WHERE name = 'gpus'")
@@ -550,12 +681,17 @@ REQUESTS = {
     "a command without a reply": ("job_begin", {"do": "open", "dataset": "d", "cache_bytes": 1}),
     "results of nothing": ("metric_results", {"do": "reset"}),
     "a packing": ("metric_results", {"do": "pack"}),
-    "a state of a file": ("job_begin", {"job": "train", "state": {"source": "/etc/passwd"}, "result_key": "a"}),
+    "a state of a file": (
+        "job_begin",
+        {"job": "train", "state": {"source": "/etc/passwd"}, "result_key": "a"},
+    ),
 }
 
 
 @pytest.mark.parametrize(("function", "asked"), REQUESTS.values(), ids=REQUESTS)
-def test_a_request_is_what_its_function_says(tables: Workbench, function: str, asked: dict[str, object]) -> None:
+def test_a_request_is_what_its_function_says(
+    tables: Workbench, function: str, asked: dict[str, object]
+) -> None:
     """And an answer that never came would be waited for."""
     session = tables.another()
     session.rows("SET statement_timeout = '60s'")
@@ -581,14 +717,18 @@ def test_lies_about_packed_rows(tables: Workbench, shapes: str) -> None:
     session.rows("SELECT cerebro.trainer_start(%s)", '{"framework": "none"}')
     session.rows("SELECT cerebro.dataset_open('d', 1000)")
     with pytest.raises(psycopg2.Error):
-        session.rows("SELECT cerebro.dataset_add('d', 0, 0, %s, 'abcd'), cerebro.dataset_close('d')", shapes)
+        session.rows(
+            "SELECT cerebro.dataset_add('d', 0, 0, %s, 'abcd'), cerebro.dataset_close('d')", shapes
+        )
     assert session.value("SELECT 1") == 1
     session.close()
 
 
 def test_a_packed_table_of_lies(tables: Workbench, mallory: Workbench) -> None:
     """The bytes of a packed table are whatever its owner writes into them."""
-    mallory.rows("CREATE TABLE lies AS TABLE packed; CREATE TABLE lies_summary AS TABLE packed_summary")
+    mallory.rows(
+        "CREATE TABLE lies AS TABLE packed; CREATE TABLE lies_summary AS TABLE packed_summary"
+    )
     for change in (
         "x = 'abc'::bytea",
         "x_shape = ARRAY[2147483647, 4]",

@@ -1,4 +1,6 @@
-"""Packed tables that somebody changed: training says what is wrong with which table, or trains on what is there."""
+"""Packed tables that somebody changed: training says what is wrong with which table, or trains on
+what is there.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def tables(bench: Workbench) -> None:
 @example([("buffer_id", -1)], False)
 @example([("x_shape", [0, 4]), ("x", b"")], True)
 @example([("x_shape", [1, None])], True)
-def test_a_changed_buffer_is_named_or_used(bench: Workbench, changes: list[tuple[str, Any]], everywhere: bool) -> None:
+def test_a_changed_buffer_is_named_or_used(
+    bench: Workbench, changes: list[tuple[str, Any]], everywhere: bool
+) -> None:
     bench.rows("DROP TABLE IF EXISTS damaged; CREATE TABLE damaged AS TABLE packed")
     for column, value in changes:
         where = "" if everywhere else " WHERE buffer_id = 1"

@@ -1,5 +1,6 @@
-"""Nothing that a role calls in a transaction which it leaves open holds up others: the law for all functions that the
-catalog has, with a run of its own, one of another role, and one that does not exist."""
+"""Nothing that a role calls in a transaction which it leaves open holds up others: the law for all
+functions that the catalog has, with a run of its own, one of another role, and one that does not
+exist."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from workbench import Workbench
 pytestmark = pytest.mark.postgresql("row security asks functions of each segment there")
 FUNCTIONS = """
 SELECT p.oid::regproc::text, coalesce(p.proargnames[1:p.pronargs], '{}'),
-       ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i) ORDER BY i),
+       ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i)
+           ORDER BY i),
        p.prosecdef, p.prosrc
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.prokind = 'f'
@@ -25,11 +27,13 @@ WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.prokind = 'f'
 ORDER BY p.oid::regprocedure::text"""
 LOCKS = """
 SELECT c.relname || ' ' || l.mode FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
-WHERE l.pid = %s AND c.relnamespace = 'cerebro'::regnamespace AND c.relkind = 'r' AND l.mode <> ALL (%s)"""
+WHERE l.pid = %s AND c.relnamespace = 'cerebro'::regnamespace AND c.relkind = 'r'
+    AND l.mode <> ALL (%s)"""
 READING = ["AccessShareLock", "RowShareLock"]
 WRITING = [*READING, "RowExclusiveLock"]
 SENSIBLE: dict[str, Any] = {
-    "ticket": "mine", "fewest": 1, "most": 1, "configs": 1, "steady": False, "wanted": 1, "had": 0, "timeout": "1 ms",
+    "ticket": "mine", "fewest": 1, "most": 1, "configs": 1, "steady": False, "wanted": 1, "had": 0,
+    "timeout": "1 ms",
     "owner": "locks_eve", "model": "none",
 }  # fmt: skip
 KINDS = {"own", "foreign", "none"}
@@ -98,13 +102,17 @@ def test_no_call_in_an_open_transaction_holds_up_others(
                 writing.add(function.name)
             eve.rows("ROLLBACK")
     internal = ("enter_queue", "take_places", "add_to_queue", "leave_queue", "remove_dropped")
-    assert writing >= {f"cerebro.{name}" for name in internal}, "calls with an own run come to what they are for"
+    assert writing >= {f"cerebro.{name}" for name in internal}, (
+        "calls with an own run come to what they are for"
+    )
     other.rows("SELECT cerebro.drop_run(%s)", foreign)
     eve.rows("SELECT pg_advisory_unlock_all()")
     eventually(lambda: not eve.rows("SELECT FROM cerebro.queue"))
 
 
-def test_what_runs_as_its_owner_locks_no_table_and_asks_not_who_logged_in(functions: list[Function]) -> None:
+def test_what_runs_as_its_owner_locks_no_table_and_asks_not_who_logged_in(
+    functions: list[Function],
+) -> None:
     """In it nobody knows as whom it was called, and who logged in may be a pooler."""
     definers = [function for function in functions if function.definer]
     assert len(definers) >= 8

@@ -1,4 +1,6 @@
-"""What a role writes into the log, grants or locks neither ends a statement of another role, nor decides for it."""
+"""What a role writes into the log, grants or locks neither ends a statement of another role, nor
+decides for it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ EXTREMES = {
         "5",
         "[]",
         '["a", [5, null, {}]]',
-        '{"features": [5, null, [], "a", {}], "a": 1e4000, "b": -1e-4000, "c": [[{}]], "d": null, "e": 1e300}',
+        '{"features": [5, null, [], "a", {}], "a": 1e4000, "b": -1e-4000, "c": [[{}]], "d": null, '
+        '"e": 1e300}',
         '{"features": {"a": 5}, "a": {"b": 1e-300}, "rank_dataset": {}, "rank_descending": []}',
     ),
     "json": ("null", "5", "[]", '{"a": 1e4000}'),
@@ -71,16 +74,20 @@ KEYS = {"mst_key", "visit_no", "decision_no", "version", "model"}
 """Columns that tell the rows of one table apart; rows of several tables share them."""
 REFUSALS = {"42501", "23514", "23502", "23505", "22P02", "22003", "22008", "22P05", "22021"}
 COLUMNS = """
-SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL), has_column_privilege(c.oid, a.attnum, 'INSERT'),
+SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL), has_column_privilege(c.oid,
+    a.attnum, 'INSERT'),
        has_column_privilege(c.oid, a.attnum, 'UPDATE'), a.attnotnull AND NOT a.atthasdef
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-WHERE c.relnamespace = 'cerebro'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'cerebro'::regnamespace AND c.relkind = 'r' AND a.attnum > 0
+    AND NOT a.attisdropped
   AND a.attgenerated = ''
-  AND (has_column_privilege(c.oid, a.attnum, 'INSERT') OR has_column_privilege(c.oid, a.attnum, 'UPDATE'))
+  AND (has_column_privilege(c.oid, a.attnum, 'INSERT') OR has_column_privilege(c.oid, a.attnum,
+      'UPDATE'))
 ORDER BY c.relname = 'run_log' DESC, c.relname, a.attnum"""
 VIEWS = """
 SELECT c.oid::regclass::text FROM pg_class c
-WHERE c.relnamespace IN ('cerebro'::regnamespace, 'cerebro_optuna'::regnamespace) AND c.relkind = 'v'
+WHERE c.relnamespace IN ('cerebro'::regnamespace, 'cerebro_optuna'::regnamespace)
+    AND c.relkind = 'v'
   AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"""
 
 
@@ -102,7 +109,15 @@ def eve(alice: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
         of_run = "USING cerebro.run_log r WHERE r.run_id = t.run_id AND r.owner = 'forger'"
         for table in ("visit", "evaluation", "metric", "decision_log", "act_log", "config_log"):
             shared_superuser.rows(f"DELETE FROM cerebro.{table} t {of_run}")
-        for table in ("run_log", "form_timing", "model_log", "version_log", "group_log", "grant_log", "grant_state"):
+        for table in (
+            "run_log",
+            "form_timing",
+            "model_log",
+            "version_log",
+            "group_log",
+            "grant_log",
+            "grant_state",
+        ):
             shared_superuser.rows(f"DELETE FROM cerebro.{table} WHERE owner = 'forger'")
 
 
@@ -113,7 +128,8 @@ class Forger:
         self._session, self._numbers = session, itertools.count(1)
         self.columns = session.rows(COLUMNS)
         self.run = self._session.value(
-            "INSERT INTO cerebro.run_log (spec, pid, epochs, segments) VALUES (%s, 1, 1, '{0,1,2}') RETURNING run_id",
+            "INSERT INTO cerebro.run_log (spec, pid, epochs, segments) VALUES (%s, 1, 1, "
+            "'{0,1,2}') RETURNING run_id",
             USUAL["jsonb"],
         )
 
@@ -127,12 +143,20 @@ class Forger:
         }
         if table == "run_log":
             fields.pop("run_id", None)
-        written = [(insert, update) for of, name, _, insert, update, _ in self.columns if (of, name) == (table, column)]
+        written = [
+            (insert, update)
+            for of, name, _, insert, update, _ in self.columns
+            if (of, name) == (table, column)
+        ]
         ((may_insert, may_update),) = written
         if may_insert and column != "run_id":
             self._try(self._insert(table, {**fields, column: value}))
         if may_update:
-            self._try(self._insert(table, {**fields, **({"model": f"m{number}u"} if "model" in fields else {})}))
+            self._try(
+                self._insert(
+                    table, {**fields, **({"model": f"m{number}u"} if "model" in fields else {})}
+                )
+            )
             self._try((f"UPDATE cerebro.{table} SET {column} = %s", (value,)))
 
     def _usual(self, table: str, name: str, kind: str, number: int) -> object:
@@ -156,9 +180,17 @@ class Forger:
 def test_no_row_of_a_role_makes_a_view_fail_for_others(
     alice: Workbench, shared_superuser: Workbench, eve: Workbench
 ) -> None:
-    """Each extreme value of its type in each column that a role may write, now or later: by the catalog."""
+    """Each extreme value of its type in each column that a role may write, now or later: by the
+    catalog.
+    """
     forger = Forger(eve)
-    assert {table for table, *_ in forger.columns} >= {"run_log", "visit", "metric", "version_log", "act_log"}
+    assert {table for table, *_ in forger.columns} >= {
+        "run_log",
+        "visit",
+        "metric",
+        "version_log",
+        "act_log",
+    }
     for table, column, kind, *_ in forger.columns:
         for value in EXTREMES[kind] * 2:
             forger.forge(table, column, value)
@@ -167,18 +199,20 @@ def test_no_row_of_a_role_makes_a_view_fail_for_others(
         " VALUES ('{}', 1, 999999, array_fill(7, ARRAY[100000])) RETURNING run_id"
     )
     eve.rows(
-        "INSERT INTO cerebro.config_log (run_id, mst_key, params, status, model_id, compile_params, fit_params,"
-        " architecture) SELECT %s, n, '{}', 'running', 1, '', '', '{}' FROM generate_series(1, 9) n",
+        "INSERT INTO cerebro.config_log (run_id, mst_key, params, status, model_id, "
+        "compile_params, fit_params, architecture) SELECT %s, n, '{}', 'running', 1, '', '', '{}' "
+        "FROM generate_series(1, 9) n",
         run,
     )
     eve.rows(
-        "INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, started_at)"
-        " SELECT %s, 1, 1, 7, 1, 1, 'completed', '1970-01-02'",
+        "INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, "
+        "status, started_at) SELECT %s, 1, 1, 7, 1, 1, 'completed', '1970-01-02'",
         run,
     )
     with closing(eve.another()) as orchestrator:
         orchestrator.rows(
-            "UPDATE cerebro.run_log SET pid = pg_backend_pid(), status = 'running', epochs = greatest(epochs, 1)"
+            "UPDATE cerebro.run_log SET pid = pg_backend_pid(), status = 'running', epochs = "
+            "greatest(epochs, 1)"
         )
         orchestrator.rows(f"SELECT pg_advisory_lock({RUN_KEY} # run_id) FROM cerebro.run_log")
         for session in (alice, shared_superuser):
@@ -188,15 +222,18 @@ def test_no_row_of_a_role_makes_a_view_fail_for_others(
         assert own == [("cerebro",)] and eve.value("SELECT count(*) FROM cerebro.run") > 10
 
 
-def test_no_number_of_a_run_is_too_large_for_a_view(alice: Workbench, shared_superuser: Workbench) -> None:
+def test_no_number_of_a_run_is_too_large_for_a_view(
+    alice: Workbench, shared_superuser: Workbench
+) -> None:
     """Anybody may take numbers from the sequence until few are left."""
     run = 2**63 - 2
-    insert = """INSERT INTO cerebro.run_log (run_id, owner, status, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
+    insert = """INSERT INTO cerebro.run_log (run_id, owner, status, spec, pid, epochs,
+        segments) OVERRIDING SYSTEM VALUE
                 VALUES (%s, 'forger', 'completed', '{}', 1, 1, '{0}')"""
     shared_superuser.rows(insert, run)
     shared_superuser.rows(
-        "INSERT INTO cerebro.config_log (run_id, mst_key, params, model_id, compile_params, fit_params, architecture)"
-        " VALUES (%s, 2147483647, '{\"a\": 1}', 1, 'a=1', 'b=2', '{}')",
+        "INSERT INTO cerebro.config_log (run_id, mst_key, params, model_id, compile_params, "
+        "fit_params, architecture) VALUES (%s, 2147483647, '{\"a\": 1}', 1, 'a=1', 'b=2', '{}')",
         run,
     )
     try:
@@ -222,19 +259,27 @@ def test_processor_time_is_counted_by_nothing_that_a_role_writes(
             for session in (eve, alice):
                 try:
                     session.rows(
-                        "INSERT INTO cerebro.run_log (spec, pid, epochs, segments, trainer_seconds, backend_seconds,"
-                        " ended_at) VALUES ('{}', 1, 1, '{}', %s, 0, now())",
+                        "INSERT INTO cerebro.run_log (spec, pid, epochs, segments, "
+                        "trainer_seconds, backend_seconds, ended_at) VALUES ('{}', 1, 1, '{}', "
+                        "%s, 0, now())",
                         seconds,
                     )
                 except psycopg2.errors.InsufficientPrivilege:
                     assert seconds not in ("9e8",)
-        alice.rows("UPDATE cerebro.visit SET trainer_seconds = 0, ended_at = now() - interval '2 days'")
-        alice.rows("UPDATE cerebro.run_log SET trainer_seconds = 0, ended_at = now() - interval '2 days'")
+        alice.rows(
+            "UPDATE cerebro.visit SET trainer_seconds = 0, ended_at = now() - interval '2 days'"
+        )
+        alice.rows(
+            "UPDATE cerebro.run_log SET trainer_seconds = 0, ended_at = now() - interval '2 days'"
+        )
         assert {who: shared_superuser.value(USED, who) for who in before} == before
         alice.fit("packed", "not_resting", "one", 1, seed=1)
         after = shared_superuser.value(USED, "cerebro")
         assert before["cerebro"] < after < before["cerebro"] + 1000
-        for statement in ("UPDATE cerebro.used_time SET seconds = 0", "DELETE FROM cerebro.used_time"):
+        for statement in (
+            "UPDATE cerebro.used_time SET seconds = 0",
+            "DELETE FROM cerebro.used_time",
+        ):
             refused(alice, statement)
     finally:
         shared_superuser.rows("DELETE FROM cerebro.quota WHERE role IS NULL")
@@ -248,7 +293,11 @@ def statement_at_work(session: Workbench, run: int) -> Iterator[None]:
     with session.calling(
         lambda: session.rows(f"SELECT pg_sleep(600) FROM pg_advisory_lock({RUN_KEY} # {run})")
     ) as work:
-        eventually(lambda: watcher.rows("SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'", pid))
+        eventually(
+            lambda: watcher.rows(
+                "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'", pid
+            )
+        )
         try:
             yield
         finally:
@@ -263,8 +312,12 @@ def statement_at_work(session: Workbench, run: int) -> Iterator[None]:
 def test_what_a_role_says_that_it_used_is_bounded(
     alice: Workbench, shared_superuser: Workbench, eve: Workbench
 ) -> None:
-    """By hand: it has to be of an own run that a statement works for, and no more than all processors do meanwhile."""
-    theirs, ticket = alice.row("SELECT run_id, ticket FROM cerebro.run_log ORDER BY run_id DESC LIMIT 1")
+    """By hand: it has to be of an own run that a statement works for, and no more than all
+    processors do meanwhile.
+    """
+    theirs, ticket = alice.row(
+        "SELECT run_id, ticket FROM cerebro.run_log ORDER BY run_id DESC LIMIT 1"
+    )
     run = Forger(eve).run
     eve.rows("UPDATE cerebro.run_log SET ticket = 'own' WHERE run_id = %s", run)
     assert not eve.rows("SELECT ticket FROM cerebro.run_log WHERE ticket = %s", ticket)
@@ -273,7 +326,9 @@ def test_what_a_role_says_that_it_used_is_bounded(
         refused(eve, count, run, seconds, code="22023")
     refused(eve, count, None, 1.0, code="22004")
     before = shared_superuser.value(USED, "cerebro")
-    assert not eve.value(count, theirs, 1.0) and not eve.value(count, run, 1.0), "another's run, and one without work"
+    assert not eve.value(count, theirs, 1.0) and not eve.value(count, run, 1.0), (
+        "another's run, and one without work"
+    )
     with (
         closing(eve.another()) as worker,
         closing(alice.another()) as hers,
@@ -283,15 +338,23 @@ def test_what_a_role_says_that_it_used_is_bounded(
         assert not eve.value(count, theirs, 5.0)
         for _ in range(3):
             assert eve.value(count, run, 1e308)
-        began, cores = shared_superuser.row("SELECT began_at, cores FROM cerebro.used_time WHERE owner = 'forger'")
+        began, cores = shared_superuser.row(
+            "SELECT began_at, cores FROM cerebro.used_time WHERE owner = 'forger'"
+        )
         most = "SELECT %s * extract(epoch FROM clock_timestamp() - %s)::double precision"
-        assert 0 < shared_superuser.value(USED, "forger") <= shared_superuser.value(most, cores, began)
+        assert (
+            0 < shared_superuser.value(USED, "forger") <= shared_superuser.value(most, cores, began)
+        )
     assert shared_superuser.value(USED, "cerebro") == before
     shared_superuser.rows("DELETE FROM cerebro.used_time WHERE owner = 'forger'")
 
 
-def test_a_lock_of_another_role_reserves_no_name(alice: Workbench, shared_superuser: Workbench, eve: Workbench) -> None:
-    """Anyone can take any advisory lock; it counts where a role of its holder could make that table."""
+def test_a_lock_of_another_role_reserves_no_name(
+    alice: Workbench, shared_superuser: Workbench, eve: Workbench
+) -> None:
+    """Anyone can take any advisory lock; it counts where a role of its holder could make that
+    table.
+    """
     pack = "SELECT training_preprocessor_dl('points', '{}', 'label', 'x')"
     load = "SELECT load_keras_model(%s, (SELECT model_arch::text FROM models LIMIT 1))"
     for name in ("p1", "nets", "theirs"):
@@ -303,7 +366,9 @@ def test_a_lock_of_another_role_reserves_no_name(alice: Workbench, shared_superu
         alice.rows(pack.format("p1"))
         alice.rows(load, "nets")
         shared_superuser.rows("GRANT CREATE ON SCHEMA public TO forger")
-        refused(alice, pack.format("theirs"), code="42P07", words="is being made by another transaction")
+        refused(
+            alice, pack.format("theirs"), code="42P07", words="is being made by another transaction"
+        )
     finally:
         shared_superuser.rows("REVOKE ALL ON SCHEMA public FROM forger")
         alice.rows("RESET lock_timeout")
@@ -312,12 +377,20 @@ def test_a_lock_of_another_role_reserves_no_name(alice: Workbench, shared_superu
     alice.rows("DROP TABLE p1, p1_summary, nets")
 
 
-def test_a_lock_of_another_role_keeps_no_run_from_its_owner(alice: Workbench, eve: Workbench) -> None:
+def test_a_lock_of_another_role_keeps_no_run_from_its_owner(
+    alice: Workbench, eve: Workbench
+) -> None:
     run = alice.fit("packed", "held", "one", 1, seed=1)
     alice.rows("DROP TABLE held, held_info, held_summary")
     eve.rows(f"SELECT pg_advisory_lock({RUN_KEY} # %s)", run)
     try:
-        refused(alice, "SELECT cerebro.resume(%s)", run, code="55006", words=f"session {eve.pid()} of role 'forger'")
+        refused(
+            alice,
+            "SELECT cerebro.resume(%s)",
+            run,
+            code="55006",
+            words=f"session {eve.pid()} of role 'forger'",
+        )
         assert alice.value("SELECT cerebro.vacuum_runs('0 seconds')") > 0
         with closing(alice.another()) as other:
             refused(other, "SELECT cerebro.resume(%s)", run, code="55006", words="is not under way")
@@ -337,8 +410,12 @@ WHERE p.proname LIKE '%%\\_predict' AND p.proowner = current_user::regrole
 
 
 @pytest.mark.postgresql("predictions with a model table are not granted there")
-def test_default_privileges_open_nothing_of_ours(alice: Workbench, shared_superuser: Workbench, eve: Workbench) -> None:
-    """Tables of states, weights and packed rows, gates of models and functions that predict are granted by us alone."""
+def test_default_privileges_open_nothing_of_ours(
+    alice: Workbench, shared_superuser: Workbench, eve: Workbench
+) -> None:
+    """Tables of states, weights and packed rows, gates of models and functions that predict are
+    granted by us alone.
+    """
     default = "ALTER DEFAULT PRIVILEGES {} ALL ON {} {} forger, PUBLIC"
     kinds = ("TABLES", "FUNCTIONS")
     for kind in kinds:
@@ -350,12 +427,21 @@ def test_default_privileges_open_nothing_of_ours(alice: Workbench, shared_superu
             alice.rows("SELECT cerebro.grant_predict('opened', 'trusted')")
             alice.rows("SELECT cerebro.register('opened too', 'opened', 1)")
             assert alice.rows(READABLE) == []
-            assert eve.value("SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'forger'") > 0
+            assert (
+                eve.value(
+                    "SELECT count(*) FROM information_schema.table_privileges WHERE grantee = "
+                    "'forger'"
+                )
+                > 0
+            )
             alice.rows("SELECT cerebro.grant_predict('opened too', 'trusted')")
             gate = alice.value("SELECT gate FROM cerebro.grant_log WHERE model = 'opened too'")
             assert alice.rows(READABLE) == [(gate,)]
             refused(eve, "SELECT cerebro.predict_row('opened too', '{}', 'cerebro')", code="42704")
-            alice.rows("SELECT cerebro.drop_model('opened too'), cerebro.revoke_predict('opened', 'trusted')")
+            alice.rows(
+                "SELECT cerebro.drop_model('opened too'), cerebro.revoke_predict('opened', "
+                "'trusted')"
+            )
     finally:
         for kind in kinds:
             alice.rows(default.format("REVOKE", kind, "FROM"))

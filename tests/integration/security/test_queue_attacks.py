@@ -1,6 +1,8 @@
-"""A role that forges runs of its own takes nothing from others: neither their places, nor their time.
+"""A role that forges runs of its own takes nothing from others: neither their places, nor their
+time.
 
-Nothing is trained here: a run is a row in the log and a lock, which any role with usage can have by hand."""
+Nothing is trained here: a run is a row in the log and a lock, which any role with usage can have by
+hand."""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from cerebro_plpy.database.queries import sql
 
 pytestmark = pytest.mark.postgresql("runs are alive by their locks there alone")
 LIMIT = "SET statement_timeout = '30s'"
-HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint >> 16 = 25446"
+HOLDERS = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint >> "
+    "16 = 25446"
+)
 WORK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
 
 
@@ -27,7 +32,9 @@ def roles(bench: Workbench, shared_superuser: Workbench) -> Iterator[None]:
         for name in ("queue_alice", "queue_eve"):
             stack.enter_context(another_role(bench, shared_superuser, name))
         stack.enter_context(
-            another_role(bench, shared_superuser, "queue_gate", granted=False, options="LOGIN NOINHERIT")
+            another_role(
+                bench, shared_superuser, "queue_gate", granted=False, options="LOGIN NOINHERIT"
+            )
         )
         shared_superuser.rows("GRANT queue_alice, queue_eve TO queue_gate")
         yield
@@ -64,8 +71,12 @@ def people(bench: Workbench, sessions: dict[str, list[Workbench]]) -> People:
 
 
 @contextmanager
-def quota(administrator: Workbench, trainers: int | None = None, configs: int | None = None) -> Iterator[None]:
-    administrator.rows("INSERT INTO cerebro.quota (trainers, configs) VALUES (%s, %s)", trainers, configs)
+def quota(
+    administrator: Workbench, trainers: int | None = None, configs: int | None = None
+) -> Iterator[None]:
+    administrator.rows(
+        "INSERT INTO cerebro.quota (trainers, configs) VALUES (%s, %s)", trainers, configs
+    )
     try:
         yield
     finally:
@@ -77,7 +88,8 @@ def places(session: Workbench, *runs: Forged) -> list[int | None]:
     return [session.value(query, run.run_id) for run in runs]
 
 
-NUMBERS = [(1, 2**31 - 1, 1, False), (1, 1, -1_000_000, False), (1, 1, 2**31 - 1, False), (0, 1, 1, False),
+NUMBERS = [(1, 2**31 - 1, 1, False), (1, 1, -1_000_000, False), (1, 1, 2**31 - 1, False), (0, 1, 1,
+False),
            (2, 1, 1, False), (1, 2, 1, True)]  # fmt: skip
 
 
@@ -90,7 +102,9 @@ def test_numbers_that_no_run_has_are_refused(
     assert not eve.session.rows("SELECT FROM cerebro.queue WHERE run_id = %s", eve.run_id)
 
 
-def test_configurations_are_added_within_quotas_alone(shared_superuser: Workbench, people: People) -> None:
+def test_configurations_are_added_within_quotas_alone(
+    shared_superuser: Workbench, people: People
+) -> None:
     eve = people.run("queue_eve")
     eve.enter()
     with quota(shared_superuser, trainers=2, configs=5):
@@ -100,7 +114,10 @@ def test_configurations_are_added_within_quotas_alone(shared_superuser: Workbenc
         assert not eve.session.value(add, eve.run_id, eve.ticket, 2**31 - 1, 1)
         assert eve.session.value(add, eve.run_id, eve.ticket, 4, 1)
         assert not eve.session.value(add, eve.run_id, eve.ticket, 1, 5)
-        assert eve.session.value("SELECT configs FROM cerebro.queue WHERE run_id = %s", eve.run_id) == 5
+        assert (
+            eve.session.value("SELECT configs FROM cerebro.queue WHERE run_id = %s", eve.run_id)
+            == 5
+        )
 
 
 @pytest.mark.parametrize("change", ["status = 'completed'", "pid = 1", "status = 'paused'"])
@@ -123,12 +140,14 @@ def test_a_backend_has_one_run_in_the_queue(shared_superuser: Workbench, people:
     runs = [forge(session) for _ in range(3)]
     for run in runs:
         run.enter()
-    assert [run for (run,) in session.rows("SELECT run_id FROM cerebro.queue WHERE owner = 'queue_eve'")] == [
-        runs[-1].run_id
-    ]
+    assert [
+        run for (run,) in session.rows("SELECT run_id FROM cerebro.queue WHERE owner = 'queue_eve'")
+    ] == [runs[-1].run_id]
 
 
-def test_places_without_workers_are_left_to_others(shared_superuser: Workbench, people: People) -> None:
+def test_places_without_workers_are_left_to_others(
+    shared_superuser: Workbench, people: People
+) -> None:
     eve, alice = people.run("queue_eve"), people.run("queue_alice")
     with quota(shared_superuser, trainers=2):
         eve.enter(fewest=2, most=2, steady=True)
@@ -160,17 +179,23 @@ def test_nobody_keeps_a_worker_from_its_lock(people: People) -> None:
     alice, eve = people.run("queue_alice"), people.session("queue_eve")
     for number in range(64):
         eve.rows(
-            "SELECT pg_try_advisory_lock(((25446::bigint << 16 | %s) << 32) | %s)", number, alice.run_id & 0xFFFFFFFF
+            "SELECT pg_try_advisory_lock(((25446::bigint << 16 | %s) << 32) | %s)",
+            number,
+            alice.run_id & 0xFFFFFFFF,
         )
     assert alice.session.value(WORK, alice.run_id)
 
 
-def test_a_run_that_waits_and_does_not_ask_is_waited_for_by_nobody(shared_superuser: Workbench, people: People) -> None:
+def test_a_run_that_waits_and_does_not_ask_is_waited_for_by_nobody(
+    shared_superuser: Workbench, people: People
+) -> None:
     eve, alice = people.run("queue_eve"), people.run("queue_alice")
     with quota(shared_superuser, trainers=1):
         alice.enter()
         assert alice.take(1) == 1 and alice.take(0, had=1) == 0
-        shared_superuser.rows("UPDATE cerebro.queue_log SET used = 100 WHERE run_id = %s", alice.run_id)
+        shared_superuser.rows(
+            "UPDATE cerebro.queue_log SET used = 100 WHERE run_id = %s", alice.run_id
+        )
         eve.enter()
         assert alice.take(1) == 0, "it is the turn of the role that has used less"
         let_a_minute_pass(shared_superuser)
@@ -197,7 +222,9 @@ def test_no_role_takes_more_than_its_share_while_another_has_nothing(
         assert other.take(4) == 0
 
 
-def test_of_two_that_take_the_last_place_at_once_one_gives_it_back(shared_superuser: Workbench, people: People) -> None:
+def test_of_two_that_take_the_last_place_at_once_one_gives_it_back(
+    shared_superuser: Workbench, people: People
+) -> None:
     """Neither waits for the other's transaction, and neither sees it until it ends."""
     first, second = people.run("queue_alice"), people.run("queue_alice")
     with quota(shared_superuser, trainers=1):
@@ -209,11 +236,15 @@ def test_of_two_that_take_the_last_place_at_once_one_gives_it_back(shared_superu
         for run in (first, second):
             run.session.rows("COMMIT")
         again = [first.take(1), second.take(1)]
-        assert again == [0, 1], "the second call, before any trainer starts, sees what the first ones have committed"
+        assert again == [0, 1], (
+            "the second call, before any trainer starts, sees what the first ones have committed"
+        )
         assert places(shared_superuser, first, second) == again
 
 
-def test_who_logged_in_is_not_who_calls(bench: Workbench, shared_superuser: Workbench, people: People) -> None:
+def test_who_logged_in_is_not_who_calls(
+    bench: Workbench, shared_superuser: Workbench, people: People
+) -> None:
     """A pooler's login role is a member of all that it stands for."""
     alice, gate = people.run("queue_alice"), people.session("queue_gate")
     with quota(shared_superuser, trainers=2):
@@ -231,7 +262,11 @@ def test_who_logged_in_is_not_who_calls(bench: Workbench, shared_superuser: Work
         gate.rows("SELECT cerebro.remove_dropped(%s)", alice.run_id)
         assert shared_superuser.row(standing, alice.run_id) == before
         assert gate.value("SELECT cerebro.may_act(%s)", alice.run_id) is False
-        refused(gate, "INSERT INTO cerebro.act_log (run_id, action) VALUES (%s, 'pause_run')", alice.run_id)
+        refused(
+            gate,
+            "INSERT INTO cerebro.act_log (run_id, action) VALUES (%s, 'pause_run')",
+            alice.run_id,
+        )
         gate.rows("SET ROLE queue_alice")
         assert gate.value("SELECT cerebro.may_act(%s)", alice.run_id) is True
         assert gate.value(TAKE, alice.run_id, alice.ticket, 1, 2) == 1
@@ -261,24 +296,34 @@ def test_a_call_s_sessions_hold_the_lock(bench: Workbench) -> None:
     session = bench.another()
     session.rows("SELECT cerebro.vacuum_runs('1000 days')")
     named = (
-        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%' AND datname = current_database()"
+        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%' AND datname "
+        "= current_database()"
     )
     holding = {pid for (pid,) in bench.rows(HOLDERS)}
     assert {pid for (pid,) in bench.rows(named)} <= holding != set()
     session.close()
 
 
-def test_an_open_transaction_of_another_role_holds_up_nobody(shared_superuser: Workbench, people: People) -> None:
+def test_an_open_transaction_of_another_role_holds_up_nobody(
+    shared_superuser: Workbench, people: People
+) -> None:
     eve, alice = people.run("queue_eve"), people.run("queue_alice")
     with quota(shared_superuser, trainers=2):
         eve.enter()
         eve.session.rows("BEGIN")
         eve.take(1)
-        for call in ("take_places(-1, '', 1, 0)", "enter_queue(-1, '', 1, 1, 1, false)", "remove_dropped(-1)"):
+        for call in (
+            "take_places(-1, '', 1, 0)",
+            "enter_queue(-1, '', 1, 1, 1, false)",
+            "remove_dropped(-1)",
+        ):
             eve.session.rows(f"SELECT cerebro.{call}")
         alice.session.rows("SET lock_timeout = '5s'")
         alice.enter()
         assert alice.take(2) == 1, "the other place is for the role that waits"
-        dropped = "UPDATE cerebro.run_log SET dropped = true WHERE run_id = %s; SELECT cerebro.remove_dropped(%s)"
+        dropped = (
+            "UPDATE cerebro.run_log SET dropped = true WHERE run_id = %s; SELECT "
+            "cerebro.remove_dropped(%s)"
+        )
         eve.session.rows(dropped, eve.run_id, eve.run_id)
         alice.session.rows(dropped, alice.run_id, alice.run_id)

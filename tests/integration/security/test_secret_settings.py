@@ -1,4 +1,5 @@
-"""The value of a custom setting may be a secret: the caller's calls leave it in no table, log, statement or title.
+"""The value of a custom setting may be a secret: the caller's calls leave it in no table, log,
+statement or title.
 
 They read the rows that the caller sees by it, in every session.
 """
@@ -28,7 +29,8 @@ SOURCE = f"""
     CREATE TABLE secrets_shop.switch AS SELECT 1 AS one;
     ALTER TABLE secrets_shop.sales ENABLE ROW LEVEL SECURITY;
     CREATE POLICY tenants ON secrets_shop.sales
-        USING (tenant = md5(coalesce(nullif(current_setting('app.secret', true), ''), 'of nobody')));
+        USING (tenant = md5(coalesce(nullif(current_setting('app.secret', true), ''),
+            'of nobody')));
     GRANT ALL ON ALL TABLES IN SCHEMA secrets_shop TO {ROLE};
     CREATE VIEW secrets_shop.faulty WITH (security_barrier) AS
         SELECT id, x / (SELECT one FROM secrets_shop.switch) AS x, y FROM secrets_shop.sales;
@@ -73,7 +75,10 @@ def wait(session: Workbench, run: int) -> str:
 def learned_rows(session: Workbench, run: int) -> int:
     """Return how many rows the version of a run has learned from or held back."""
     return int(
-        session.value("SELECT training_rows + validation_rows FROM cerebro.model_version WHERE run_id = %s", run)
+        session.value(
+            "SELECT training_rows + validation_rows FROM cerebro.model_version WHERE run_id = %s",
+            run,
+        )
     )
 
 
@@ -94,7 +99,9 @@ def call_in_the_background(scene: Scene) -> None:
 def resume(scene: Scene) -> None:
     session = scene.session
     run = train(session, "learned", 100_000, background=True)
-    eventually(lambda: session.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", run))
+    eventually(
+        lambda: session.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", run)
+    )
     assert not tables_with(scene.superuser, MARKER, "cerebro", "cerebro_state", ROLE)
     assert session.value("SELECT cerebro.cancel(%s)", run)
     assert wait(session, run) == "cancelled"
@@ -110,14 +117,18 @@ def fail(scene: Scene) -> None:
     train(session, "faulty", 1)
     session.rows("UPDATE secrets_shop.switch SET one = 0")
     try:
-        statement = f"SELECT * FROM cerebro.train('faulty', 'y', 'other_secret', epochs => 1, {QUICK})"
+        statement = (
+            f"SELECT * FROM cerebro.train('faulty', 'y', 'other_secret', epochs => 1, {QUICK})"
+        )
         refused(session, statement, code="22012")
         refused(session, "SELECT * FROM cerebro.predict('secret', 'faulty')", code="22012")
         refused(session, "SELECT * FROM cerebro.evaluate('secret', 'faulty')", code="22012")
     finally:
         session.rows("UPDATE secrets_shop.switch SET one = 1")
     run = train(session, "learned", 100_000, background=True)
-    eventually(lambda: session.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", run))
+    eventually(
+        lambda: session.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", run)
+    )
     pid = session.value("SELECT pid FROM cerebro.run WHERE run_id = %s", run)
     assert scene.superuser.value("SELECT pg_terminate_backend(%s)", pid)
     assert wait(session, run) == "interrupted"
@@ -129,8 +140,12 @@ def test_a_secret_stands_nowhere(scene: Scene, calls: Callable[[Scene], None]) -
         calls(scene)
         assert scene.session.value("SHOW app.secret") == MARKER
     assert watch.looks and not watch.seen
-    assert not tables_with(scene.superuser, MARKER, "cerebro", "cerebro_state", "secrets_shop", ROLE)
-    assert not [line for line in lines_with(MARKER, scene.begin) if "CREATE SCHEMA secrets_shop" not in line]
+    assert not tables_with(
+        scene.superuser, MARKER, "cerebro", "cerebro_state", "secrets_shop", ROLE
+    )
+    assert not [
+        line for line in lines_with(MARKER, scene.begin) if "CREATE SCHEMA secrets_shop" not in line
+    ]
     assert lines_with("cerebro_state", scene.begin), "statements are logged"
 
 
@@ -141,9 +156,13 @@ def test_a_secret_that_is_said_is_found(scene: Scene) -> None:
         session.rows(f"SELECT '{MARKER}'")
         eventually(lambda: watch.seen)
     session.rows("CREATE TABLE texts AS SELECT current_setting('app.secret') AS t")
-    session.rows("CREATE TABLE bytes AS SELECT convert_to(current_setting('app.secret'), 'UTF8') AS b")
+    session.rows(
+        "CREATE TABLE bytes AS SELECT convert_to(current_setting('app.secret'), 'UTF8') AS b"
+    )
     try:
         assert tables_with(scene.superuser, MARKER, ROLE) == [f"{ROLE}.bytes", f"{ROLE}.texts"]
     finally:
         session.rows("DROP TABLE texts, bytes")
-    assert any("SELECT" in line and "CREATE SCHEMA" not in line for line in lines_with(MARKER, scene.begin))
+    assert any(
+        "SELECT" in line and "CREATE SCHEMA" not in line for line in lines_with(MARKER, scene.begin)
+    )

@@ -1,4 +1,6 @@
-"""Values of the caller's session alone: a source whose rows depend on them is refused, and columns are told of."""
+"""Values of the caller's session alone: a source whose rows depend on them is refused, and columns
+are told of.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ HARMLESS = (
 
 @pytest.fixture(scope="module")
 def person(bench: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
-    """A session of a role that owns a schema and a table in it, and reads one of the superuser's."""
+    """A session of a role that owns a schema and a table in it, and reads one of the
+    superuser's.
+    """
     create_functions(bench)
     with another_role(bench, shared_superuser, ROLE) as session:
         own_schema(shared_superuser, ROLE)
@@ -46,7 +50,9 @@ def notices(person: Workbench) -> Iterator[list[str]]:
     """What the person is told."""
     person.messages()
     yield person.connection.notices
-    person.rows("DROP VIEW IF EXISTS outermost, v; DROP FUNCTION IF EXISTS helper(text, text) CASCADE")
+    person.rows(
+        "DROP VIEW IF EXISTS outermost, v; DROP FUNCTION IF EXISTS helper(text, text) CASCADE"
+    )
 
 
 def check(session: Workbench, source: str) -> None:
@@ -56,8 +62,12 @@ def check(session: Workbench, source: str) -> None:
 
 @pytest.mark.parametrize("value", COLUMNS)
 @pytest.mark.parametrize("depth", ["source", "behind"])
-def test_columns_of_a_view_are_told_of(person: Workbench, notices: list[str], value: str, depth: str) -> None:
-    person.rows(f"CREATE VIEW v AS SELECT a, {COLUMNS[value]} AS c FROM plain WHERE a > 1 ORDER BY b")
+def test_columns_of_a_view_are_told_of(
+    person: Workbench, notices: list[str], value: str, depth: str
+) -> None:
+    person.rows(
+        f"CREATE VIEW v AS SELECT a, {COLUMNS[value]} AS c FROM plain WHERE a > 1 ORDER BY b"
+    )
     person.rows("CREATE VIEW outermost AS SELECT * FROM v WHERE a < 7")
     check(person, "v" if depth == "source" else "outermost")
     (notice,) = notices
@@ -65,12 +75,18 @@ def test_columns_of_a_view_are_told_of(person: Workbench, notices: list[str], va
 
 
 @pytest.mark.parametrize("value", COLUMNS)
-def test_conditions_of_a_view_are_refused(person: Workbench, notices: list[str], value: str) -> None:
+def test_conditions_of_a_view_are_refused(
+    person: Workbench, notices: list[str], value: str
+) -> None:
     person.rows(f"CREATE VIEW v AS SELECT a FROM plain WHERE b = ({COLUMNS[value]})::text")
     person.rows("CREATE VIEW outermost AS SELECT * FROM v")
     for source in ("v", "outermost"):
-        error = refused(person, "SELECT public.check_dependencies(%s)", source, code="0A000", words=value)
-        assert f"view {ROLE}.v depends on" in str(error) and "CREATE TABLE copy AS" in str(error.diag.message_hint)
+        error = refused(
+            person, "SELECT public.check_dependencies(%s)", source, code="0A000", words=value
+        )
+        assert f"view {ROLE}.v depends on" in str(error) and "CREATE TABLE copy AS" in str(
+            error.diag.message_hint
+        )
     assert not notices
 
 
@@ -88,13 +104,17 @@ def test_conditions_of_a_view_are_refused(person: Workbench, notices: list[str],
         "WITH s AS (SELECT pg_backend_pid() AS p) SELECT a FROM plain, s WHERE p > 1",
     ],
 )
-def test_columns_that_decide_rows_are_refused(person: Workbench, notices: list[str], query: str) -> None:
+def test_columns_that_decide_rows_are_refused(
+    person: Workbench, notices: list[str], query: str
+) -> None:
     person.rows(f"CREATE VIEW v AS {query}")
     refused(person, "SELECT public.check_dependencies('v')", code="0A000", words="pg_backend_pid()")
 
 
 @pytest.mark.parametrize("columns", HARMLESS)
-def test_what_any_session_shares_is_no_matter(person: Workbench, notices: list[str], columns: str) -> None:
+def test_what_any_session_shares_is_no_matter(
+    person: Workbench, notices: list[str], columns: str
+) -> None:
     person.rows(f"CREATE VIEW v AS SELECT {columns} FROM plain WHERE b <> 'application_name'")
     check(person, "v")
     assert not notices
@@ -121,11 +141,14 @@ def test_functions_of_a_view(person: Workbench, notices: list[str], place: str) 
         refused(person, "SELECT public.check_dependencies('v')", code="0A000", words=words)
 
 
-def test_policies_that_apply_are_refused(person: Workbench, shared_superuser: Workbench, notices: list[str]) -> None:
+def test_policies_that_apply_are_refused(
+    person: Workbench, shared_superuser: Workbench, notices: list[str]
+) -> None:
     shared_superuser.rows(
         "CREATE POLICY by_name ON public.guarded USING (b = current_setting('application_name'));"
         "CREATE POLICY of_writers ON public.guarded FOR INSERT WITH CHECK (a = pg_backend_pid());"
-        f"CREATE VIEW public.seen AS SELECT * FROM public.guarded; GRANT SELECT ON public.seen TO {ROLE}"
+        "CREATE VIEW public.seen AS SELECT * FROM public.guarded; GRANT SELECT ON public.seen TO "
+        f"{ROLE}"
     )
     words = "policy by_name of public.guarded depends on application_name"
     refused(person, "SELECT public.check_dependencies('public.guarded')", code="0A000", words=words)
@@ -138,11 +161,18 @@ def test_policies_that_apply_are_refused(person: Workbench, shared_superuser: Wo
     assert not notices
 
 
-def test_a_policy_over_a_temporary_table(person: Workbench, shared_superuser: Workbench, notices: list[str]) -> None:
+def test_a_policy_over_a_temporary_table(
+    person: Workbench, shared_superuser: Workbench, notices: list[str]
+) -> None:
     shared_superuser.rows(
         "CREATE TEMPORARY TABLE mine (a int);"
         "CREATE POLICY temporary ON public.guarded USING (a IN (SELECT m.a FROM pg_temp.mine m))"
     )
-    refused(person, "SELECT public.check_dependencies('public.guarded')", code="0A000", words="mine: the session that")
+    refused(
+        person,
+        "SELECT public.check_dependencies('public.guarded')",
+        code="0A000",
+        words="mine: the session that",
+    )
     shared_superuser.rows("DROP TABLE mine CASCADE")
     check(person, "public.guarded")

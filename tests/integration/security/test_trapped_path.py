@@ -1,4 +1,6 @@
-"""What is asked of a source means the same on any path, whatever operators, functions and types it leads to."""
+"""What is asked of a source means the same on any path, whatever operators, functions and types it
+leads to.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from recipes import Session
 from traps import PATH, PINNED, names_of, set_traps
 from workbench import Workbench
 
-from cerebro_plpy.calls import attribution, evaluate_source, importance, predict_source, window_series
+from cerebro_plpy.calls import (
+    attribution,
+    evaluate_source,
+    importance,
+    predict_source,
+    window_series,
+)
 from cerebro_plpy.calls.raw_source import RawSource
 from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.database.source_rows import SourceRows
@@ -39,43 +47,72 @@ MADE = """
     CREATE DOMAIN span AS interval;
     CREATE TABLE kinds AS
     SELECT n AS id, n::smallint AS small, n::bigint * 31 % 100 AS large, (n % 17)::real AS single,
-           sin(n) AS double, (n * 31 % 97) / 4.0 AS exact, (n % 13)::size AS sized, (n % 11)::numeric::money AS paid,
+           sin(n) AS double, (n * 31 % 97) / 4.0 AS exact, (n % 13)::size AS sized,
+               (n % 11)::numeric::money AS paid,
            (ARRAY['a', 'b', 'c'])[n % 3 + 1] AS word, ('v' || n % 4)::varchar(9) AS short,
-           ('b' || n % 5)::char(4) AS padded, ('n' || n % 3)::name AS called, ('L' || n % 3)::label AS labelled,
-           ('C' || n % 3)::citext AS any_case, (n % 2 > 0) AS flag, (ARRAY['sad', 'glad'])[n % 2 + 1]::mood AS felt,
-           ('00000000-0000-0000-0000-00000000000' || n % 3)::uuid AS uid, ('10.0.0.' || n % 3)::inet AS net,
-           date '2020-01-01' + n % 400 AS day, timestamp '2020-01-01 10:00' + n * interval '7 hours' AS at,
+           ('b' || n % 5)::char(4) AS padded, ('n' || n % 3)::name AS called,
+               ('L' || n % 3)::label AS labelled,
+           ('C' || n % 3)::citext AS any_case, (n % 2 > 0) AS flag, (ARRAY['sad',
+               'glad'])[n % 2 + 1]::mood AS felt,
+           ('00000000-0000-0000-0000-00000000000' || n % 3)::uuid AS uid,
+               ('10.0.0.' || n % 3)::inet AS net,
+           date '2020-01-01' + n % 400 AS day, timestamp '2020-01-01 10:00' + n * interval '7 hours'
+               AS at,
            timestamptz '2020-01-01 10:00+02' + n * interval '7 hours' AS zoned,
            (timestamptz '2020-01-01 10:00+02' + n * interval '7 hours')::stamp AS stamped,
            time '00:00' + n * interval '1 minute' AS clock, n * interval '3 hours' AS took,
            (n * interval '5 hours')::span AS spanned,
            to_json(n % 19) AS told, to_jsonb(n % 23) AS known, to_jsonb('x'::text || n % 3) AS said,
-           ARRAY[n % 7, n % 5, n % 3]::integer[] AS whole, ARRAY[n % 7, n % 5, n % 3]::smallint[] AS shorts,
+           ARRAY[n % 7, n % 5, n % 3]::integer[] AS whole, ARRAY[n % 7, n % 5,
+               n % 3]::smallint[] AS shorts,
            ARRAY[n % 7, n % 5, n % 3]::numeric[] AS exacts,
            ARRAY(SELECT sin(n + s / 3.0) FROM generate_series(1, 10 + n % 2) s)::real[] AS line,
            ARRAY(SELECT ARRAY[n * s % 13, s] FROM generate_series(1, 9) s)::float8[] AS steps,
            ARRAY(SELECT ARRAY[n * y % 7, y, n % 5] FROM generate_series(1, 4) y)::bigint[] AS grey,
-           ARRAY(SELECT sin(n * s * 7919 % 104729) FROM generate_series(1, 70) s)::numeric[] AS long,
+           ARRAY(SELECT sin(n * s * 7919 % 104729) FROM generate_series(1,
+               70) s)::numeric[] AS long,
            decode('89504e470d0a1a0a0000000d4948445200000008000000080800000000', 'hex') AS photo,
            (SELECT string_agg('word' || (n * w) % 17, ' ') FROM generate_series(1, 9) w) AS note,
-           (n % 3 + 1)::float8 AS weight, (ARRAY['train', 'val'])[(n % 5 = 0)::integer + 1]::varchar AS side,
-           n * 31 % 7 > 2 AS y, n * 31 % 7 + n / 8.0 AS amount, (ARRAY['k', 'l', 'm'])[n * 31 % 3 + 1]::varchar AS kind
+           (n % 3 + 1)::float8 AS weight, (ARRAY['train', 'val'])[(n % 5 = 0)::integer + 1]::varchar
+               AS side,
+           n * 31 % 7 > 2 AS y, n * 31 % 7 + n / 8.0 AS amount, (ARRAY['k', 'l',
+               'm'])[n * 31 % 3 + 1]::varchar AS kind
     FROM generate_series(1, {rows}) n"""
-TYPES = ("public.mood", "public.label", "public.size", "public.stamp", "public.span", "public.citext", "public.stamp[]")
+TYPES = (
+    "public.mood",
+    "public.label",
+    "public.size",
+    "public.stamp",
+    "public.span",
+    "public.citext",
+    "public.stamp[]",
+)
 KINDS = {
-    "exacts": "vector", "note": "text", "day": "category", "clock": "category", "took": "category", "zoned": "category",
+    "exacts": "vector", "note": "text", "day": "category", "clock": "category", "took": "category",
+    "zoned": "category",
     "paid": "number", "grey": "image", "steps": "series", "line": "series",
 }  # fmt: skip
-"""What is to be made of columns of which it is not certain, or of which something else usually is."""
-SPLITS = ("random 0.2", "group short", "column side", "last 0.2 by stamped", "last 0.2 by labelled", "random of copies")
+"""What is to be made of columns of which it is not certain, or of which something else usually is.
+"""
+SPLITS = (
+    "random 0.2",
+    "group short",
+    "column side",
+    "last 0.2 by stamped",
+    "last 0.2 by labelled",
+    "random of copies",
+)
 GROUPS = ("short", "zoned", "took", "paid", "stamped", "day", "grey")
-FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (wording, "SAMPLED_TEXTS", 300),
-       (giveaway, "MOST_ROWS", 300), (profile, "SAMPLED", 300), (profile, "FEWEST", 300))  # fmt: skip
+FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (wording,
+"SAMPLED_TEXTS", 300),
+       (giveaway, "MOST_ROWS", 300), (profile, "SAMPLED", 300), (profile, "FEWEST",
+       300))  # fmt: skip
 """Sizes of samples, so that these are samples."""
 OF_THE_SOURCE = '"public"."kinds"'
 COPIED = re.compile(r"CREATE (UNLOGGED )?TABLE \S+ AS ")
 BASES = {
-    "sized": "int4", "single": "float4", "exact": "numeric", "day": "date", "at": "timestamp", "zoned": "timestamptz",
+    "sized": "int4", "single": "float4", "exact": "numeric", "day": "date", "at": "timestamp",
+    "zoned": "timestamptz",
     "spanned": "span",
 }  # fmt: skip
 CATEGORIES = {"sized": "N", "single": "N", "exact": "N", "spanned": "T"}
@@ -99,7 +136,9 @@ class Asking(NamedTuple):
 
 
 class Recorder:
-    """A session that keeps what it was asked, as a worker session and as the caller's own database."""
+    """A session that keeps what it was asked, as a worker session and as the caller's own
+    database.
+    """
 
     def __init__(self, session: Session) -> None:
         self.platform = SimpleNamespace(clauses={"distributed_by_window_id": ""})
@@ -112,7 +151,9 @@ class Recorder:
         return rows
 
     def rows(self, statement: str, *values: object) -> list[dict[str, Any]]:
-        return [{str(n): value for n, value in enumerate(row)} for row in self.run(statement, values)]
+        return [
+            {str(n): value for n, value in enumerate(row)} for row in self.run(statement, values)
+        ]
 
     def glance(self, statement: str, *values: object) -> list[dict[str, Any]]:
         """Answer nothing: no version of this test is recorded."""
@@ -155,7 +196,9 @@ def look(recorder: Any, table: Named) -> RawTable:
         learn(recorder, table, "y", split, columns="word, short, large, stamped")
     learn(recorder, table, "amount", None, columns="single, day, short")
     columns = "* except id, y, amount, side"
-    whole = learn(recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS)
+    whole = learn(
+        recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS
+    )
     with_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
     drawn(recorder, whole, 0.3)
     for column in ("short", "sized", "day"):
@@ -166,25 +209,35 @@ def look(recorder: Any, table: Named) -> RawTable:
 def again(recorder: Any, table: Named, whole: RawTable) -> None:
     """Do what is asked of a table whose recipe is known."""
     spec: Any = SimpleNamespace(
-        target="kind", task=CLASSIFICATION, columns=None, types={}, split="last 0.2 by short", weight="weight",
-        split_seed=7, bound="v3", classes=whole.target.values, recipe=whole.recipe.to_json(), share=1,
+        target="kind", task=CLASSIFICATION, columns=None, types={}, split="last 0.2 by short",
+        weight="weight",
+        split_seed=7, bound="v3", classes=whole.target.values, recipe=whole.recipe.to_json(),
+        share=1,
         group_by=None, identity=(),
     )  # fmt: skip
-    for newer in (None, Newer("id", "300"), Newer("labelled", "L1"), Newer("zoned", "2020-03-01 00:00:00+00")):
+    for newer in (
+        None,
+        Newer("id", "300"),
+        Newer("labelled", "L1"),
+        Newer("zoned", "2020-03-01 00:00:00+00"),
+    ):
         known_table(SourceRows(recorder, recorder.run), "refresh", table, spec, None, newer)
 
 
 def predict(recorder: Any, table: Named, whole: RawTable) -> None:
     """Do what predict, evaluate, importance, attribution and drift ask of a source."""
     version: Any = SimpleNamespace(
-        classes=whole.target.values, recipe=whole.recipe, group_by="short", target="kind", task=CLASSIFICATION, seed=3,
+        classes=whole.target.values, recipe=whole.recipe, group_by="short", target="kind",
+        task=CLASSIFICATION, seed=3,
         model="kinds",
     )  # fmt: skip
     ids = [Expression('t."id"::text')]
     ids.append(attribution._texts(ids[0], [each.column for each in whole.recipe.inputs]))
     families = {each.name: each.family for each in whole.columns if each.name in GROUPS}
     for target in ("kind", "amount"):
-        label = usable_label("evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression")
+        label = usable_label(
+            "evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression"
+        )
         ids.append(evaluate_source._pair(label, families))
     for id_text in ids:
         raw = predict_source.Raw(table.quoted, whole.recipe, id_text, {})
@@ -193,12 +246,18 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
             assert next(predict_source.raw_blocks(recorder, each, raw))
     reading = Reading({}, "", "on")
     for columns in (whole.columns, [each._replace(key=False) for each in whole.columns]):
-        source = RawSource(cast(Any, table), tuple(columns), whole.recipe, reading, recorder, evaluated=True)
+        source = RawSource(
+            cast(Any, table), tuple(columns), whole.recipe, reading, recorder, evaluated=True
+        )
         assert importance._rows(recorder, version, source)
-    measured = profile.measure(SourceRows(recorder, recorder.run), whole.source, whole.rows, whole.recipe)
+    measured = profile.measure(
+        SourceRows(recorder, recorder.run), whole.source, whole.rows, whole.recipe
+    )
     edges = {key: part.edges for key, part in measured.parts.items()}
     profile.bins(recorder, table.quoted, whole.recipe, edges)
-    plain = Recipe((PlainArray("whole", (3,), 2.0, single=False), PlainArray("single", (1,), 1.0, single=True)))
+    plain = Recipe(
+        (PlainArray("whole", (3,), 2.0, single=False), PlainArray("single", (1,), 1.0, single=True))
+    )
     for inputs in (raw_inputs(whole.recipe), network_inputs(whole.recipe), network_inputs(plain)):
         text = ", ".join(f"{each.sent.text} AS {each.name}" for each in inputs)
         values = [value for each in inputs for value in each.sent.values]
@@ -212,7 +271,8 @@ def cut(recorder: Any, table: Named) -> None:
             row = {"name": ts, "type": ts, "base": BASES[ts], "category": CATEGORIES.get(ts, "D")}
             clock = window_series.clock(cast(Any, table), {"name": "short"}, row)
             series = window_series.Series(
-                cast(Any, table), cast(Any, Named("", 0, "pg_temp.cut")), "short", ts, ("small", "exact"), 3, 2,
+                cast(Any, table), cast(Any, Named("", 0, "pg_temp.cut")), "short", ts, ("small",
+                "exact"), 3, 2,
                 rule and "labelled", rule, clock,
             )  # fmt: skip
             window_series.usual_gap(recorder, series)
@@ -242,23 +302,36 @@ def asked(bench: Workbench, kinds: Named) -> Iterator[list[Asking]]:
 
 def readable(rows: list[tuple[Any, ...]]) -> str:
     """Return a text by which rows can be compared: NaN is not equal to itself."""
-    return repr(sorted(repr([bytes(each) if isinstance(each, memoryview) else each for each in row]) for row in rows))
+    return repr(
+        sorted(
+            repr([bytes(each) if isinstance(each, memoryview) else each for each in row])
+            for row in rows
+        )
+    )
 
 
 def captured(bench: Workbench, asking: Asking) -> str | None:
-    """Return what becomes of a statement on a path with traps, if it is not what it was without them."""
+    """Return what becomes of a statement on a path with traps, if it is not what it was without
+    them.
+    """
     bench.rows(f"BEGIN; SET LOCAL search_path = {PATH}")
     try:
         rows = Session(bench).run(asking.statement, asking.values)
         # Those of a statement that made a table were not kept.
-        return f"other rows: {asking.statement}" if asking.rows and readable(rows) != readable(asking.rows) else None
+        return (
+            f"other rows: {asking.statement}"
+            if asking.rows and readable(rows) != readable(asking.rows)
+            else None
+        )
     except psycopg2.Error as error:
         return f"{error}: {asking.statement}"
     finally:
         bench.rows("ROLLBACK")
 
 
-def test_the_path_decides_nothing(bench: Workbench, shared_superuser: Workbench, asked: list[Asking]) -> None:
+def test_the_path_decides_nothing(
+    bench: Workbench, shared_superuser: Workbench, asked: list[Asking]
+) -> None:
     """A statement that is new here brings the names of its own operators."""
     names = names_of(each.statement for each in asked)
     assert len(asked) > 200 and len(names.operators) > 10
@@ -267,7 +340,9 @@ def test_the_path_decides_nothing(bench: Workbench, shared_superuser: Workbench,
     assert [words for each in asked if (words := captured(bench, each))] == []
 
 
-def test_a_statement_means_the_same_in_the_caller_s_session(bench: Workbench, asked: list[Asking]) -> None:
+def test_a_statement_means_the_same_in_the_caller_s_session(
+    bench: Workbench, asked: list[Asking]
+) -> None:
     """There parameters have types, as a worker session's driver knows none."""
     session = SpiSession(bench)
     for each in asked:
@@ -278,7 +353,8 @@ def test_a_statement_means_the_same_in_the_caller_s_session(bench: Workbench, as
 
 
 CAUGHT = (
-    "t.short = t.short", "t.large % 2 = 0", "t.day < %s::text", "t.word || 2 IS NOT NULL", "t.labelled IN ('a')",
+    "t.short = t.short", "t.large % 2 = 0", "t.day < %s::text", "t.word || 2 IS NOT NULL",
+    "t.labelled IN ('a')",
     "NULLIF(t.sized, t.small) > 0",
 )  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Losses and metrics of an administrator: trained with like those of Keras, whose bits they give."""
+"""Losses and metrics of an administrator: trained with like those of Keras, whose bits they
+give.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +51,19 @@ def wrong(y_true, y_pred):
     return undefined(y_true)
 """
 SOURCES = {
-    "Own_Loss": LOSS, "Own_Class": CLASS, "own_accuracy": METRIC, "Own_Counts": COUNTS, "own_made": MADE,
-    "wrong": WRONG, "at_once": "x = 1\nraise OSError('at once')\ndef at_once(y_true, y_pred): pass\n",
+    "Own_Loss": LOSS, "Own_Class": CLASS, "own_accuracy": METRIC, "Own_Counts": COUNTS,
+    "own_made": MADE,
+    "wrong": WRONG,
+    "at_once": "x = 1\nraise OSError('at once')\ndef at_once(y_true, y_pred): pass\n",
     "number": "number = 3\n", "nothing": "class nothing: pass\n",
 }  # fmt: skip
 FAILURES = {
-    "wrong": "custom function 'wrong': NameError: name 'undefined' is not defined (line 6 of its source)",
+    "wrong": "custom function 'wrong': NameError: name 'undefined' is not defined (line 6 of its "
+    "source)",
     "at_once": "custom function 'at_once': OSError: at once (line 2 of its source)",
     "number": "custom function 'number' is no loss but int",
-    "nothing": "custom function 'nothing' is a class, but no keras.losses.Loss or keras.metrics.Metric",
+    "nothing": "custom function 'nothing' is a class, but no keras.losses.Loss or "
+    "keras.metrics.Metric",
     "Own_Counts": "custom function 'Own_Counts' is no loss but CategoricalAccuracy",
 }
 CONFIGS = "SELECT load_model_selection_table('models', %s, ARRAY[1], %s, %s, %s)"
@@ -68,7 +74,11 @@ def load(superuser: Workbench, name: str, source: str, table: str = "functions")
 
 
 def configure(
-    bench: Workbench, name: str, *compiles: str, table: str | None = "functions", fit: str = "batch_size=8"
+    bench: Workbench,
+    name: str,
+    *compiles: str,
+    table: str | None = "functions",
+    fit: str = "batch_size=8",
 ) -> None:
     bench.rows(CONFIGS, name, list(compiles), [fit], table)
 
@@ -97,8 +107,8 @@ def trained(bench: Workbench, name: str, compiled: str) -> tuple[dict[int, bytes
     configure(bench, f"{name}_mst", compiled)
     bench.fit("packed", name, f"{name}_mst", 2, seed=1, validation_table="packed")
     return bench.weights(name), bench.row(
-        "SELECT training_loss, validation_loss, training_metrics, validation_metrics, metrics_type, loss_type"
-        f" FROM {name}_info"
+        "SELECT training_loss, validation_loss, training_metrics, validation_metrics, "
+        f"metrics_type, loss_type FROM {name}_info"
     )
 
 
@@ -144,32 +154,43 @@ def test_evaluation_and_prediction(scored: Workbench, shared_superuser: Workbenc
     tables = scored
     tables.rows("SELECT madlib_evaluate('scored', 'packed', 'evaluated', mst_key => 1)")
     found = tables.row("SELECT * FROM evaluated")
-    assert found[:2] == tables.row("SELECT training_loss_final, training_metrics_final FROM scored_info")
+    assert found[:2] == tables.row(
+        "SELECT training_loss_final, training_metrics_final FROM scored_info"
+    )
     assert found[2:] == (["top_2_accuracy"], "Own_Loss")
     rank = "SELECT madlib_predict('scored', 'points', 'id', 'x', 'ranked', 2, mst_key => 1)"
     tables.rows(rank)
     among = (
-        "SELECT avg((EXISTS (SELECT FROM ranked r WHERE r.id = p.id AND r.class_value = p.label))::int) FROM points p"
+        "SELECT avg((EXISTS (SELECT FROM ranked r WHERE r.id = p.id AND r.class_value = "
+        "p.label))::int) FROM points p"
     )
     assert float(tables.value(among)) == pytest.approx(found[1], rel=1e-6)
     shared_superuser.rows("ALTER TABLE madlib.functions RENAME TO moved")
     try:
         tables.rows(rank.replace("ranked", "ranked_again"))
-        error = refused(tables, "SELECT madlib_evaluate('scored', 'packed', 'again', mst_key => 1)", code="42P01")
+        error = refused(
+            tables,
+            "SELECT madlib_evaluate('scored', 'packed', 'again', mst_key => 1)",
+            code="42P01",
+        )
         assert "object table 'functions' does not exist" in str(error)
     finally:
         shared_superuser.rows("ALTER TABLE madlib.moved RENAME TO functions")
     assert tables.rows("SELECT * FROM ranked EXCEPT SELECT * FROM ranked_again") == []
 
 
-LONG = 10  # epochs: more visits than a configuration makes before it is stored, and its visits are seen
+# epochs: more visits than a configuration makes before it is stored, and its visits are seen
+LONG = 10
 
 
 def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str) -> int:
     """A run that somebody cancels after its first visits."""
     session = bench.another()
     with session.fitting("packed", output, table, LONG, seed=1) as fitted:
-        done = "SELECT count(*) FROM cerebro.visit JOIN cerebro.run USING (run_id) WHERE pid = %s AND form IS NOT NULL"
+        done = (
+            "SELECT count(*) FROM cerebro.visit JOIN cerebro.run USING (run_id) WHERE pid = %s "
+            "AND form IS NOT NULL"
+        )
         eventually(lambda: superuser.value(done, session.pid()) > 1)
         superuser.rows("SELECT pg_cancel_backend(%s)", session.pid())
         with pytest.raises(psycopg2.Error):
@@ -179,14 +200,17 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
 
 
 @pytest.mark.long
-def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench, shared_superuser: Workbench) -> None:
+def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(
+    tables: Workbench, shared_superuser: Workbench
+) -> None:
     lasting = LOSS.replace("Own_Loss", "lasting")
     load(shared_superuser, "lasting", lasting)
     configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=2,epochs=64")
     run = interrupted(tables, shared_superuser, "lasting_mst", "lasting_model")
     resume = "SELECT cerebro.resume(%s)"
     again = (
-        "SELECT madlib_fit_multiple_model('packed', 'again', 'lasting_mst', %s, schedule => 'replay', replay_run => %s)"
+        "SELECT madlib_fit_multiple_model('packed', 'again', 'lasting_mst', %s, schedule => "
+        "'replay', replay_run => %s)"
     )
     change(shared_superuser, "lasting", lasting + "# another")
     assert "not what they were" in str(refused(tables, resume, run, code="55000"))
@@ -195,7 +219,9 @@ def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench
     tables.rows(again, LONG, run)
     assert tables.weights("again") == tables.weights("lasting_model")
     change(shared_superuser, "lasting", lasting + "# another")
-    assert "not what they were" in str(refused(tables, again.replace("again", "third"), LONG, run, code="22023"))
+    assert "not what they were" in str(
+        refused(tables, again.replace("again", "third"), LONG, run, code="22023")
+    )
 
 
 @pytest.mark.long
@@ -224,8 +250,14 @@ def test_a_grid_names_functions(tables: Workbench) -> None:
 
 
 @pytest.mark.long
-def test_a_source_that_imports_what_it_defines(tables: Workbench, shared_superuser: Workbench) -> None:
-    load(shared_superuser, "imported", "from keras.losses import categorical_crossentropy as imported")
+def test_a_source_that_imports_what_it_defines(
+    tables: Workbench, shared_superuser: Workbench
+) -> None:
+    load(
+        shared_superuser,
+        "imported",
+        "from keras.losses import categorical_crossentropy as imported",
+    )
     configure(tables, "imported_mst", compile_text(loss="imported"))
     tables.fit("packed", "imported", "imported_mst", 1, seed=1)
     configure(tables, "directly_mst", compile_text())
@@ -233,31 +265,48 @@ def test_a_source_that_imports_what_it_defines(tables: Workbench, shared_superus
     assert tables.weights("imported") == tables.weights("directly")
     load(shared_superuser, "missing", "from my_losses import missing")
     configure(tables, "missing_mst", compile_text(loss="missing"))
-    error = refused(tables, "SELECT madlib_fit_multiple_model('packed', 'o', 'missing_mst', 1)", code="MS001")
-    assert "custom function 'missing': ModuleNotFoundError: No module named 'my_losses' (line 1" in str(error)
+    error = refused(
+        tables, "SELECT madlib_fit_multiple_model('packed', 'o', 'missing_mst', 1)", code="MS001"
+    )
+    assert (
+        "custom function 'missing': ModuleNotFoundError: No module named 'my_losses' (line 1"
+        in str(error)
+    )
 
 
 @pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
-def test_who_may_only_predict_evaluates_with_them(scored: Workbench, shared_superuser: Workbench) -> None:
+def test_who_may_only_predict_evaluates_with_them(
+    scored: Workbench, shared_superuser: Workbench
+) -> None:
     with another_role(scored, shared_superuser, "visitor") as visitor:
         scored.rows("SELECT cerebro.grant_predict('scored', 'visitor')")
         scored.rows("GRANT SELECT ON packed, packed_summary TO visitor")
         shared_superuser.rows("CREATE SCHEMA visitor AUTHORIZATION visitor")
-        visitor.rows("SELECT madlib.madlib_evaluate('scored', 'packed', 'visitor.by_visitor', mst_key => 1)")
+        visitor.rows(
+            "SELECT madlib.madlib_evaluate('scored', 'packed', 'visitor.by_visitor', mst_key => 1)"
+        )
         found = visitor.row("SELECT loss, metric FROM visitor.by_visitor")
-    assert found == scored.row("SELECT training_loss_final, training_metrics_final FROM scored_info")
+    assert found == scored.row(
+        "SELECT training_loss_final, training_metrics_final FROM scored_info"
+    )
 
 
 @pytest.mark.long
 @pytest.mark.postgresql("there no call works in the caller's session")
-def test_functions_that_only_the_caller_sees_yet(tables: Workbench, shared_superuser: Workbench) -> None:
-    """Registered in the same transaction, they are trained with in the caller's own session, and gone with it."""
+def test_functions_that_only_the_caller_sees_yet(
+    tables: Workbench, shared_superuser: Workbench
+) -> None:
+    """Registered in the same transaction, they are trained with in the caller's own session, and
+    gone with it.
+    """
     session = shared_superuser.another()
     session.rows("SET search_path = public, madlib")
     session.rows("BEGIN")
     load(session, "passing", LOSS.replace("Own_Loss", "passing"), "passing_functions")
     configure(session, "passing_mst", compile_text(loss="passing"), table="passing_functions")
-    session.rows("SELECT madlib_fit_multiple_model('packed', 'passing', 'passing_mst', 1, seed => 1)")
+    session.rows(
+        "SELECT madlib_fit_multiple_model('packed', 'passing', 'passing_mst', 1, seed => 1)"
+    )
     weights = session.weights("passing")
     session.rows("ROLLBACK")
     session.close()

@@ -1,4 +1,6 @@
-"""Predictions with a model for who may not read its weights: what is granted, and no way to more."""
+"""Predictions with a model for who may not read its weights: what is granted, and no way to
+more.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,18 @@ from models import CLASSES, dense, sequential
 from roles import another_role, refused
 from workbench import Workbench, compile_text, superuser
 
-pytestmark = pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
+pytestmark = pytest.mark.postgresql(
+    "on Greenplum nobody can predict with a model table without reading it"
+)
 
 FIT_WORKERS = 1
 PREDICT = "SELECT madlib_predict('model', %s, 'id', 'x', %s, mst_key => 1)"
 START = json.dumps({"framework": "tensorflow", "trainers": 2})
-COMPILE = {"optimizer": {"class_name": "SGD", "config": {}}, "loss": "categorical_crossentropy", "metrics": []}
+COMPILE = {
+    "optimizer": {"class_name": "SGD", "config": {}},
+    "loss": "categorical_crossentropy",
+    "metrics": [],
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +46,8 @@ def ann(model: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
         model.rows("GRANT SELECT ON points, packed, packed_summary TO tenant")
         session.rows("CREATE TABLE mine AS TABLE points")
         session.rows(
-            "CREATE TABLE mine_packed AS TABLE packed; CREATE TABLE mine_packed_summary AS TABLE packed_summary"
+            "CREATE TABLE mine_packed AS TABLE packed; CREATE TABLE mine_packed_summary AS TABLE "
+            "packed_summary"
         )
         model.rows("SELECT cerebro.grant_predict('model', 'tenant')")
         yield session
@@ -64,7 +73,10 @@ def test_in_the_caller_s_own_session(ann: Workbench) -> None:
 
 
 def test_the_weights_are_not_read(ann: Workbench) -> None:
-    ann.rows("SELECT mst_key, model_arch FROM model; SELECT * FROM model_info; SELECT * FROM model_summary")
+    ann.rows(
+        "SELECT mst_key, model_arch FROM model; SELECT * FROM model_info; SELECT * FROM "
+        "model_summary"
+    )
     for statement in (
         "SELECT model_weights FROM model",
         "SELECT * FROM model",
@@ -77,14 +89,24 @@ def test_the_weights_are_not_read(ann: Workbench) -> None:
 
 
 def test_a_model_that_failed_has_none(ann: Workbench) -> None:
-    error = refused(ann, "SELECT madlib_predict('model', 'mine', 'id', 'x', 'failed', mst_key => 2)", code="55000")
+    error = refused(
+        ann,
+        "SELECT madlib_predict('model', 'mine', 'id', 'x', 'failed', mst_key => 2)",
+        code="55000",
+    )
     assert "has no weights" in str(error)
 
 
 def job(kind: str = "predict", **more: Any) -> str:
     """A job of the tenant's own making."""
-    program = {"architecture": json.loads(CLASSES), "compile": COMPILE, "targets": [{"kind": "onehot", "classes": 3}]}
-    return json.dumps({"job": kind, "program": program, "result_key": "mine", "datasets": [], **more})
+    program = {
+        "architecture": json.loads(CLASSES),
+        "compile": COMPILE,
+        "targets": [{"kind": "onehot", "classes": 3}],
+    }
+    return json.dumps(
+        {"job": kind, "program": program, "result_key": "mine", "datasets": [], **more}
+    )
 
 
 KEPT = {"source": "kept", "key": "mine", "seed": 0}
@@ -97,7 +119,9 @@ def test_by_hand_the_weights_do_not_come_out(ann: Workbench) -> None:
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     fill = "SELECT model_predict(%s, 1)"
     assert session.value(fill, job()) > 0
-    error = refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
+    error = refused(
+        session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000"
+    )
     assert "sealed" in str(error)
     session.rows(fill, job())
     session.rows("SELECT cerebro.job_finish()")
@@ -105,23 +129,32 @@ def test_by_hand_the_weights_do_not_come_out(ann: Workbench) -> None:
     refused(session, "SELECT cerebro.job_begin(%s)", job(state=KEPT), code="55000")
     session.rows(fill, job())
     refused(session, "SELECT cerebro.job_begin(%s)", job(state=KEPT), code="55000")
-    # Nor is another job given them: of another kind, of another architecture, one that is not sealed.
+    # Nor is another job given them: of another kind, of another architecture, one that is not
+    # sealed.
     refused(session, fill, job("train"), code="22023")
     refused(session, fill, job("time"), code="22023")
-    session.rows("SELECT cerebro.job_begin(%s)", job(state={"source": "weights_of_chunks", "key": "", "seed": 0}))
+    session.rows(
+        "SELECT cerebro.job_begin(%s)",
+        job(state={"source": "weights_of_chunks", "key": "", "seed": 0}),
+    )
     session.rows("SELECT cerebro.sealed_add(1, 'abc')")
     refused(session, "SELECT cerebro.job_finish()")
     session.close()
 
 
 def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> None:
-    """One that puts its weights out would tell them: here an embedding's rows, or a kernel on the unit vectors."""
+    """One that puts its weights out would tell them: here an embedding's rows, or a kernel on the
+    unit vectors.
+    """
     tell = sequential([1], dense(67, "o", "linear", use_bias=False))
     session = ann.another()
     session.rows("SET search_path = tenant, public, madlib")
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     program = {"architecture": json.loads(tell), "compile": COMPILE, "targets": [{"kind": "float"}]}
-    session.rows("SELECT model_predict(%s, 1)", job(program=program, sealed=False, do="state_get", chunk_bytes=8120))
+    session.rows(
+        "SELECT model_predict(%s, 1)",
+        job(program=program, sealed=False, do="state_get", chunk_bytes=8120),
+    )
     session.rows(
         "SELECT cerebro.predict_begin(%s)",
         json.dumps(
@@ -135,8 +168,13 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
             }
         ),
     )
-    query = "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes(%s::real[])]), cerebro.predict_rest()"
-    assert session.row(query, [1.0, 2.0, 3.0, 4.0])[1] is not None  # the owner's model takes four numbers
+    query = (
+        "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes(%s::real[])]), "
+        "cerebro.predict_rest()"
+    )
+    assert (
+        session.row(query, [1.0, 2.0, 3.0, 4.0])[1] is not None
+    )  # the owner's model takes four numbers
     with pytest.raises(psycopg2.Error):
         session.row(query, [1.0])
     session.close()
@@ -185,14 +223,21 @@ def test_a_function_of_somebody_else_is_not_called(model: Workbench, ann: Workbe
     columns = "mst_key, model_arch, NULL::bytea AS model_weights, __dist_key__"
     for suffix, taken in {"": columns, "_info": "*", "_summary": "*"}.items():
         ann.rows(f"CREATE TABLE tenant.trap{suffix} AS SELECT {taken} FROM model{suffix}")
-    ann.rows("GRANT USAGE ON SCHEMA tenant TO cerebro; GRANT SELECT ON trap_info, trap_summary TO cerebro")
+    ann.rows(
+        "GRANT USAGE ON SCHEMA tenant TO cerebro; GRANT SELECT ON trap_info, trap_summary TO "
+        "cerebro"
+    )
     ann.rows("GRANT SELECT (mst_key, model_arch) ON trap TO cerebro")
     ann.rows(
-        "CREATE FUNCTION tenant.trap_predict(spec json, mst_key integer) RETURNS bigint LANGUAGE plpgsql AS"
-        " $$BEGIN RAISE EXCEPTION 'ran as %', current_user; END$$"
+        "CREATE FUNCTION tenant.trap_predict(spec json, mst_key integer) RETURNS bigint LANGUAGE "
+        "plpgsql AS $$BEGIN RAISE EXCEPTION 'ran as %', current_user; END$$"
     )
-    error = refused(model, "SELECT madlib_predict('tenant.trap', 'points', 'id', 'x', 'caught', mst_key => 1)")
-    assert "permission denied for the weights" in str(error) and "grant_predict" in str(error.diag.message_hint)
+    error = refused(
+        model, "SELECT madlib_predict('tenant.trap', 'points', 'id', 'x', 'caught', mst_key => 1)"
+    )
+    assert "permission denied for the weights" in str(error) and "grant_predict" in str(
+        error.diag.message_hint
+    )
 
 
 LEAK = """
@@ -203,7 +248,8 @@ DECLARE
 BEGIN
     FOR key IN SELECT json_array_elements_text(spec -> 'datasets') LOOP
         PERFORM cerebro.job_begin((spec::jsonb || jsonb_build_object(
-            'job', 'train', 'datasets', jsonb_build_array(key), 'state', '{"source": "new", "seed": 1}'::jsonb,
+            'job', 'train', 'datasets', jsonb_build_array(key), 'state',
+                '{"source": "new", "seed": 1}'::jsonb,
             'fit', '{"batch_size": 8, "epochs": 1, "shuffle": false}'::jsonb,
             'order', '{"seed": 1, "mst_key": 1, "epoch": 1, "segment_id": 0}'::jsonb))::json);
         PERFORM cerebro.job_finish();
@@ -214,7 +260,8 @@ EXCEPTION WHEN OTHERS THEN
     INSERT INTO public.tried VALUES (SQLSTATE);
     RETURN 0;
 END $$;
-CREATE FUNCTION constant(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$BEGIN RETURN n; END$$;
+CREATE FUNCTION constant(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql
+    AS $$BEGIN RETURN n; END$$;
 """
 REPLACED = """
 CREATE OR REPLACE FUNCTION model_predict(spec json, mst_key integer) RETURNS bigint
@@ -229,14 +276,27 @@ CHANGES = {
     "another body": (REPLACED, ""),
     "another setting": ("ALTER FUNCTION model_predict SET work_mem = '1MB'", ""),
     "a policy": (
-        "ALTER TABLE model ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON model USING (constant(1) = 1)",
+        "ALTER TABLE model ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON model USING (constant(1) "
+        "= 1)",
         "ALTER TABLE model DISABLE ROW LEVEL SECURITY; DROP POLICY p ON model",
     ),
     "a child": ("CREATE TABLE child () INHERITS ({states})", "DROP TABLE child"),
-    "an index of an expression": ("CREATE INDEX computed ON model ((constant(1)))", "DROP INDEX computed"),
-    "an index of some rows": ("CREATE INDEX partial ON model (mst_key) WHERE constant(1) = 1", "DROP INDEX partial"),
-    "statistics": ("CREATE STATISTICS seen ON (constant(1)), mst_key FROM model", "DROP STATISTICS seen"),
-    "a check": ("ALTER TABLE model ADD CONSTRAINT c CHECK (constant(1) = 1)", "ALTER TABLE model DROP CONSTRAINT c"),
+    "an index of an expression": (
+        "CREATE INDEX computed ON model ((constant(1)))",
+        "DROP INDEX computed",
+    ),
+    "an index of some rows": (
+        "CREATE INDEX partial ON model (mst_key) WHERE constant(1) = 1",
+        "DROP INDEX partial",
+    ),
+    "statistics": (
+        "CREATE STATISTICS seen ON (constant(1)), mst_key FROM model",
+        "DROP STATISTICS seen",
+    ),
+    "a check": (
+        "ALTER TABLE model ADD CONSTRAINT c CHECK (constant(1) = 1)",
+        "ALTER TABLE model DROP CONSTRAINT c",
+    ),
 }
 
 
@@ -266,7 +326,9 @@ def test_no_code_of_the_owner_runs_beside_the_guest_s_rows(
     words = "is not the one that cerebro.grant_predict makes"
     try:
         leaking.rows(change)
-        error = refused(bare, "SELECT cerebro.sealed_job('public.model'::regclass, %s, 1)", job(), words=words)
+        error = refused(
+            bare, "SELECT cerebro.sealed_job('public.model'::regclass, %s, 1)", job(), words=words
+        )
         assert "revoke_predict" in str(error.diag.message_hint)
         if not back:
             call = "SELECT madlib_evaluate('model', 'mine_packed', 'tenant.never', mst_key => 1)"
@@ -277,30 +339,55 @@ def test_no_code_of_the_owner_runs_beside_the_guest_s_rows(
         leaking.rows("SELECT cerebro.grant_predict('model', 'tenant')")
 
 
-FOR_ALL = {"trainer_start", "trainer_rest", "trainer_stop", "trainer_report", "gpu_count"}  # they give and take nothing
+FOR_ALL = {
+    "trainer_start",
+    "trainer_rest",
+    "trainer_stop",
+    "trainer_report",
+    "gpu_count",
+}  # they give and take nothing
 GIVING = {"sealed_begin", "sealed_add"}  # what an owner's function is for
 
 
-def test_a_trainer_serves_the_role_that_started_it_alone(model: Workbench, ann: Workbench, bare: Workbench) -> None:
-    """Whatever lets another role's code run in a session: its trainer gives that code nothing, and takes nothing."""
+def test_a_trainer_serves_the_role_that_started_it_alone(
+    model: Workbench, ann: Workbench, bare: Workbench
+) -> None:
+    """Whatever lets another role's code run in a session: its trainer gives that code nothing, and
+    takes nothing.
+    """
     model.rows(
         "CREATE FUNCTION as_owner(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS"
         " $$BEGIN EXECUTE statement; END$$"
     )
     functions = ann.rows(
-        "SELECT proname::text, format('SELECT %s(%s)', oid::regproc, array_to_string(ARRAY("
-        " SELECT 'NULL::' || format_type(t, NULL) FROM unnest(proargtypes) t), ', '))"
-        " FROM pg_proc WHERE pronamespace = 'cerebro'::regnamespace AND prosrc LIKE '%%api import segment%%'"
+        "SELECT proname::text, format('SELECT %s(%s)', oid::regproc, array_to_string(ARRAY( "
+        "SELECT 'NULL::' || format_type(t, NULL) FROM unnest(proargtypes) t), ', ')) FROM pg_proc "
+        "WHERE pronamespace = 'cerebro'::regnamespace AND prosrc LIKE '%%api import segment%%'"
     )
-    assert FOR_ALL | GIVING | {"state_chunks", "predict_rest", "pack_block"} < {name for name, _ in functions}
+    assert FOR_ALL | GIVING | {"state_chunks", "predict_rest", "pack_block"} < {
+        name for name, _ in functions
+    }
     session = ann.another()
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     session.rows('SELECT cerebro.predict_begin(\'{"request": {}, "block": 10}\')')
     for name, call in functions:
         if name not in FOR_ALL | GIVING:
-            given = call.replace("NULL::text", "'1'").replace("NULL::json", "'{}'").replace("NULL::bytea", "''")
-            given = given.replace("''[]", "ARRAY[''::bytea]").replace("NULL::integer", "1").replace("NULL::oid", "1")
-            refused(bare, "SELECT public.as_owner(%s)", given.replace("NULL::bigint", "1"), words="another role")
+            given = (
+                call.replace("NULL::text", "'1'")
+                .replace("NULL::json", "'{}'")
+                .replace("NULL::bytea", "''")
+            )
+            given = (
+                given.replace("''[]", "ARRAY[''::bytea]")
+                .replace("NULL::integer", "1")
+                .replace("NULL::oid", "1")
+            )
+            refused(
+                bare,
+                "SELECT public.as_owner(%s)",
+                given.replace("NULL::bigint", "1"),
+                words="another role",
+            )
     model.rows("DROP FUNCTION as_owner")
 
 
@@ -309,10 +396,14 @@ def test_the_function_keeps_its_model(model: Workbench) -> None:
         model.rows("DROP TABLE model")
 
 
-def test_what_was_granted_is_taken_back(model: Workbench, ann: Workbench, shared_superuser: Workbench) -> None:
+def test_what_was_granted_is_taken_back(
+    model: Workbench, ann: Workbench, shared_superuser: Workbench
+) -> None:
     with another_role(model, shared_superuser, "second_guest") as second:
         second.rows("SET search_path = public, madlib")
-        error = refused(second, "SELECT madlib_predict('model', 'points', 'id', 'x', 'public.o', mst_key => 1)")
+        error = refused(
+            second, "SELECT madlib_predict('model', 'points', 'id', 'x', 'public.o', mst_key => 1)"
+        )
         model.rows("SELECT cerebro.grant_predict('model', 'second_guest')")
         model.rows("SELECT cerebro.revoke_predict('model', 'tenant')")
         error = refused(ann, PREDICT, "mine", "tenant.no_more")

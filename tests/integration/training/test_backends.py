@@ -50,8 +50,8 @@ def tables(bench: Workbench) -> Iterator[None]:
 
 def visits(bench: Workbench, run: int) -> list[Row]:
     return bench.rows(
-        "SELECT c.mst_key, c.backend, v.form FROM cerebro.config c JOIN cerebro.visit v USING (run_id, mst_key)"
-        " WHERE run_id = %s ORDER BY 1, v.visit_no",
+        "SELECT c.mst_key, c.backend, v.form FROM cerebro.config c JOIN cerebro.visit v USING "
+        "(run_id, mst_key) WHERE run_id = %s ORDER BY 1, v.visit_no",
         run,
     )
 
@@ -82,29 +82,44 @@ def torch() -> str:
 @pytest.fixture(scope="module")
 def trained(bench: Workbench, backend: str) -> str:
     """The output table of a run."""
-    run = bench.fit("halves", f"on_{backend}", "noisy", 2, backend=backend, validation_table="halves", workers=1)
+    run = bench.fit(
+        "halves", f"on_{backend}", "noisy", 2, backend=backend, validation_table="halves", workers=1
+    )
     assert {found for _, found, _ in visits(bench, run)} == {backend}
     assert {form for _, _, form in visits(bench, run)} <= FORMS[backend]
-    bench.fit("halves", f"{backend}_again", "noisy", 2, schedule="replay", replay_run=run, workers=1)
+    bench.fit(
+        "halves", f"{backend}_again", "noisy", 2, schedule="replay", replay_run=run, workers=1
+    )
     return f"on_{backend}"
 
 
 def test_a_run_is_repeated_to_the_bit(bench: Workbench, backend: str, trained: str) -> None:
-    assert bench.value(f"SELECT bool_and(backend = '{backend}' AND training_loss_final < 2) FROM {trained}_info")
+    assert bench.value(
+        f"SELECT bool_and(backend = '{backend}' AND training_loss_final < 2) FROM {trained}_info"
+    )
     assert weights(bench, f"{backend}_again") == weights(bench, trained)
 
 
-def test_a_model_is_evaluated_and_predicted_by_its_framework(bench: Workbench, backend: str, trained: str) -> None:
+def test_a_model_is_evaluated_and_predicted_by_its_framework(
+    bench: Workbench, backend: str, trained: str
+) -> None:
     bench.rows(f"SELECT madlib_evaluate('{trained}', 'halves', '{backend}_loss', mst_key => 1)")
     found, expected = bench.row(
-        f"SELECT e.loss, i.training_loss_final FROM {backend}_loss e, {trained}_info i WHERE i.mst_key = 1"
+        f"SELECT e.loss, i.training_loss_final FROM {backend}_loss e, {trained}_info i WHERE "
+        "i.mst_key = 1"
     )
     assert found == pytest.approx(expected, rel=1e-6)
-    bench.rows(f"SELECT madlib_predict('{trained}', 'points', 'id', 'x', '{backend}_rows', mst_key => 1)")
-    assert bench.value(f"SELECT count(DISTINCT id) FROM {backend}_rows") == bench.value("SELECT count(*) FROM points")
+    bench.rows(
+        f"SELECT madlib_predict('{trained}', 'points', 'id', 'x', '{backend}_rows', mst_key => 1)"
+    )
+    assert bench.value(f"SELECT count(DISTINCT id) FROM {backend}_rows") == bench.value(
+        "SELECT count(*) FROM points"
+    )
 
 
-def test_a_warm_start_takes_the_optimizer_to_another_backend(bench: Workbench, backend: str) -> None:
+def test_a_warm_start_takes_the_optimizer_to_another_backend(
+    bench: Workbench, backend: str
+) -> None:
     table = f"to_{backend}"
     bench.fit("halves", table, "two", 1)
     before = metadata(stored(bench, table, 1))
@@ -117,7 +132,9 @@ def test_a_warm_start_takes_the_optimizer_to_another_backend(bench: Workbench, b
 
 
 @pytest.mark.long
-def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(bench: Workbench, torch: str) -> None:
+def test_a_warm_start_takes_the_weights_alone_where_losses_are_scaled(
+    bench: Workbench, torch: str
+) -> None:
     table, settings = "scaled", {"dtype_policy": "mixed_float16"}
     bench.fit("halves", table, "two", 1, **settings)
     before = metadata(stored(bench, table, 1))
@@ -136,10 +153,15 @@ def test_frozen_weights_stand_once(bench: Workbench, torch: str) -> None:
     bench.configure("frozen", [ADAM], ["batch_size=8", "batch_size=16"], bench.model(network))
     table, settings = "heads", {"workers": 2, "backend": torch}
     run = bench.fit("halves", table, "frozen", 2, **settings, schedule="rotation")
-    bases = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ %s"
+    bases = (
+        "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND "
+        "relname ~ %s"
+    )
     assert bench.value(bases, f"^r{run}_z_") == 2
     assert metadata(stored(bench, table, 1))["base"]
-    bench.fit("halves", f"{table}_again", "frozen", 2, **settings, schedule="replay", replay_run=run)
+    bench.fit(
+        "halves", f"{table}_again", "frozen", 2, **settings, schedule="replay", replay_run=run
+    )
     assert weights(bench, f"{table}_again") == weights(bench, table)
 
 
@@ -151,7 +173,11 @@ def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, torch: str
 
     def homes() -> set[Path]:
         working = watcher.workers() - idle
-        found = {home for pid in working for home in Path(tempfile.gettempdir()).glob(f"cerebro_trainer-{pid}-*")}
+        found = {
+            home
+            for pid in working
+            for home in Path(tempfile.gettempdir()).glob(f"cerebro_trainer-{pid}-*")
+        }
         seen.update(found)
         return found
 
@@ -188,7 +214,9 @@ def test_a_framework_that_is_not_installed_is_named(
 ) -> None:
     with (
         interpreter(shared_superuser, folder, WITHOUT_OTHERS),
-        pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="the trainer could not start") as refused,
+        pytest.raises(
+            psycopg2.errors.ObjectNotInPrerequisiteState, match="the trainer could not start"
+        ) as refused,
     ):
         bench.fit("halves", "without", "two", 1, backend=name)
     assert f"No module named '{name}'" in str(refused.value.diag.message_detail)
@@ -197,7 +225,9 @@ def test_a_framework_that_is_not_installed_is_named(
 
 
 @pytest.mark.long
-def test_what_is_not_installed_is_passed_over(bench: Workbench, shared_superuser: Workbench, folder: Path) -> None:
+def test_what_is_not_installed_is_passed_over(
+    bench: Workbench, shared_superuser: Workbench, folder: Path
+) -> None:
     with interpreter(shared_superuser, folder, WITHOUT_OTHERS):
         run = bench.fit("halves", "with_one", "two", 1, backend="auto")
     assert {backend for _, backend, _ in visits(bench, run)} == {"tensorflow"}
@@ -205,7 +235,9 @@ def test_what_is_not_installed_is_passed_over(bench: Workbench, shared_superuser
 
 @pytest.mark.long
 def test_the_faster_framework_is_found(bench: Workbench) -> None:
-    """Which one it is, is a matter of the machine; that every config has one, and keeps it, is not."""
+    """Which one it is, is a matter of the machine; that every config has one, and keeps it, is
+    not.
+    """
     before = bench.newest_run()
     call = "SELECT cerebro.plan_fit('halves', 'one', 1, backend => 'auto', format => 'json')"
     (planned,) = json.loads(bench.value(call))
@@ -225,8 +257,12 @@ def test_a_run_can_have_both_frameworks(bench: Workbench, shared_superuser: Work
     """Each config trains with its own, in the same places."""
     run = bench.fit("halves", "alike", "one", 1)
     # As if a choice had come out so; a replay takes frameworks and forms from the log.
-    shared_superuser.rows("UPDATE cerebro.config_log SET backend = 'jax' WHERE run_id = %s AND mst_key = 3", run)
-    shared_superuser.rows("UPDATE cerebro.visit SET form = 'jit_step' WHERE run_id = %s AND mst_key = 3", run)
+    shared_superuser.rows(
+        "UPDATE cerebro.config_log SET backend = 'jax' WHERE run_id = %s AND mst_key = 3", run
+    )
+    shared_superuser.rows(
+        "UPDATE cerebro.visit SET form = 'jit_step' WHERE run_id = %s AND mst_key = 3", run
+    )
     again = bench.fit("halves", "mixed", "one", 1, schedule="replay", replay_run=run)
     assert visits(bench, again) == visits(bench, run)
     kept: set[Row] = dict(weights(bench, "mixed")).items() & dict(weights(bench, "alike")).items()

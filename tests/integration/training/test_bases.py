@@ -1,4 +1,6 @@
-"""Frozen weights stand once in a run, not in every state: the same bits come out, and whoever reads a state has all."""
+"""Frozen weights stand once in a run, not in every state: the same bits come out, and whoever reads
+a state has all.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ MIDDLE = (
     dense(500, "narrow", "tanh", **FROZEN),
 )
 NETWORKS = (
-    sequential([4], dense(8, "first"), *MIDDLE, layer("Dropout", "drop", rate=0.3), dense(3, "output", "softmax")),
+    sequential(
+        [4],
+        dense(8, "first"),
+        *MIDDLE,
+        layer("Dropout", "drop", rate=0.3),
+        dense(3, "output", "softmax"),
+    ),
     sequential([4], dense(8, "first"), *MIDDLE, dense(5, "hidden"), dense(3, "output", "softmax")),
 )
 """What is trained stands on both sides of what is not, and is not the same number of variables."""
@@ -38,10 +46,13 @@ MIDDLE_FLOATS = 9 * 600 + 4 * 600 + 601 * 500
 SIZES = ((5 * 8, 501 * 3), (5 * 8, 501 * 5 + 6 * 3))
 SEED = 5
 OPTIMIZERS = several(1)
-BASES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname ~ '^r[0-9]+_z_'"
+BASES = (
+    "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname "
+    "~ '^r[0-9]+_z_'"
+)
 TABLES = (
-    "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace"
-    " AND relname ~ ('^r' || %s::bigint || '_') ORDER BY relname"
+    "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relnamespace = "
+    "'cerebro_state'::regnamespace AND relname ~ ('^r' || %s::bigint || '_') ORDER BY relname"
 )
 
 
@@ -60,22 +71,31 @@ def run(bench: Workbench) -> int:
     for number, network in enumerate(NETWORKS):
         bench.rows("SELECT load_keras_model('models', %s::json, %s)", network, flat(number))
     bench.pack("packed", 3)
-    bench.rows("SELECT load_model_selection_table('models', 'mst', ARRAY[2, 3], %s, ARRAY['batch_size=8'])", OPTIMIZERS)
+    bench.rows(
+        "SELECT load_model_selection_table('models', 'mst', ARRAY[2, 3], %s, "
+        "ARRAY['batch_size=8'])",
+        OPTIMIZERS,
+    )
     return fit(bench, "heads")
 
 
 def fit(bench: Workbench, output: str, **named: object) -> int:
-    return bench.fit("packed", output, "mst", 2, **{"seed": SEED, "workers": 2, "schedule": "rotation", **named})
+    return bench.fit(
+        "packed", output, "mst", 2, **{"seed": SEED, "workers": 2, "schedule": "rotation", **named}
+    )
 
 
 def straight(bench: Workbench, link: Link, run_id: int, mst_key: int) -> bytes:
     """The state that the visits of a configuration come to within one trainer, whole."""
     visits = bench.rows(
-        "SELECT epoch, segment_id FROM cerebro.visit WHERE run_id = %s AND mst_key = %s ORDER BY visit_no",
+        "SELECT epoch, segment_id FROM cerebro.visit WHERE run_id = %s AND mst_key = %s ORDER BY "
+        "visit_no",
         run_id,
         mst_key,
     )
-    (text, number) = bench.row("SELECT compile_params, model_id - 2 FROM mst WHERE mst_key = %s", mst_key)
+    (text, number) = bench.row(
+        "SELECT compile_params, model_id - 2 FROM mst WHERE mst_key = %s", mst_key
+    )
     for step, (epoch, segment) in enumerate(visits):
         link.ask(begin(NETWORKS[number], text, mst_key, step, epoch, segment))
         if not step:
@@ -85,7 +105,9 @@ def straight(bench: Workbench, link: Link, run_id: int, mst_key: int) -> bytes:
     return b"".join(link.chunks(last))
 
 
-def begin(network: str, text: str, mst_key: int, step: int, epoch: int, segment: int) -> dict[str, Any]:
+def begin(
+    network: str, text: str, mst_key: int, step: int, epoch: int, segment: int
+) -> dict[str, Any]:
     program = {
         "architecture": json.loads(network),
         "compile": parse_compile_params(text).to_json(),
@@ -110,7 +132,9 @@ def begin(network: str, text: str, mst_key: int, step: int, epoch: int, segment:
 def test_the_same_bits_come_out_as_within_one_trainer(bench: Workbench, run: int) -> None:
     threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", run)
     with trainer(Link(TrainerSpec(sys.executable, threads=threads), lambda: None)) as link:
-        for (segment,) in bench.rows("SELECT DISTINCT segment_id FROM cerebro.visit WHERE run_id = %s", run):
+        for (segment,) in bench.rows(
+            "SELECT DISTINCT segment_id FROM cerebro.visit WHERE run_id = %s", run
+        ):
             load(link, str(segment), packed_rows(bench, "packed", segment))
         for (mst_key,) in bench.rows("SELECT mst_key FROM mst ORDER BY mst_key"):
             found = stored(bench, "heads", mst_key)
@@ -133,15 +157,22 @@ def test_frozen_weights_stand_once_for_all_configurations(bench: Workbench, run:
 
 def test_a_hop_does_not_read_them_again(bench: Workbench, run: int) -> None:
     read = bench.rows("SELECT visit_no, read_bytes FROM cerebro.visit WHERE run_id = %s", run)
-    assert sum(size >= 4 * MIDDLE_FLOATS for _, size in read) <= 2 + 2, "the architecture's weights, and once a worker"
+    assert sum(size >= 4 * MIDDLE_FLOATS for _, size in read) <= 2 + 2, (
+        "the architecture's weights, and once a worker"
+    )
 
 
-def test_a_replay_comes_to_the_same_bits_and_averages_share_them_too(bench: Workbench, run: int) -> None:
+def test_a_replay_comes_to_the_same_bits_and_averages_share_them_too(
+    bench: Workbench, run: int
+) -> None:
     fit(bench, "again", schedule="replay", replay_run=run)
     assert bench.weights("again") == bench.weights("heads")
     averaged = fit(bench, "averaged", schedule="longest", strategy="average")
     assert len({size for name, size in bench.rows(TABLES, averaged) if "_z_" in name}) == 1
-    assert all(found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle() for found in bench.weights("averaged").values())
+    assert all(
+        found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle()
+        for found in bench.weights("averaged").values()
+    )
 
 
 def middle() -> bytes:
@@ -184,7 +215,11 @@ def replace(bench: Workbench, table: str, state: bytes, mst_key: int | None = No
 
 
 def whole(bench: Workbench, table: str, base: str) -> bytes:
-    found = [row for name in (table, base) for row in bench.rows(f"SELECT chunk FROM {name} ORDER BY part")]
+    found = [
+        row
+        for name in (table, base)
+        for row in bench.rows(f"SELECT chunk FROM {name} ORDER BY part")
+    ]
     return b"".join(bytes(chunk) for (chunk,) in found)
 
 
@@ -192,12 +227,16 @@ def whole(bench: Workbench, table: str, base: str) -> bytes:
 def slow(bench: Workbench, run: int) -> str:
     """Configurations that take long enough to be disturbed."""
     fits = ["batch_size=1,epochs=24"]
-    bench.rows("SELECT load_model_selection_table('models', 'slow', ARRAY[2, 3], %s, %s)", OPTIMIZERS, fits)
+    bench.rows(
+        "SELECT load_model_selection_table('models', 'slow', ARRAY[2, 3], %s, %s)", OPTIMIZERS, fits
+    )
     return "slow"
 
 
 @pytest.mark.long
-def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(bench: Workbench, slow: str) -> None:
+def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(
+    bench: Workbench, slow: str
+) -> None:
     watcher, before = bench.another(), bench.newest_run()
     named = {"seed": SEED, "workers": 2, "schedule": "rotation"}
     with bench.fitting("packed", "late", slow, 2, **named) as fitted:
@@ -210,11 +249,16 @@ def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(bench: 
         watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
         with pytest.raises(psycopg2.Error):
             fitted.result()
-    newest = "SELECT DISTINCT ON (mst_key) visit_no, mst_key, state_table, base_table FROM cerebro.visit"
+    newest = (
+        "SELECT DISTINCT ON (mst_key) visit_no, mst_key, state_table, base_table FROM cerebro.visit"
+    )
     newest += " WHERE run_id = %s AND status = 'completed' ORDER BY mst_key, visit_no DESC"
     (visit_no, mst_key, table, base) = watcher.rows(newest, late)[0]
     replace(watcher, table, older(whole(watcher, table, base)))
-    old = "UPDATE cerebro.visit SET base_table = NULL WHERE (run_id, mst_key, visit_no) = (%s, %s, %s)"
+    old = (
+        "UPDATE cerebro.visit SET base_table = NULL WHERE (run_id, mst_key, visit_no) = (%s, %s, "
+        "%s)"
+    )
     watcher.rows(old, late, mst_key, visit_no)
     watcher.rows("SELECT cerebro.resume(%s)", late)
     bench.fit("packed", "late_again", slow, 2, schedule="replay", replay_run=late)
@@ -224,13 +268,18 @@ def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(bench: 
 
 
 @pytest.mark.long
-def test_a_clone_begins_from_a_whole_copy_and_shares_them_again(bench: Workbench, slow: str) -> None:
+def test_a_clone_begins_from_a_whole_copy_and_shares_them_again(
+    bench: Workbench, slow: str
+) -> None:
     person, before = bench.another(), bench.newest_run()
     named = {"seed": SEED, "workers": 2, "schedule": "rotation", "metrics_compute_frequency": 1}
     with bench.fitting("packed", "cloned", slow, 2, **named) as fitted:
         eventually(lambda: person.newest_run() > before)
         cloned = person.newest_run()
-        begun = "SELECT count(*) > 0 FROM cerebro.visit WHERE (run_id, mst_key, status) = (%s, 1, 'completed')"
+        begun = (
+            "SELECT count(*) > 0 FROM cerebro.visit WHERE (run_id, mst_key, status) = (%s, 1, "
+            "'completed')"
+        )
         eventually(lambda: person.value(begun, cloned))
         person.value("SELECT cerebro.clone_config(%s, 1, '{\"batch_size\": 2}')", cloned)
         fitted.result()
@@ -239,11 +288,16 @@ def test_a_clone_begins_from_a_whole_copy_and_shares_them_again(bench: Workbench
     assert len(bench.weights("cloned")) == 3
     bench.fit("packed", "cloned_again", slow, 2, schedule="replay", replay_run=cloned)
     assert bench.weights("cloned") == bench.weights("cloned_again")
-    assert all(found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle() for found in bench.weights("cloned").values())
+    assert all(
+        found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle()
+        for found in bench.weights("cloned").values()
+    )
 
 
 def test_who_comes_second_waits_and_finds_them(bench: Workbench, run: int) -> None:
-    """Another session of the same role is in the midst of storing them: a worker, as far as anybody can see."""
+    """Another session of the same role is in the midst of storing them: a worker, as far as anybody
+    can see.
+    """
     (base,) = (name for name, _ in bench.rows(TABLES, run) if "_z_" in name)
     first, watcher = bench.another(), bench.another()
     next_run = first.value("SELECT nextval('cerebro.run_log_run_id_seq') + 1")
@@ -252,7 +306,11 @@ def test_who_comes_second_waits_and_finds_them(bench: Workbench, run: int) -> No
     first.rows(f"CREATE TABLE cerebro_state.{made} AS SELECT * FROM cerebro_state.{base}")
     named = {"seed": SEED, "workers": 2, "schedule": "replay", "replay_run": run}
     with bench.fitting("packed", "second", "mst", 2, **named) as fitted:
-        eventually(lambda: watcher.rows("SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"))
+        eventually(
+            lambda: watcher.rows(
+                "SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
+            )
+        )
         first.rows("COMMIT")
         fitted.result()
     assert [name for name, _ in bench.rows(TABLES, bench.newest_run()) if "_z_" in name] == [made]
@@ -271,13 +329,18 @@ def test_a_run_in_the_callers_own_session_shares_them(bench: Workbench, run: int
     bench.fit("mine", "own", "mst", 2, seed=SEED, workers=None)
     own = bench.newest_run()
     assert sum("_z_" in name for name, _ in bench.rows(TABLES, own)) == 1
-    assert all(found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle() for found in bench.weights("own").values())
+    assert all(
+        found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle() for found in bench.weights("own").values()
+    )
     bench.rows("ROLLBACK")
     assert not any("_z_" in name for name, _ in bench.rows(TABLES, own))
 
 
 def test_a_best_state_shares_them_too(bench: Workbench, run: int) -> None:
-    stopping = "callbacks=[EarlyStopping(monitor='loss', mode='max', patience=2, restore_best_weights=True)]"
+    stopping = (
+        "callbacks=[EarlyStopping(monitor='loss', mode='max', patience=2, "
+        "restore_best_weights=True)]"
+    )
     bench.rows(
         "SELECT load_model_selection_table('models', 'worse', ARRAY[2, 3], %s, %s)",
         OPTIMIZERS,
@@ -287,13 +350,20 @@ def test_a_best_state_shares_them_too(bench: Workbench, run: int) -> None:
         name = f"worse_{schedule}"
         named = {"metrics_compute_frequency": 1, "seed": SEED, "workers": 2, "schedule": schedule}
         best = bench.fit("packed", name, "worse", 3, **named)
-        assert bench.rows("SELECT DISTINCT best_epoch FROM cerebro.config WHERE run_id = %s", best) == [(1,)]
+        assert bench.rows(
+            "SELECT DISTINCT best_epoch FROM cerebro.config WHERE run_id = %s", best
+        ) == [(1,)]
         sizes: dict[str, int] = dict(bench.rows(TABLES, best))
         assert len([1 for table in sizes if "_b_" in table]) == 2
         assert max(size for table, size in sizes.items() if "_c" in table) < 4 * MIDDLE_FLOATS / 10
-        assert all(found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle() for found in bench.weights(name).values())
+        assert all(
+            found[4 * 40 :][: 4 * MIDDLE_FLOATS] == middle()
+            for found in bench.weights(name).values()
+        )
         for key, loss in bench.rows(f"SELECT mst_key, training_loss[1] FROM {name}_info"):
-            bench.rows(f"SELECT madlib_evaluate('{name}', 'packed', '{name}_{key}', mst_key => {key})")
+            bench.rows(
+                f"SELECT madlib_evaluate('{name}', 'packed', '{name}_{key}', mst_key => {key})"
+            )
             assert bench.value(f"SELECT loss FROM {name}_{key}") == pytest.approx(loss, abs=1e-6)
 
 

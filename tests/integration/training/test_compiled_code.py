@@ -1,4 +1,6 @@
-"""Compiled code that sessions leave for each other: by default, or none where an administrator wants none."""
+"""Compiled code that sessions leave for each other: by default, or none where an administrator
+wants none.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ REPORT = "SELECT cerebro.trainer_report('none')"
 def tables(bench: Workbench) -> Iterator[None]:
     """A packed table of one segment, and a config."""
     bench.pack("whole", 1)
-    bench.configure("one", ["optimizer='Adam()',loss='categorical_crossentropy',metrics=['accuracy']"])
+    bench.configure(
+        "one", ["optimizer='Adam()',loss='categorical_crossentropy',metrics=['accuracy']"]
+    )
     yield
 
 
@@ -33,7 +37,11 @@ def trained(bench: Workbench, output: str, **how: object) -> tuple[int, list[Row
     """The run and the model of a new session, so that no trainer of an earlier one serves it."""
     with closing(Workbench(bench.url)) as session:
         run = session.fit("whole", output, "one", 2, backend="jax", **how)
-        session.rows("SELECT madlib_predict(%s, 'points', 'id', 'x', %s, mst_key => 1)", output, f"{output}_rows")
+        session.rows(
+            "SELECT madlib_predict(%s, 'points', 'id', 'x', %s, mst_key => 1)",
+            output,
+            f"{output}_rows",
+        )
         return run, session.rows(f"SELECT md5(model_weights) FROM {output}")
 
 
@@ -56,14 +64,18 @@ def test_by_default_the_next_session_finds_what_one_compiled(bench: Workbench, u
 
 
 @pytest.mark.postgresql(ELSEWHERE)
-def test_the_default_is_a_private_folder_of_this_server(shared_superuser: Workbench, usual: Path) -> None:
+def test_the_default_is_a_private_folder_of_this_server(
+    shared_superuser: Workbench, usual: Path
+) -> None:
     data = Path(shared_superuser.value("SHOW data_directory"))
     assert not usual.is_relative_to(data)
     for path in (usual, usual.parent):
         assert (path.stat().st_uid, path.stat().st_mode & 0o777) == (data.stat().st_uid, 0o700)
 
 
-def test_where_it_lies_is_told_superusers_alone(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_where_it_lies_is_told_superusers_alone(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     found: dict[str, Any] = shared_superuser.value(REPORT)
     assert "compilation_cache" in found
     assert not {key for key in bench.value(REPORT) if key.startswith("compilation_cache")}

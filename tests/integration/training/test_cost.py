@@ -1,4 +1,6 @@
-"""What runs cost, by configuration: the log has what the kernel says of the processes that worked."""
+"""What runs cost, by configuration: the log has what the kernel says of the processes that
+worked.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,15 @@ from cerebro_plpy.hopping.allowance import Prices, Spent
 
 FIT_WORKERS = 1
 SEGMENTS, EPOCHS = 2, 3
-SUMS = "SELECT sum(trainer_seconds), sum(backend_seconds), sum(unmeasured)::integer FROM cerebro.cost WHERE run_id = %s"
+SUMS = (
+    "SELECT sum(trainer_seconds), sum(backend_seconds), sum(unmeasured)::integer FROM "
+    "cerebro.cost WHERE run_id = %s"
+)
 OF_LOG = """
-SELECT mst_key, sum(trainer_seconds), sum(backend_seconds), sum(read_bytes) + sum(state_bytes), max(peak_memory_bytes)
-FROM (SELECT run_id, mst_key, trainer_seconds, backend_seconds, read_bytes, coalesce(state_bytes, 0) AS state_bytes,
+SELECT mst_key, sum(trainer_seconds), sum(backend_seconds), sum(read_bytes) + sum(state_bytes),
+    max(peak_memory_bytes)
+FROM (SELECT run_id, mst_key, trainer_seconds, backend_seconds, read_bytes, coalesce(state_bytes,
+    0) AS state_bytes,
              peak_memory_bytes
       FROM cerebro.visit
       UNION ALL
@@ -31,16 +38,22 @@ FROM (SELECT run_id, mst_key, trainer_seconds, backend_seconds, read_bytes, coal
       FROM cerebro.evaluation) m
 WHERE run_id = %s GROUP BY mst_key
 UNION ALL
-SELECT NULL, trainer_seconds, backend_seconds, read_bytes, peak_memory_bytes FROM cerebro.run_log WHERE run_id = %s
+SELECT NULL, trainer_seconds, backend_seconds, read_bytes, peak_memory_bytes FROM cerebro.run_log
+    WHERE run_id = %s
 ORDER BY 1 NULLS FIRST"""
 OF_VIEW = """
-SELECT mst_key, trainer_seconds, backend_seconds, moved_bytes, peak_memory_bytes FROM cerebro.cost WHERE run_id = %s
+SELECT mst_key, trainer_seconds, backend_seconds, moved_bytes, peak_memory_bytes FROM cerebro.cost
+    WHERE run_id = %s
 ORDER BY 1 NULLS FIRST"""
 STORED = """
-SELECT mst_key, state_table, state_bytes, extract(epoch FROM stored_at)::float8, extract(epoch FROM dropped_at)::float8
+SELECT mst_key, state_table, state_bytes, extract(epoch FROM stored_at)::float8, extract(epoch
+    FROM dropped_at)::float8
 FROM cerebro.visit WHERE run_id = %s AND state_table IS NOT NULL ORDER BY visit_no"""
 NEWEST = "run_id = (SELECT max(run_id) FROM cerebro.run WHERE status = 'running')"
-BYTE_SECONDS = "SELECT mst_key, stored_byte_seconds FROM cerebro.cost WHERE run_id = %s AND mst_key IS NOT NULL"
+BYTE_SECONDS = (
+    "SELECT mst_key, stored_byte_seconds FROM cerebro.cost WHERE run_id = %s AND mst_key IS NOT "
+    "NULL"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,7 +75,8 @@ def spent(pids: set[int]) -> float:
 def test_the_sums_are_what_the_processes_took(bench: Workbench) -> None:
     """Of two runs, of which the second one finds the sessions and the trainers of the first one.
 
-    A limit that no other module has keeps trainers away that have worked before, and have compiled code.
+    A limit that no other module has keeps trainers away that have worked before, and have compiled
+    code.
     """
     with setting(bench, "trainer_memory_mb", "4321"), closing(bench.another()) as mine:
         before, own = bench.workers(), mine.connection.info.backend_pid
@@ -93,16 +107,27 @@ def test_averages_cost_as_well(bench: Workbench) -> None:
     text = "SELECT madlib_fit('packed', 'averaged', 'models', 1, %s, 'batch_size=8', 2)"
     bench.rows(text, compile_text())
     run = bench.newest_run()
-    made = "SELECT kind, bool_and(trainer_seconds > 0 AND backend_seconds > 0), count(*) FROM cerebro.visit"
+    made = (
+        "SELECT kind, bool_and(trainer_seconds > 0 AND backend_seconds > 0), count(*) FROM "
+        "cerebro.visit"
+    )
     kinds = bench.rows(f"{made} WHERE run_id = %s GROUP BY 1 ORDER BY 1", run)
     assert kinds == [("average", True, 2), ("train", True, 4)]
-    assert bench.value("SELECT sum(read_bytes) FROM cerebro.visit WHERE run_id = %s AND kind = 'average'", run) > 0
+    assert (
+        bench.value(
+            "SELECT sum(read_bytes) FROM cerebro.visit WHERE run_id = %s AND kind = 'average'", run
+        )
+        > 0
+    )
 
 
 def test_what_failed_has_cost_something(bench: Workbench) -> None:
     bench.configure("wild", [compile_text("SGD(learning_rate=1e38)"), compile_text()])
     run = bench.fit("packed", "wild_model", "wild", 2, seed=1)
-    failed = "SELECT trainer_seconds > 0, backend_seconds > 0 FROM cerebro.{} WHERE run_id = %s AND status = 'failed'"
+    failed = (
+        "SELECT trainer_seconds > 0, backend_seconds > 0 FROM cerebro.{} WHERE run_id = %s AND "
+        "status = 'failed'"
+    )
     seen = [*bench.rows(failed.format("visit"), run), *bench.rows(failed.format("evaluation"), run)]
     assert seen and set(seen) == {(True, True)}
     assert bench.row(SUMS, run)[2] == 0
@@ -111,7 +136,10 @@ def test_what_failed_has_cost_something(bench: Workbench) -> None:
 @pytest.mark.postgresql("it ends a trainer of this machine")
 @pytest.mark.long
 def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench) -> None:
-    with closing(bench.another()) as mine, mine.fitting("packed", "ended", "slow", 1, seed=1, workers=1) as fitted:
+    with (
+        closing(bench.another()) as mine,
+        mine.fitting("packed", "ended", "slow", 1, seed=1, workers=1) as fitted,
+    ):
         begun = f"SELECT worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"
         ((worker,),) = eventually(lambda: bench.rows(begun))
         (trainer,) = eventually(lambda: trainers({worker}))
@@ -119,15 +147,23 @@ def test_an_attempt_whose_trainer_was_ended_has_cost_something(bench: Workbench)
         eventually(lambda: spent({trainer}) > used + 0.5)
         os.kill(trainer, signal.SIGKILL)
         run = fitted.result()
-    lost = bench.rows("SELECT trainer_seconds, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
+    lost = bench.rows(
+        "SELECT trainer_seconds, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'",
+        run,
+    )
     assert len(lost) == 1 and lost[0][0] > 0 and "exit status" in lost[0][1]
     assert bench.row(SUMS, run)[2] == 0
 
 
 @pytest.mark.postgresql("it reads the clocks of processes of this machine")
 def test_what_was_under_way_when_a_run_was_cancelled_belongs_to_the_run(bench: Workbench) -> None:
-    with closing(bench.another()) as mine, mine.fitting("packed", "left", "endless", 1, seed=1, workers=1) as fitted:
-        begun = f"SELECT run_id, worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"
+    with (
+        closing(bench.another()) as mine,
+        mine.fitting("packed", "left", "endless", 1, seed=1, workers=1) as fitted,
+    ):
+        begun = (
+            f"SELECT run_id, worker_pid FROM cerebro.visit WHERE status = 'running' AND {NEWEST}"
+        )
         ((run, worker),) = eventually(lambda: bench.rows(begun))
         (trainer,) = eventually(lambda: trainers({worker}))
         before = spent({trainer})
@@ -140,7 +176,10 @@ def test_what_was_under_way_when_a_run_was_cancelled_belongs_to_the_run(bench: W
 
 
 def test_a_run_that_is_resumed_adds_up(bench: Workbench) -> None:
-    with closing(bench.another()) as mine, mine.fitting("packed", "cut", "cut_short", 3, seed=1) as fitted:
+    with (
+        closing(bench.another()) as mine,
+        mine.fitting("packed", "cut", "cut_short", 3, seed=1) as fitted,
+    ):
         made = f"SELECT run_id FROM cerebro.visit WHERE status = 'completed' AND {NEWEST}"
         run = eventually(lambda: bench.rows(made))[0][0]
         assert bench.value("SELECT cerebro.cancel(%s)", run)
@@ -150,11 +189,17 @@ def test_a_run_that_is_resumed_adds_up(bench: Workbench) -> None:
     bench.rows("SELECT cerebro.resume(%s)", run)
     whole = dict[int | None, Row]((row[0], row[1:3]) for row in bench.rows(OF_VIEW, run))
     assert first.keys() == whole.keys() == {None, 1}
-    assert all(before < after for key in first for before, after in zip(first[key], whole[key], strict=True))
+    assert all(
+        before < after
+        for key in first
+        for before, after in zip(first[key], whole[key], strict=True)
+    )
 
 
 def lying(bench: Workbench, run: int, now: float) -> Mapping[int, float]:
-    """Bytes times seconds of states, by the log: each until the next one in its table, or until that was dropped."""
+    """Bytes times seconds of states, by the log: each until the next one in its table, or until
+    that was dropped.
+    """
     found, held = dict[int, float](), dict[str, tuple[int, int, float, float | None]]()
     for key, table, size, since, dropped in bench.rows(STORED, run):
         if table in held:
@@ -169,25 +214,42 @@ def lying(bench: Workbench, run: int, now: float) -> Mapping[int, float]:
 def test_states_cost_as_long_as_they_lie(bench: Workbench) -> None:
     run = bench.fit("packed", "lying", "two", EPOCHS, seed=1)
     now = "SELECT extract(epoch FROM clock_timestamp())::float8"
-    least, seen, most = bench.value(now), dict[int, float](bench.rows(BYTE_SECONDS, run)), bench.value(now)
+    least, seen, most = (
+        bench.value(now),
+        dict[int, float](bench.rows(BYTE_SECONDS, run)),
+        bench.value(now),
+    )
     for key, value in seen.items():
-        assert lying(bench, run, least)[key] * 0.999 <= value <= lying(bench, run, most)[key] * 1.001
+        assert (
+            lying(bench, run, least)[key] * 0.999 <= value <= lying(bench, run, most)[key] * 1.001
+        )
     bench.rows("DROP TABLE lying, lying_info, lying_summary")
     bench.rows("SELECT cerebro.vacuum_runs('0 seconds')")
     after = dict[int, float](bench.rows(BYTE_SECONDS, run))
     # A moment as a double precision number is known to a microsecond, in which so many bytes lie.
-    assert after == pytest.approx(lying(bench, run, 0.0), abs=1e-3) and after == dict(bench.rows(BYTE_SECONDS, run))
+    assert after == pytest.approx(lying(bench, run, 0.0), abs=1e-3) and after == dict(
+        bench.rows(BYTE_SECONDS, run)
+    )
     assert all(after[key] >= seen[key] for key in seen)
 
 
 def test_what_nobody_measured_is_unknown(bench: Workbench) -> None:
     """As in the log of an earlier version."""
     run = bench.fit("packed", "unknown", "two", 1, seed=1)
-    columns = ("trainer_seconds", "backend_seconds", "gpu_seconds", "read_bytes", "peak_memory_bytes")
+    columns = (
+        "trainer_seconds",
+        "backend_seconds",
+        "gpu_seconds",
+        "read_bytes",
+        "peak_memory_bytes",
+    )
     nothing = ", ".join(f"{name} = NULL" for name in columns)
     for table in ("visit", "evaluation", "run_log"):
         bench.rows(f"UPDATE cerebro.{table} SET {nothing} WHERE run_id = %s", run)
-    query = "SELECT trainer_seconds, backend_seconds, peak_memory_bytes, unmeasured > 0 FROM cerebro.cost"
+    query = (
+        "SELECT trainer_seconds, backend_seconds, peak_memory_bytes, unmeasured > 0 FROM "
+        "cerebro.cost"
+    )
     assert bench.rows(f"{query} WHERE run_id = %s", run) == [(None, None, None, True)] * 3
 
 
@@ -198,13 +260,19 @@ DOCS = Path(__file__).parents[3] / "docs"
 def rated(bench: Workbench) -> int:
     """A run of which one visit had a GPU, for half an hour."""
     run = bench.fit("packed", "rated", "two", 1, seed=1)
-    bench.rows("UPDATE cerebro.visit SET gpu_seconds = 1800 WHERE run_id = %s AND mst_key = 1 AND visit_no = 1", run)
+    bench.rows(
+        "UPDATE cerebro.visit SET gpu_seconds = 1800 WHERE run_id = %s AND mst_key = 1 AND "
+        "visit_no = 1",
+        run,
+    )
     return run
 
 
 @pytest.mark.parametrize("page", ["sql-reference.md", "operations.md"])
 def test_the_statements_of_the_page_can_be_made(bench: Workbench, rated: int, page: str) -> None:
-    section = re.split(r"^##+ ", (DOCS / page).read_text().split("# What runs cost\n")[1], flags=re.MULTILINE)[0]
+    section = re.split(
+        r"^##+ ", (DOCS / page).read_text().split("# What runs cost\n")[1], flags=re.MULTILINE
+    )[0]
     statements = re.findall(r"^    (SELECT [^;]*);", section, re.MULTILINE)
     assert statements and all(bench.rows(statement) for statement in statements)
 
@@ -216,8 +284,12 @@ SELECT trainer_seconds + backend_seconds, gpu_seconds, stored_byte_seconds, mone
 FROM cerebro.cost WHERE run_id = %s AND status <> 'running'"""
 
 
-@pytest.mark.parametrize("chosen", [{}, PRICES, {"price_per_gpu_hour": 3.0}, WATTS, {**PRICES, **WATTS}])
-def test_prices_and_watts_make_money_and_energy(bench: Workbench, rated: int, chosen: Mapping[str, float]) -> None:
+@pytest.mark.parametrize(
+    "chosen", [{}, PRICES, {"price_per_gpu_hour": 3.0}, WATTS, {**PRICES, **WATTS}]
+)
+def test_prices_and_watts_make_money_and_energy(
+    bench: Workbench, rated: int, chosen: Mapping[str, float]
+) -> None:
     with ExitStack() as settings:
         for name, value in chosen.items():
             settings.enter_context(setting(bench, name, str(value)))
@@ -226,7 +298,9 @@ def test_prices_and_watts_make_money_and_energy(bench: Workbench, rated: int, ch
     for cores, gpus, stored, money, kwh in rows:
         expected = Prices(core, gpu, disk).of(Spent(cores, gpus, stored))
         assert money == (pytest.approx(expected) if set(chosen) & set(PRICES) else None)
-        used = (cores * chosen.get("watts_per_core", 0.0) + gpus * chosen.get("watts_per_gpu", 0.0)) / 3.6e6
+        used = (
+            cores * chosen.get("watts_per_core", 0.0) + gpus * chosen.get("watts_per_gpu", 0.0)
+        ) / 3.6e6
         assert kwh == (pytest.approx(used) if set(chosen) & set(WATTS) else None)
 
 

@@ -1,6 +1,8 @@
-"""A run whose budget is over, with real sessions and trainers: what is under way is cancelled, what was trained counts.
+"""A run whose budget is over, with real sessions and trainers: what is under way is cancelled, what
+was trained counts.
 
-The epoch loop runs in the test's own process, by a clock that is put forward when the log has what the test waits for.
+The epoch loop runs in the test's own process, by a clock that is put forward when the log has what
+the test waits for.
 """
 
 from __future__ import annotations
@@ -41,17 +43,29 @@ SEGMENTS, EPOCHS = 2, 3
 COMPILE = compile_text("Adam(learning_rate=0.01)")
 QUICK = "batch_size=8"
 ENDLESS = "batch_size=1,epochs=1000000"
-KEEPING = "batch_size=8,callbacks=[EarlyStopping(monitor='loss',patience=9,restore_best_weights=True)]"
+KEEPING = (
+    "batch_size=8,callbacks=[EarlyStopping(monitor='loss',patience=9,restore_best_weights=True)]"
+)
 LAST_VISIT, CANCEL = 1.0, 2.0
 BOTH = {"metrics_compute_frequency": 1, "schedule": "replay"}
-VISITS = "SELECT mst_key, status, error FROM cerebro.visit WHERE run_id = %s ORDER BY mst_key, visit_no"
-CONFIGS = "SELECT mst_key, status, reason, best_epoch FROM cerebro.config WHERE run_id = %s ORDER BY mst_key"
-METRICS = "SELECT mst_key, epoch, dataset, name, value FROM cerebro.metric WHERE run_id = %s ORDER BY 1, 2, 3, 4"
+VISITS = (
+    "SELECT mst_key, status, error FROM cerebro.visit WHERE run_id = %s ORDER BY mst_key, visit_no"
+)
+CONFIGS = (
+    "SELECT mst_key, status, reason, best_epoch FROM cerebro.config WHERE run_id = %s ORDER BY "
+    "mst_key"
+)
+METRICS = (
+    "SELECT mst_key, epoch, dataset, name, value FROM cerebro.metric WHERE run_id = %s ORDER BY "
+    "1, 2, 3, 4"
+)
 
 
 @dataclass
 class Scene:
-    """A run in this process: its sessions, and a clock that stands still until something is in the log."""
+    """A run in this process: its sessions, and a clock that stands still until something is in the
+    log.
+    """
 
     bench: Workbench
     sessions: list[WorkerSession]
@@ -83,7 +97,9 @@ class Scene:
     def state(self, orchestrator: Orchestrator, mst_key: int) -> bytes:
         """The state of a configuration."""
         table = orchestrator.states[mst_key].table
-        return b"".join(bytes(chunk) for (chunk,) in self.bench.rows(f"SELECT chunk FROM {table} ORDER BY part"))
+        return b"".join(
+            bytes(chunk) for (chunk,) in self.bench.rows(f"SELECT chunk FROM {table} ORDER BY part")
+        )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,11 +109,17 @@ def tables(bench: Workbench) -> None:
 
 @pytest.fixture
 def scene(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
+    server = bench.value(
+        sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0]
+    )
     platform = Postgres()
     caller: Any = bench
-    who = Identity("cerebro", "cerebro", bench.url, server, platform, platform.session_options(caller))
-    made = Scene(bench, [WorkerSession(who, "cerebro_db worker", lambda: None) for _ in range(1 + SEGMENTS)])
+    who = Identity(
+        "cerebro", "cerebro", bench.url, server, platform, platform.session_options(caller)
+    )
+    made = Scene(
+        bench, [WorkerSession(who, "cerebro_db worker", lambda: None) for _ in range(1 + SEGMENTS)]
+    )
     clock = SimpleNamespace(monotonic=lambda: made.now)
     for module in ("run.budget", "database.dispatch"):
         monkeypatch.setattr(f"cerebro_plpy.{module}.time", clock)
@@ -138,7 +160,9 @@ def requested(bench: Workbench, fits: list[str]) -> FitRequest:
         source=source,
         validation=None,
         configs=tuple(
-            Config(key, 1, COMPILE, fit, parse_compile_params(COMPILE), parse_fit_params(fit), accuracy)
+            Config(
+                key, 1, COMPILE, fit, parse_compile_params(COMPILE), parse_fit_params(fit), accuracy
+            )
             for key, fit in enumerate(fits, 1)
         ),
         architectures={1: StoredModel(1, CLASSES, False)},
@@ -152,14 +176,22 @@ def requested(bench: Workbench, fits: list[str]) -> FitRequest:
 
 def select(bench: Workbench, name: str, fits: list[str]) -> None:
     """A model selection table with the configurations of a request."""
-    bench.rows(f"CREATE TABLE {name} (mst_key integer, model_id integer, compile_params text, fit_params text)")
+    bench.rows(
+        f"CREATE TABLE {name} (mst_key integer, model_id integer, compile_params text, fit_params "
+        "text)"
+    )
     for key, fit in enumerate(fits, 1):
         bench.rows(f"INSERT INTO {name} VALUES (%s, 1, %s, %s)", key, COMPILE, fit)
-    bench.rows(f"CREATE TABLE {name}_summary AS SELECT 'models'::text AS model_arch_table, NULL::text AS object_table")
+    bench.rows(
+        f"CREATE TABLE {name}_summary AS SELECT 'models'::text AS model_arch_table, NULL::text AS "
+        "object_table"
+    )
 
 
 def test_what_is_under_way_is_cancelled_and_sessions_stay(bench: Workbench, scene: Scene) -> None:
-    """One is trained on a segment and waits for the other, where the second would train for ever."""
+    """One is trained on a segment and waits for the other, where the second would train for
+    ever.
+    """
 
     def seen(query: str, status: str) -> Callable[[int], bool]:
         found = f"SELECT count(*) FROM cerebro.{query} AND run_id = %s AND status = %s"
@@ -174,7 +206,10 @@ def test_what_is_under_way_is_cancelled_and_sessions_stay(bench: Workbench, scen
     orchestrator = scene.train(fits)
     over = "the budget was over"
     assert bench.rows(VISITS, scene.run_id) == [(1, "completed", None), (2, "failed", over)]
-    assert bench.rows(CONFIGS, scene.run_id) == [(1, "stopped", over, None), (2, "stopped", over, None)]
+    assert bench.rows(CONFIGS, scene.run_id) == [
+        (1, "stopped", over, None),
+        (2, "stopped", over, None),
+    ]
     assert orchestrator.states.keys() == {1} and orchestrator.failed == {}
     first, second = scene.sessions[1:]
     assert [session.run("SELECT 1") for session in (first, second)] == [[(1,)], [(1,)]]
@@ -186,7 +221,9 @@ def test_what_is_under_way_is_cancelled_and_sessions_stay(bench: Workbench, scen
     assert same(stored(bench, "again", 1), scene.state(orchestrator, 1))
 
 
-def test_the_midst_of_an_epoch_is_evaluated_kept_and_replayed(bench: Workbench, scene: Scene) -> None:
+def test_the_midst_of_an_epoch_is_evaluated_kept_and_replayed(
+    bench: Workbench, scene: Scene
+) -> None:
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
     scene.moments = [(lambda run_id: bench.value(done, run_id) == 1, LAST_VISIT + 0.5)]
     orchestrator = scene.train([KEEPING])

@@ -1,4 +1,6 @@
-"""EarlyStopping among the callbacks: who gets no better ends early, in a run, its replay and one that goes on."""
+"""EarlyStopping among the callbacks: who gets no better ends early, in a run, its replay and one
+that goes on.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,13 @@ def run(bench: Workbench) -> int:
     """A run of one configuration that learns, and one that never changes."""
     bench.messages()
     return bench.fit(
-        "packed", "model", "two", EPOCHS, validation_table="held_back", metrics_compute_frequency=1, seed=1
+        "packed",
+        "model",
+        "two",
+        EPOCHS,
+        validation_table="held_back",
+        metrics_compute_frequency=1,
+        seed=1,
     )
 
 
@@ -45,7 +53,8 @@ def test_who_gets_no_better_ends_early(bench: Workbench, run: int) -> None:
 def test_it_is_done_when_all_that_is_left_is_done(bench: Workbench, run: int) -> None:
     visits = SEGMENTS * (EPOCHS + 1 + PATIENCE)
     progress = (
-        "SELECT visits_done, visits_total, configs_running, configs_failed FROM cerebro.progress WHERE run_id = %s"
+        "SELECT visits_done, visits_total, configs_running, configs_failed FROM cerebro.progress "
+        "WHERE run_id = %s"
     )
     assert bench.row(progress, run) == (visits, visits, 0, 0)
 
@@ -53,7 +62,9 @@ def test_it_is_done_when_all_that_is_left_is_done(bench: Workbench, run: int) ->
 def test_every_iteration_is_told_of(bench: Workbench, run: int) -> None:
     said = "\n".join(bench.messages())
     for epoch in range(1, EPOCHS + 1):
-        of_epoch = said.partition(f"Validation set after iteration {epoch}:")[2].partition("Time for training")[0]
+        of_epoch = said.partition(f"Validation set after iteration {epoch}:")[2].partition(
+            "Time for training"
+        )[0]
         assert "mst_key=1:" in of_epoch and ("mst_key=2:" in of_epoch) == (epoch <= 1 + PATIENCE)
 
 
@@ -66,7 +77,9 @@ def test_a_replay_stops_where_the_run_did(bench: Workbench, run: int) -> None:
 
 @pytest.mark.long
 def test_who_ended_early_does_not_go_on_with_its_run(bench: Workbench) -> None:
-    slow = FIT.format(size=1, arguments="monitor='loss', patience=1").replace("size=1,", "size=1,epochs=30,")
+    slow = FIT.format(size=1, arguments="monitor='loss', patience=1").replace(
+        "size=1,", "size=1,epochs=30,"
+    )
     bench.configure("slow", [RESTING, compile_text("SGD(learning_rate=0.001)")], [slow])
     before, caller = bench.newest_run(), bench.another()
     ended = "SELECT FROM cerebro.config WHERE run_id > %s AND status = 'stopped'"
@@ -84,11 +97,19 @@ def test_who_ended_early_does_not_go_on_with_its_run(bench: Workbench) -> None:
 
 @pytest.mark.parametrize(
     ("monitor", "named"),
-    [("val_loss", {}), ("val_acc", {"validation_table": "held_back"}), ("loss", {"training_metrics": False})],
+    [
+        ("val_loss", {}),
+        ("val_acc", {"validation_table": "held_back"}),
+        ("loss", {"training_metrics": False}),
+    ],
 )
-def test_what_is_not_computed_cannot_be_watched(bench: Workbench, monitor: str, named: dict[str, object]) -> None:
+def test_what_is_not_computed_cannot_be_watched(
+    bench: Workbench, monitor: str, named: dict[str, object]
+) -> None:
     text = compile_text("SGD(learning_rate=0.1)").partition(",metrics")[0] + ",metrics=[]"
-    bench.configure(f"wrong_{monitor}", [text], [FIT.format(size=8, arguments=f"monitor='{monitor}'")])
+    bench.configure(
+        f"wrong_{monitor}", [text], [FIT.format(size=8, arguments=f"monitor='{monitor}'")]
+    )
     more = "".join(f", {name} => %s" for name in named)
     call = f"SELECT madlib_fit_multiple_model('packed', 'never', 'wrong_{monitor}', 2{more})"
     error = refused(bench, call, *named.values(), code="22023", words=monitor)
@@ -103,7 +124,10 @@ def test_metrics_that_come_too_late_are_told_of(bench: Workbench) -> None:
 
 def test_one_model_that_is_averaged_ends_early_too(bench: Workbench) -> None:
     fit = FIT.format(size=8, arguments="monitor='loss', patience=0")
-    call = "SELECT madlib_fit('packed', 'single', 'models', 1, %s, %s, 5, metrics_compute_frequency => 1)"
+    call = (
+        "SELECT madlib_fit('packed', 'single', 'models', 1, %s, %s, 5, metrics_compute_frequency "
+        "=> 1)"
+    )
     bench.rows(call, RESTING, fit)
     assert bench.rows(EPOCHS_OF, bench.newest_run()) == [(1, "stopped", 2)]
 
@@ -116,8 +140,8 @@ def test_a_search_keeps_the_best_epoch(bench: Workbench) -> None:
     optimizers = "[{'optimizer': ['SGD'], 'lr': [0.1, 0.3, 1.0, 2.0, 3.0]}]"
     compiled = f"{{'loss': ['categorical_crossentropy'], 'optimizer_params_list': {optimizers}}}"
     call = (
-        "SELECT madlib_automl('packed', 'best', 'models', 'selected', ARRAY[1], %s, %s, 'hyperband', 'R=4, eta=2',"
-        " random_state => 2, metrics_compute_frequency => 1)"
+        "SELECT madlib_automl('packed', 'best', 'models', 'selected', ARRAY[1], %s, %s, "
+        "'hyperband', 'R=4, eta=2', random_state => 2, metrics_compute_frequency => 1)"
     )
     bench.rows(call, compiled, grid)
     told = "SELECT training_loss, training_loss_final FROM best_info JOIN selected USING (mst_key)"
@@ -152,19 +176,31 @@ def test_the_model_is_that_of_the_best_epoch(bench: Workbench, restored: int) ->
     assert bench.rows(best, restored) == [(1,), (1,)]
     finals = "SELECT mst_key, training_loss_final, training_metrics_final FROM {} ORDER BY 1"
     assert bench.rows(finals.format("restored_info")) == bench.rows(finals.format("first_info"))
-    lengths = "SELECT DISTINCT cardinality(training_loss), training_loss_final = training_loss[1] FROM restored_info"
+    lengths = (
+        "SELECT DISTINCT cardinality(training_loss), training_loss_final = training_loss[1] FROM "
+        "restored_info"
+    )
     assert bench.rows(lengths) == [(3, True)]
     board = "SELECT rank, mst_key, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY 1"
     assert bench.rows(board, restored) == bench.rows(board, restored - 1)
 
 
 def test_a_run_that_was_to_make_its_tables_only_goes_on(bench: Workbench, restored: int) -> None:
-    """Its best states are kept by then, and the newest ones there still: it has not said that it is completed."""
+    """Its best states are kept by then, and the newest ones there still: it has not said that it is
+    completed.
+    """
     other, call = bench.another(), "SELECT cerebro.submit('packed', 'awaited', 'worse', %s, {})"
     named = {"schedule": "rotation", "seed": 3, "metrics_compute_frequency": 1, "workers": 1}
-    other.rows("BEGIN; CREATE TABLE awaited_info (taken integer)")  # who makes another one waits for its end
-    run = bench.value(call.format(", ".join(f"{name} => %s" for name in named)), EPOCHS, *named.values())
-    waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE '%background'"
+    other.rows(
+        "BEGIN; CREATE TABLE awaited_info (taken integer)"
+    )  # who makes another one waits for its end
+    run = bench.value(
+        call.format(", ".join(f"{name} => %s" for name in named)), EPOCHS, *named.values()
+    )
+    waits = (
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name "
+        "LIKE '%background'"
+    )
     eventually(lambda: bench.rows(waits))
     assert bench.rows(f"SELECT pg_terminate_backend(pid) FROM ({waits}) background") == [(True,)]
     other.rows("ROLLBACK")
@@ -191,11 +227,15 @@ def test_its_state_is_the_only_one_that_stays(bench: Workbench, restored: int) -
 def test_the_best_state_is_there_whatever_comes_after_it(bench: Workbench) -> None:
     text = FIT.format(size=1, arguments=WORSE.replace("patience=2", "patience=30"))
     bench.configure(
-        "lasting", [compile_text("SGD(learning_rate=0.001)")], [text.replace("size=1,", "size=1,epochs=30,")]
+        "lasting",
+        [compile_text("SGD(learning_rate=0.001)")],
+        [text.replace("size=1,", "size=1,epochs=30,")],
     )
     before, caller = bench.newest_run(), bench.another()
     done = "SELECT FROM cerebro.metric WHERE run_id > %s AND epoch = 3"
-    with caller.fitting("packed", "lasted", "lasting", 6, metrics_compute_frequency=1, seed=5) as fitted:
+    with caller.fitting(
+        "packed", "lasted", "lasting", 6, metrics_compute_frequency=1, seed=5
+    ) as fitted:
         eventually(lambda: bench.rows(done, before))
         run = bench.newest_run()
         bench.rows("SELECT cerebro.write_outputs(%s, 'meanwhile')", run)
@@ -204,9 +244,16 @@ def test_the_best_state_is_there_whatever_comes_after_it(bench: Workbench) -> No
             fitted.result()
     caller.close()
     bench.rows("SELECT cerebro.resume(%s)", run)
-    assert bench.row("SELECT status, best_epoch FROM cerebro.config WHERE run_id = %s", run) == ("completed", 1)
+    assert bench.row("SELECT status, best_epoch FROM cerebro.config WHERE run_id = %s", run) == (
+        "completed",
+        1,
+    )
     assert bench.weights("lasted") == bench.weights("meanwhile")
-    final = "SELECT training_loss_final = training_loss[1], cardinality(training_loss) FROM lasted_info"
+    final = (
+        "SELECT training_loss_final = training_loss[1], cardinality(training_loss) FROM lasted_info"
+    )
     assert bench.row(final) == (True, 6)
     bench.rows("SELECT madlib_evaluate('lasted', 'packed', 'measured', mst_key => 1)")
-    assert bench.value("SELECT loss FROM measured") == bench.value("SELECT training_loss_final FROM lasted_info")
+    assert bench.value("SELECT loss FROM measured") == bench.value(
+        "SELECT training_loss_final FROM lasted_info"
+    )

@@ -1,4 +1,6 @@
-"""Configurations that are trained side by side in one job: what the log says, and what of it is the same again."""
+"""Configurations that are trained side by side in one job: what the log says, and what of it is the
+same again.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ FAST = {"scan": 1.0, "jit_step": 1.0, "scan_block": 1.0, FUSED: 1e-9}
 SLOW = {**FAST, FUSED: 1e9}
 OTHERS = {"tensorflow": ("graph_loop", "xla_step", "xla_loop"), "torch": ("graph", "eager")}
 
-pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="without jax, which is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("jax") is None, reason="without jax, which is not installed"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,30 +62,48 @@ def believe(
         remember(bench, RATES[0], 8, threads, seconds, backend, network)
 
 
-def fit(bench: Workbench, output: str, iterations: int = 2, configs: str = "rates", **named: object) -> int:
-    return bench.fit("parts", output, configs, iterations, **{"backend": "jax", "workers": 1, **named})
+def fit(
+    bench: Workbench, output: str, iterations: int = 2, configs: str = "rates", **named: object
+) -> int:
+    return bench.fit(
+        "parts", output, configs, iterations, **{"backend": "jax", "workers": 1, **named}
+    )
 
 
 def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
-    return bench.rows("SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
+    return bench.rows(
+        "SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run
+    )
 
 
 @pytest.fixture(scope="module")
 def original(bench: Workbench, shared_superuser: Workbench) -> int:
-    """A run in which configurations were trained side by side; it may go on without that before it evaluates them."""
+    """A run in which configurations were trained side by side; it may go on without that before it
+    evaluates them.
+    """
     believe(bench, shared_superuser, FAST)
     return fit(bench, "together", seed=1)
 
 
 def test_all_visits_are_logged_once_and_with_their_form(bench: Workbench, original: int) -> None:
     found = forms(bench, original)
-    assert [place[:2] for place in found] == [(key, number) for key in range(1, COUNT + 1) for number in range(1, 7)]
+    assert [place[:2] for place in found] == [
+        (key, number) for key in range(1, COUNT + 1) for number in range(1, 7)
+    ]
     assert {form for _, number, form in found if number == 1} == {FUSED}
-    told = "SELECT DISTINCT status, error, worker_pid IS NOT NULL FROM cerebro.visit WHERE run_id = %s"
+    told = (
+        "SELECT DISTINCT status, error, worker_pid IS NOT NULL FROM cerebro.visit WHERE run_id = %s"
+    )
     assert bench.rows(told, original) == [("completed", None, True)]
-    stored = "SELECT count(DISTINCT state_table) FROM cerebro.visit WHERE run_id = %s AND state_bytes IS NOT NULL"
+    stored = (
+        "SELECT count(DISTINCT state_table) FROM cerebro.visit WHERE run_id = %s AND state_bytes "
+        "IS NOT NULL"
+    )
     assert bench.value(stored, original) >= COUNT
-    at_once = "SELECT DISTINCT worker_pid, ended_at FROM cerebro.visit v WHERE run_id = %s AND visit_no = 1"
+    at_once = (
+        "SELECT DISTINCT worker_pid, ended_at FROM cerebro.visit v WHERE run_id = %s AND visit_no "
+        "= 1"
+    )
     assert len(bench.rows(at_once, original)) == 1, "so the log tells who was trained together"
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", original) == "completed"
 
@@ -97,7 +119,9 @@ def test_what_they_took_together_is_counted_once(bench: Workbench, original: int
 PLAN = "SELECT * FROM cerebro.plan_fit('parts', 'rates', 2, backend => 'jax', workers => 1)"
 
 
-def test_a_plan_tells_who_is_trained_side_by_side(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
+def test_a_plan_tells_who_is_trained_side_by_side(
+    bench: Workbench, shared_superuser: Workbench, original: int
+) -> None:
     for seconds, fused in (
         (FAST, f"Fused: {COUNT} at a time"),
         (SLOW, "Fused: no: one by one is faster"),
@@ -111,7 +135,9 @@ def test_a_plan_tells_who_is_trained_side_by_side(bench: Workbench, shared_super
     assert f"Actual Fused: {together} of these visits" in made
 
 
-def test_a_replay_gives_the_same_bits(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
+def test_a_replay_gives_the_same_bits(
+    bench: Workbench, shared_superuser: Workbench, original: int
+) -> None:
     believe(bench, shared_superuser, SLOW)
     run = fit(bench, "again", schedule="replay", replay_run=original)
     assert forms(bench, run) == forms(bench, original)
@@ -130,19 +156,30 @@ def test_other_backends_do_so_too(
     run = fit(bench, f"by_{backend}", configs="plain", seed=1, backend=backend)
     assert {form for _, number, form in forms(bench, run) if number == 1} == {FUSED}
     believe(bench, shared_superuser, {**fast, FUSED: 1e9}, backend, CLASSES)
-    again = fit(bench, f"by_{backend}_again", configs="plain", backend=backend, schedule="replay", replay_run=run)
+    again = fit(
+        bench,
+        f"by_{backend}_again",
+        configs="plain",
+        backend=backend,
+        schedule="replay",
+        replay_run=run,
+    )
     assert forms(bench, again) == forms(bench, run)
     assert bench.weights(f"by_{backend}_again") == bench.weights(f"by_{backend}")
 
 
-def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_a_search_trains_those_together_that_go_on_together(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     """Where all begin at once; a replay comes to the same, to the bit."""
     bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'parts')")
     believe(bench, shared_superuser, FAST)
     run = fit(bench, "sought", 9, search="halving", validation_table="held_back", seed=1)
     first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1"
     assert bench.rows(first, run) == [(FUSED,)]
-    epochs: list[int] = [count for (count,) in bench.rows("SELECT epochs FROM cerebro.config WHERE run_id = %s", run)]
+    epochs: list[int] = [
+        count for (count,) in bench.rows("SELECT epochs FROM cerebro.config WHERE run_id = %s", run)
+    ]
     assert len(epochs) == COUNT and {1, 9} <= {*epochs} <= {1, 3, 9}
     believe(bench, shared_superuser, SLOW)
     again = fit(bench, "sought_again", 9, schedule="replay", replay_run=run)
@@ -151,10 +188,20 @@ def test_a_search_trains_those_together_that_go_on_together(bench: Workbench, sh
 
 
 @pytest.mark.long
-def test_a_budget_ends_those_that_are_trained_together(bench: Workbench, shared_superuser: Workbench) -> None:
+def test_a_budget_ends_those_that_are_trained_together(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
     """Each goes as far as all do in a job, and a replay as far as that, to the bit."""
     believe(bench, shared_superuser, FAST)
-    run = fit(bench, "limited", 400, "slow", search="grid", search_params=json.dumps({"max_cpu": 5}), seed=1)
+    run = fit(
+        bench,
+        "limited",
+        400,
+        "slow",
+        search="grid",
+        search_params=json.dumps({"max_cpu": 5}),
+        seed=1,
+    )
     ended = "SELECT DISTINCT status, ended_by FROM cerebro.config WHERE run_id = %s"
     assert bench.rows(ended, run) == [("stopped", "max_cpu")]
     first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1"
@@ -168,18 +215,34 @@ def test_a_budget_ends_those_that_are_trained_together(bench: Workbench, shared_
 def test_who_cannot_be_trained_fails_alone(bench: Workbench, shared_superuser: Workbench) -> None:
     believe(bench, shared_superuser, FAST)
     wild = compile_text("Adam(learning_rate=1e38)")
-    bench.configure("wild", [*RATES[:2], wild, *RATES[3:]], model=bench.value("SELECT DISTINCT model_id FROM rates"))
+    bench.configure(
+        "wild",
+        [*RATES[:2], wild, *RATES[3:]],
+        model=bench.value("SELECT DISTINCT model_id FROM rates"),
+    )
     run = fit(bench, "tamed", configs="wild", seed=1)
-    statuses: dict[int, str] = dict(bench.rows("SELECT mst_key, status FROM cerebro.config WHERE run_id = %s", run))
+    statuses: dict[int, str] = dict(
+        bench.rows("SELECT mst_key, status FROM cerebro.config WHERE run_id = %s", run)
+    )
     assert statuses == {key: "failed" if key == 3 else "completed" for key in range(1, COUNT + 1)}
-    errors = bench.rows("SELECT mst_key, form, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
+    errors = bench.rows(
+        "SELECT mst_key, form, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'",
+        run,
+    )
     assert [(key, "training loss became" in error) for key, _, error in errors] == [(3, True)]
-    first = "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1 AND mst_key <> 3"
+    first = (
+        "SELECT DISTINCT form FROM cerebro.visit WHERE run_id = %s AND visit_no = 1 AND mst_key "
+        "<> 3"
+    )
     assert bench.rows(first, run) == [(FUSED,)]
 
 
-def disturbed(bench: Workbench, watcher: Workbench, output: str, act: Callable[[int], object]) -> int:
-    """A run of long visits, with which somebody does something when all its configurations were trained together."""
+def disturbed(
+    bench: Workbench, watcher: Workbench, output: str, act: Callable[[int], object]
+) -> int:
+    """A run of long visits, with which somebody does something when all its configurations were
+    trained together.
+    """
     before = watcher.newest_run()
     together = "SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s AND form = %s"
     named = {"backend": "jax", "workers": 1, "seed": 1, "metrics_compute_frequency": 1}
@@ -198,11 +261,21 @@ def disturbed(bench: Workbench, watcher: Workbench, output: str, act: Callable[[
 def check_replay(bench: Workbench, run: int, output: str) -> None:
     """Each visit has been made once, and a replay comes to the same bits, by the same forms."""
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
-    done = "SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s AND status = 'completed' ORDER BY 1, 2"
+    done = (
+        "SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s AND status = "
+        "'completed' ORDER BY 1, 2"
+    )
     logged = bench.rows(done, run)
     assert len(logged) == len({row[:2] for row in logged})
     again = bench.fit(
-        "parts", f"{output}_again", "slow", EPOCHS, backend="jax", workers=1, schedule="replay", replay_run=run
+        "parts",
+        f"{output}_again",
+        "slow",
+        EPOCHS,
+        backend="jax",
+        workers=1,
+        schedule="replay",
+        replay_run=run,
     )
     assert bench.rows(done, again) == logged
     assert bench.weights(f"{output}_again") == bench.weights(output)
@@ -217,20 +290,33 @@ def test_after_the_loss_of_the_trainer_nobody_is_charged(
     def kill(run: int) -> None:
         together = """SELECT worker_pid FROM cerebro.visit WHERE run_id = %s AND status = 'running'
                       GROUP BY worker_pid HAVING count(*) > 2"""
-        for pid in eventually(lambda: trainers({worker for (worker,) in watcher.rows(together, run)})):
+        for pid in eventually(
+            lambda: trainers({worker for (worker,) in watcher.rows(together, run)})
+        ):
             os.kill(pid, signal.SIGKILL)
 
     run = disturbed(bench, watcher, "orphaned", kill)
-    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run) > 0
-    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run) == [("completed",)]
+    assert (
+        bench.value(
+            "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run
+        )
+        > 0
+    )
+    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run) == [
+        ("completed",)
+    ]
     check_replay(bench, run, "orphaned")
 
 
 @pytest.mark.long
-def test_a_cancelled_run_goes_on(bench: Workbench, shared_superuser: Workbench, watcher: Workbench) -> None:
+def test_a_cancelled_run_goes_on(
+    bench: Workbench, shared_superuser: Workbench, watcher: Workbench
+) -> None:
     believe(bench, shared_superuser, FAST)
     pid = bench.pid()
-    run = disturbed(bench, watcher, "paused", lambda run: watcher.rows("SELECT pg_cancel_backend(%s)", pid))
+    run = disturbed(
+        bench, watcher, "paused", lambda run: watcher.rows("SELECT pg_cancel_backend(%s)", pid)
+    )
     check_replay(bench, run, "paused")
 
 
@@ -246,8 +332,12 @@ def test_one_of_them_may_be_stopped_and_who_is_to_go_first_waits_for_no_others(
 
     run = disturbed(bench, watcher, "thinned", steer)
     assert bench.rows("SELECT status FROM cerebro.act WHERE run_id = %s", run) == [("done",)] * 2
-    epochs: dict[int, int] = dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run))
+    epochs: dict[int, int] = dict(
+        bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run)
+    )
     assert epochs.pop(5) < EPOCHS and set(epochs.values()) == {EPOCHS}
-    last = [form for key, number, form in forms(bench, run) if key == 3 and number > 3 * (EPOCHS - 1)]
+    last = [
+        form for key, number, form in forms(bench, run) if key == 3 and number > 3 * (EPOCHS - 1)
+    ]
     assert len(last) == 3 and FUSED not in last
     check_replay(bench, run, "thinned")

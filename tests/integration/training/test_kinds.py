@@ -1,4 +1,6 @@
-"""What can be trained: targets of every kind, losses and metrics, models with inner state, pictures."""
+"""What can be trained: targets of every kind, losses and metrics, models with inner state,
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,17 @@ ADAM = "Adam(learning_rate=0.02)"
 
 
 def trained(
-    bench: Workbench, name: str, model: str, compiled: str, target: str, kind: str | None = None, **more: Any
+    bench: Workbench,
+    name: str,
+    model: str,
+    compiled: str,
+    target: str,
+    kind: str | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """Train one config on a target of the points; its row of the info table and what the summary says."""
+    """Train one config on a target of the points; its row of the info table and what the summary
+    says.
+    """
     bench.pack(f"{name}_packed", 2, target=target, kind=kind, **more)
     bench.configure(f"{name}_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(model))
     bench.fit(
@@ -50,7 +60,8 @@ def test_regression(bench: Workbench) -> None:
     assert found["dependent_vartype"] == ["real"]
     bench.rows("SELECT madlib_predict('of_amount', 'points', 'id', 'x', 'guesses', mst_key => 1)")
     squares, differences = bench.row(
-        "SELECT avg((prob - amount) ^ 2), avg(abs(prob - amount)) FROM guesses JOIN points USING (id)"
+        "SELECT avg((prob - amount) ^ 2), avg(abs(prob - amount)) FROM guesses JOIN points USING "
+        "(id)"
     )
     assert found["training_loss_final"] == pytest.approx(squares, rel=1e-4)
     assert found["training_metrics_final"] == pytest.approx(differences, rel=1e-4)
@@ -61,9 +72,13 @@ def test_two_classes_on_one_sigmoid_unit(bench: Workbench) -> None:
     found = trained(bench, "binary", perceptron(1, "sigmoid"), compiled, "positive")
     assert learned(found)
     assert (found["num_classes"], found["positive_class_values"]) == ([2], [False, True])
-    bench.rows("SELECT madlib_predict('binary', 'points', 'id', 'x', 'binary_guesses', 'response', mst_key => 1)")
+    bench.rows(
+        "SELECT madlib_predict('binary', 'points', 'id', 'x', 'binary_guesses', 'response', "
+        "mst_key => 1)"
+    )
     right = bench.value(
-        "SELECT avg((class_value::boolean = positive)::int)::float FROM binary_guesses JOIN points USING (id)"
+        "SELECT avg((class_value::boolean = positive)::int)::float FROM binary_guesses JOIN "
+        "points USING (id)"
     )
     assert found["training_metrics_final"] == pytest.approx(right, abs=1e-6)
 
@@ -74,7 +89,10 @@ def test_a_float_target_of_zeros_and_ones_on_one_sigmoid_unit(bench: Workbench) 
     found = trained(bench, "flags", perceptron(1, "sigmoid"), compiled, "flag", "float")
     assert learned(found)
     bench.rows("SELECT madlib_predict('flags', 'points', 'id', 'x', 'flag_guesses', mst_key => 1)")
-    right = bench.value("SELECT avg(((prob > 0.5) = (flag = 1))::int)::float FROM flag_guesses JOIN points USING (id)")
+    right = bench.value(
+        "SELECT avg(((prob > 0.5) = (flag = 1))::int)::float FROM flag_guesses JOIN points USING "
+        "(id)"
+    )
     assert found["training_metrics_final"] == pytest.approx(right, abs=1e-6)
 
 
@@ -107,7 +125,8 @@ def test_many_classes(
     assert found["metrics_type"] == metrics
     logged: dict[str, list[float]] = dict(
         bench.rows(
-            "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY name",
+            "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE "
+            "run_id = %s GROUP BY name",
             found["run_id"],
         )
     )
@@ -125,23 +144,44 @@ def test_dropout_and_batch_normalisation(bench: Workbench) -> None:
     assert learned(found)
     bench.rows("SELECT madlib_evaluate('noisy', 'noisy_packed', 'noisy_again', mst_key => 1)")
     loss = bench.value("SELECT loss FROM noisy_again")
-    assert loss == pytest.approx(found["training_loss_final"]), "evaluation is without dropout, by moving averages"
+    assert loss == pytest.approx(found["training_loss_final"]), (
+        "evaluation is without dropout, by moving averages"
+    )
 
 
-def test_a_validation_set_with_fewer_rows_than_segments_and_some_of_the_classes(bench: Workbench) -> None:
+def test_a_validation_set_with_fewer_rows_than_segments_and_some_of_the_classes(
+    bench: Workbench,
+) -> None:
     bench.pack("wide_packed", 3)
     bench.rows("CREATE TABLE two AS SELECT * FROM points WHERE id <= 2")
-    bench.rows("SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')")
+    bench.rows(
+        "SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')"
+    )
     bench.configure("wide_configs", [compile_text(ADAM)])
     bench.fit(
-        "wide_packed", "wide", "wide_configs", 2, workers=1, validation_table="two_packed", metrics_compute_frequency=1
+        "wide_packed",
+        "wide",
+        "wide_configs",
+        2,
+        workers=1,
+        validation_table="two_packed",
+        metrics_compute_frequency=1,
     )
     losses, metrics = bench.row("SELECT validation_loss, validation_metrics FROM wide_info")
     bench.rows("SELECT madlib_evaluate('wide', 'two_packed', 'two_again', mst_key => 1)")
-    assert bench.row("SELECT loss, metric FROM two_again") == (pytest.approx(losses[-1]), metrics[-1])
-    assert bench.value("SELECT count(DISTINCT label) FROM two") < 3, "it has some of the classes alone"
-    bench.rows("SELECT madlib_predict('wide', 'two', 'id', 'x', 'two_guesses', 'response', mst_key => 1)")
-    right = bench.value("SELECT avg((class_value = label)::int)::float FROM two_guesses JOIN two USING (id)")
+    assert bench.row("SELECT loss, metric FROM two_again") == (
+        pytest.approx(losses[-1]),
+        metrics[-1],
+    )
+    assert bench.value("SELECT count(DISTINCT label) FROM two") < 3, (
+        "it has some of the classes alone"
+    )
+    bench.rows(
+        "SELECT madlib_predict('wide', 'two', 'id', 'x', 'two_guesses', 'response', mst_key => 1)"
+    )
+    right = bench.value(
+        "SELECT avg((class_value = label)::int)::float FROM two_guesses JOIN two USING (id)"
+    )
     assert metrics[-1] == pytest.approx(right, abs=1e-6)
 
 
@@ -153,12 +193,17 @@ def test_a_batch_larger_than_a_buffer(bench: Workbench) -> None:
 
 
 def test_what_cannot_be_learned_is_told(bench: Workbench) -> None:
-    """One unit under categorical_crossentropy gives nothing to learn by; numbers were packed as classes by mistake."""
+    """One unit under categorical_crossentropy gives nothing to learn by; numbers were packed as
+    classes by mistake.
+    """
     bench.messages()
     compiled = compile_text(ADAM, "categorical_crossentropy", [])
     trained(bench, "idle", perceptron(1, "linear"), compiled, "positive")
     assert any("nothing is learned" in message for message in bench.messages())
-    bench.rows("SELECT training_preprocessor_dl('points', 'amounts_packed', 'amount', 'x', n_segments => 2)")
+    bench.rows(
+        "SELECT training_preprocessor_dl('points', 'amounts_packed', 'amount', 'x', n_segments => "
+        "2)"
+    )
     bench.configure("amounts_configs", [compile_text()], model=bench.model(perceptron(1, "linear")))
     with pytest.raises(psycopg2.Error, match="ends in 1 units") as caught:
         bench.fit("amounts_packed", "amounts", "amounts_configs", 1)

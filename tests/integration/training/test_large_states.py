@@ -1,4 +1,5 @@
-"""States of more than 1 GB, which no field of a table and no value of a driver can hold, and weights above 512 MB.
+"""States of more than 1 GB, which no field of a table and no value of a driver can hold, and
+weights above 512 MB.
 
 The heaviest tests of all: about 20 s, 5 GB of memory and 4 GB of disk.
 """
@@ -16,7 +17,10 @@ WIDE = sequential(
     layer("Flatten", "flat"),
     dense(3, "output", "softmax"),
 )
-TOKENS = f"CREATE TABLE tokens AS SELECT label, ARRAY[id, {WORDS} - id, id * 1000, 7]::real[] AS x FROM points"
+TOKENS = (
+    f"CREATE TABLE tokens AS SELECT label, ARRAY[id, {WORDS} - id, id * 1000, 7]::real[] AS x FROM "
+    "points"
+)
 
 
 @pytest.mark.long
@@ -27,9 +31,14 @@ def test_a_state_above_one_gigabyte(bench: Workbench) -> None:
     bench.messages()
     run = bench.fit("packed_tokens", "wide_model", "wide", 1, workers=2)
     assert any("model_weights is NULL" in message for message in bench.messages())
-    sizes = bench.rows("SELECT state_bytes FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
+    sizes = bench.rows(
+        "SELECT state_bytes FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run
+    )
     assert [size > 4 * WORDS * WIDTH > 1 << 30 for (size,) in sizes] == [True, True]
-    assert bench.value(f"SELECT sum(octet_length(chunk)) FROM {bench.states('wide_model')}") == sizes[-1][0]
+    assert (
+        bench.value(f"SELECT sum(octet_length(chunk)) FROM {bench.states('wide_model')}")
+        == sizes[-1][0]
+    )
     bench.rows("SELECT madlib_evaluate('wide_model', 'packed_tokens', 'found', FALSE, 1)")
     loss = bench.value("SELECT training_loss_final FROM wide_model_info")
     assert bench.value("SELECT loss FROM found") == pytest.approx(loss)
@@ -42,7 +51,10 @@ def without_weights(bench: Workbench) -> str:
     bench.pack("packed", 2)
     bench.configure("adam", [compile_text("Adam()")])
     bench.fit("packed", "large", "adam", 2)
-    bench.rows("CREATE TABLE weights AS SELECT model_weights FROM large; UPDATE large SET model_weights = NULL")
+    bench.rows(
+        "CREATE TABLE weights AS SELECT model_weights FROM large; UPDATE large SET model_weights "
+        "= NULL"
+    )
     return "large"
 
 
@@ -51,9 +63,14 @@ def test_weights_are_taken_from_the_state(bench: Workbench, without_weights: str
     bench.rows(f"SELECT madlib_evaluate('{without_weights}', 'packed', 'evaluated', FALSE, 1)")
     loss = bench.value(f"SELECT training_loss_final FROM {without_weights}_info")
     assert bench.value("SELECT loss FROM evaluated") == pytest.approx(loss)
-    bench.rows(f"SELECT madlib_predict('{without_weights}', 'points', 'id', 'x', 'predicted', mst_key => 1)")
+    bench.rows(
+        f"SELECT madlib_predict('{without_weights}', 'points', 'id', 'x', 'predicted', mst_key => "
+        "1)"
+    )
     bench.rows("UPDATE large SET model_weights = (SELECT model_weights FROM weights)")
-    bench.rows(f"SELECT madlib_predict('{without_weights}', 'points', 'id', 'x', 'expected', mst_key => 1)")
+    bench.rows(
+        f"SELECT madlib_predict('{without_weights}', 'points', 'id', 'x', 'expected', mst_key => 1)"
+    )
     assert bench.rows("TABLE predicted EXCEPT TABLE expected") == []
     bench.rows("UPDATE large SET model_weights = NULL")
     bench.rows("UPDATE adam SET compile_params = %s", compile_text("SGD(learning_rate=0.0)"))

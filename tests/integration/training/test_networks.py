@@ -1,4 +1,6 @@
-"""Backbones of keras_hub end to end: loaded, trained from segment to segment, taken up again, and predicted with."""
+"""Backbones of keras_hub end to end: loaded, trained from segment to segment, taken up again, and
+predicted with.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from processes import eventually
 from workbench import Workbench, compile_text
 
 TEXTS = """
-CREATE TABLE texts AS SELECT id, ARRAY[1 + id % 3, 1 + id % 7, 10 + id % 5, 5, 0, 0]::integer[] AS tokens,
+CREATE TABLE texts AS SELECT id, ARRAY[1 + id % 3, 1 + id % 7, 10 + id % 5, 5, 0,
+    0]::integer[] AS tokens,
     (ARRAY['a', 'b', 'c'])[1 + id % 3] AS kind FROM generate_series(1, 48) id"""
 PICTURES = """
 CREATE TABLE pictures AS SELECT id, array_fill((id % 3 / 3.0)::real, ARRAY[8, 8, 3]) AS pixels,
@@ -32,7 +35,9 @@ def texts(bench: Workbench) -> Workbench:
 
 
 def test_an_epoch_and_another_are_two(texts: Workbench) -> None:
-    """States are stored, and are taken up by a later call: with dropout, whose generators belong to them."""
+    """States are stored, and are taken up by a later call: with dropout, whose generators belong to
+    them.
+    """
     texts.fit("texts_packed", "read", "berts", 2, **FIXED)
     visits = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
     assert texts.value(visits, texts.newest_run()) == 2 * 2
@@ -61,7 +66,10 @@ def test_a_run_that_was_cancelled_goes_on(texts: Workbench) -> None:
 def test_texts_are_predicted(texts: Workbench) -> None:
     texts.configure("one", [ADAM], ["batch_size=8,epochs=5"], 2)
     texts.fit("texts_packed", "reader", "one", 4, **FIXED)
-    texts.rows("SELECT madlib_predict('reader', 'texts', 'id', 'tokens', 'readings', 'response', mst_key => 1)")
+    texts.rows(
+        "SELECT madlib_predict('reader', 'texts', 'id', 'tokens', 'readings', 'response', mst_key "
+        "=> 1)"
+    )
     assert texts.value("SELECT bool_and(class_value = kind) FROM readings JOIN texts USING (id)")
 
 
@@ -72,5 +80,8 @@ def test_pictures_are_trained_on_and_predicted(bench: Workbench) -> None:
     model = bench.model(json.dumps(networks.vit()))
     bench.configure("vits", [ADAM], ["batch_size=8,epochs=5"], model)
     bench.fit("pictures_packed", "seer", "vits", 4, **FIXED)
-    bench.rows("SELECT madlib_predict('seer', 'pictures', 'id', 'pixels', 'sights', 'response', mst_key => 1)")
+    bench.rows(
+        "SELECT madlib_predict('seer', 'pictures', 'id', 'pixels', 'sights', 'response', mst_key "
+        "=> 1)"
+    )
     assert bench.value("SELECT bool_and(class_value = kind) FROM sights JOIN pictures USING (id)")

@@ -1,4 +1,6 @@
-"""What a run would do is told beforehand, and compared with what it did: nothing is trained for that."""
+"""What a run would do is told beforehand, and compared with what it did: nothing is trained for
+that.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def counts(bench: Workbench) -> list[int]:
 
 def test_a_plan_trains_nothing_and_the_run_goes_by_it(planned: Workbench) -> None:
     before = counts(planned)
-    root = plan(planned, "plan_fit('halves', 'four', %s, validation_table => 'halves', format => 'json')", EPOCHS)
+    root = plan(
+        planned,
+        "plan_fit('halves', 'four', %s, validation_table => 'halves', format => 'json')",
+        EPOCHS,
+    )
     assert counts(planned) == before
     assert not planned.exists("model")
     assert (root["Configs"], root["Epochs"]) == (4, EPOCHS)
@@ -54,11 +60,20 @@ def test_a_plan_trains_nothing_and_the_run_goes_by_it(planned: Workbench) -> Non
     assert root["Expected"] >= root["Lower Bound"] > 0
     run = planned.fit("halves", "model", "four", EPOCHS, validation_table="halves")
     workers = parts(root, "Workers")[0]
-    asked = "SELECT count(DISTINCT worker_pid) <= %s, array_agg(DISTINCT threads) FROM cerebro.visit WHERE run_id = %s"
+    asked = (
+        "SELECT count(DISTINCT worker_pid) <= %s, array_agg(DISTINCT threads) FROM cerebro.visit "
+        "WHERE run_id = %s"
+    )
     assert planned.row(asked, workers["Workers"], run) == (True, [workers["Threads"]])
-    logged = planned.value("SELECT plan -> 'chosen' ->> 'name' FROM cerebro.run_log WHERE run_id = %s", run)
+    logged = planned.value(
+        "SELECT plan -> 'chosen' ->> 'name' FROM cerebro.run_log WHERE run_id = %s", run
+    )
     assert logged == root["Strategy"]
-    again = plan(planned, "plan_fit('halves', 'four', %s, validation_table => 'halves', format => 'json')", EPOCHS)
+    again = plan(
+        planned,
+        "plan_fit('halves', 'four', %s, validation_table => 'halves', format => 'json')",
+        EPOCHS,
+    )
     assert {each["Known"] for each in parts(again, "Program")} == {"measured in an earlier run"}
     assert again["Error"] >= 0
 
@@ -73,7 +88,9 @@ def test_a_plan_has_what_happened_as_the_log_has_it(planned: Workbench, seen: in
     run = seen
     root = plan(planned, "plan_of(%s, 'json')", run)
     took = planned.value(
-        "SELECT extract(epoch FROM ended_at - started_at)::double precision FROM cerebro.run_log WHERE run_id = %s", run
+        "SELECT extract(epoch FROM ended_at - started_at)::double precision FROM cerebro.run_log "
+        "WHERE run_id = %s",
+        run,
     )
     assert (root["Status"], root["Actual"]) == ("completed", pytest.approx(took))
     assert root["Estimate Off By"] == pytest.approx(100 * (root["Expected"] / took - 1))
@@ -96,12 +113,16 @@ def test_a_run_without_a_plan_tells_what_happened(planned: Workbench) -> None:
         root = plan(planned, "plan_of(%s, 'json')", run)
         assert root["Expected"] == "unknown"
         assert sum(each["Actual Visits"] for each in parts(root, "Program")) == 4 * SEGMENTS
-    assert planned.rows("SELECT cerebro.plan_fit('halves', 'four', 1)"), "what somebody has written there is passed by"
+    assert planned.rows("SELECT cerebro.plan_fit('halves', 'four', 1)"), (
+        "what somebody has written there is passed by"
+    )
 
 
 def test_a_replay_and_a_search_are_planned(planned: Workbench) -> None:
     run = planned.fit("halves", "first", "four", EPOCHS, seed=4, schedule="rotation")
-    call = "plan_fit('halves', 'four', %s, schedule => 'replay', replay_run => %s, format => 'json')"
+    call = (
+        "plan_fit('halves', 'four', %s, schedule => 'replay', replay_run => %s, format => 'json')"
+    )
     assert plan(planned, call, EPOCHS, run)["Strategy"] == "mop"
     again = planned.fit("halves", "again", "four", EPOCHS, schedule="replay", replay_run=run)
     found = plan(planned, "plan_of(%s, format => 'json')", again)
@@ -128,7 +149,12 @@ def test_what_cannot_be_planned_is_refused(planned: Workbench, call: str, code: 
     assert caught.value.pgcode == code, caught.value
 
 
-def test_runs_of_other_roles_have_no_plan(planned: Workbench, shared_superuser: Workbench, seen: int) -> None:
-    with another_role(planned, shared_superuser, "zoe") as zoe, pytest.raises(psycopg2.Error) as caught:
+def test_runs_of_other_roles_have_no_plan(
+    planned: Workbench, shared_superuser: Workbench, seen: int
+) -> None:
+    with (
+        another_role(planned, shared_superuser, "zoe") as zoe,
+        pytest.raises(psycopg2.Error) as caught,
+    ):
         zoe.rows("SELECT cerebro.plan_of(%s)", seen)
     assert caught.value.pgcode == "42704"

@@ -1,4 +1,6 @@
-"""Mixed precision and GPUs as a run chooses them; on a machine without GPUs only what can be told there."""
+"""Mixed precision and GPUs as a run chooses them; on a machine without GPUs only what can be told
+there.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,26 @@ def weights(bench: Workbench, name: str) -> bytes:
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_a_run_has_its_policy_to_the_end(prepared: Workbench, plain: str, policy: str) -> None:
     run = prepared.fit("packed", policy, "configs", 3, dtype_policy=policy, **ALONE)
-    assert prepared.value("SELECT spec ->> 'dtype_policy' FROM cerebro.run WHERE run_id = %s", run) == policy
+    assert (
+        prepared.value("SELECT spec ->> 'dtype_policy' FROM cerebro.run WHERE run_id = %s", run)
+        == policy
+    )
     assert prepared.value(f"SELECT dtype_policy FROM {policy}_summary") == policy
     prepared.rows(f"SELECT madlib_evaluate('{policy}', 'packed', '{policy}_again', mst_key => 1)")
     assert prepared.value(f"SELECT loss FROM {policy}_again") == loss(prepared, policy)
-    prepared.rows(f"SELECT madlib_predict('{policy}', 'points', 'id', 'x', '{policy}_guesses', mst_key => 1)")
-    assert prepared.value(f"SELECT abs(sum(prob) - count(DISTINCT id)) < 1e-3 FROM {policy}_guesses")
-    again = prepared.fit("packed", f"{policy}_replayed", "configs", 3, schedule="replay", replay_run=run)
-    assert prepared.value("SELECT spec ->> 'dtype_policy' FROM cerebro.run WHERE run_id = %s", again) == policy
+    prepared.rows(
+        f"SELECT madlib_predict('{policy}', 'points', 'id', 'x', '{policy}_guesses', mst_key => 1)"
+    )
+    assert prepared.value(
+        f"SELECT abs(sum(prob) - count(DISTINCT id)) < 1e-3 FROM {policy}_guesses"
+    )
+    again = prepared.fit(
+        "packed", f"{policy}_replayed", "configs", 3, schedule="replay", replay_run=run
+    )
+    assert (
+        prepared.value("SELECT spec ->> 'dtype_policy' FROM cerebro.run WHERE run_id = %s", again)
+        == policy
+    )
     assert weights(prepared, f"{policy}_replayed") == weights(prepared, policy)
     same = weights(prepared, plain) == weights(prepared, policy)
     assert same == (policy == "float32")
@@ -59,13 +73,17 @@ def test_a_run_has_its_policy_to_the_end(prepared: Workbench, plain: str, policy
 def test_a_replay_has_no_other_policy(prepared: Workbench) -> None:
     run = prepared.fit("packed", "short", "configs", 1, dtype_policy="mixed_bfloat16")
     with pytest.raises(psycopg2.Error, match="dtype_policy is 'float32', but run") as error:
-        prepared.fit("packed", "o", "configs", 1, schedule="replay", replay_run=run, dtype_policy="float32")
+        prepared.fit(
+            "packed", "o", "configs", 1, schedule="replay", replay_run=run, dtype_policy="float32"
+        )
     assert error.value.pgcode == "22023"
 
 
 @pytest.mark.long
 def test_a_warm_start_may_change_the_policy(prepared: Workbench) -> None:
-    """Scaled losses are a part of the optimizer's state: between those and others the weights go on alone."""
+    """Scaled losses are a part of the optimizer's state: between those and others the weights go on
+    alone.
+    """
     prepared.fit("packed", "warm", "configs", 2, seed=1, dtype_policy="mixed_float16")
     for policy in ("mixed_float16", "mixed_bfloat16", None):
         before = loss(prepared, "warm")
@@ -79,10 +97,14 @@ def test_an_architecture_with_policies_of_its_own(prepared: Workbench) -> None:
     written = json.loads(CLASSES)
     for entry in written["config"]["layers"][1:-1]:
         entry["config"]["dtype"] = "mixed_bfloat16"
-    prepared.configure("own_configs", [compile_text(ADAM)], ["batch_size=8"], prepared.model(json.dumps(written)))
+    prepared.configure(
+        "own_configs", [compile_text(ADAM)], ["batch_size=8"], prepared.model(json.dumps(written))
+    )
     found = {}
     for policy in (None, "mixed_bfloat16", "float32"):
-        prepared.fit("packed", f"own_{policy}", "own_configs", 1, seed=1, workers=1, dtype_policy=policy)
+        prepared.fit(
+            "packed", f"own_{policy}", "own_configs", 1, seed=1, workers=1, dtype_policy=policy
+        )
         found[policy] = weights(prepared, f"own_{policy}")
     assert found[None] == found["mixed_bfloat16"] != found["float32"]
 
@@ -95,7 +117,11 @@ CALLS = {
 DEVICES = {
     "none named": ("", "55000", "No GPUs configured on hosts."),
     "one that is not there": ("7", "55000", "the trainer finds no GPU 7"),
-    "no numbers": ("first", "22023", "setting gpus is 'first'; expected different numbers of devices"),
+    "no numbers": (
+        "first",
+        "22023",
+        "setting gpus is 'first'; expected different numbers of devices",
+    ),
     "one twice": ("0,0", "22023", "setting gpus is '0,0'; expected different numbers of devices"),
 }
 
@@ -115,7 +141,10 @@ def test_a_gpu_that_is_not_there(
 ) -> None:
     with setting(prepared, "gpus", devices), pytest.raises(psycopg2.Error) as error:
         prepared.rows(f"SELECT {call}")
-    assert (words in str(error.value.diag.message_primary), error.value.pgcode) == (True, sqlstate), str(error.value)
+    assert (words in str(error.value.diag.message_primary), error.value.pgcode) == (
+        True,
+        sqlstate,
+    ), str(error.value)
     assert not prepared.exists("o")
 
 

@@ -1,4 +1,6 @@
-"""A replay repeats a run to the bit, whatever decides its speed and whatever is measured beside it."""
+"""A replay repeats a run to the bit, whatever decides its speed and whatever is measured beside
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,18 @@ from models import NOISY
 from timings import fastest, remember
 from workbench import Workbench, compile_text
 
-OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
+OPTIMIZERS = (
+    "Adam(learning_rate=0.01)",
+    "SGD(learning_rate=0.05,momentum=0.9)",
+    "RMSprop(learning_rate=0.01)",
+)
 
 
 @pytest.fixture(scope="module")
 def original(bench: Workbench) -> Iterator[int]:
-    """A run of two workers in the order that measured times gave, over Dropout and BatchNormalization."""
+    """A run of two workers in the order that measured times gave, over Dropout and
+    BatchNormalization.
+    """
     bench.pack("spread", 3)
     bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], model=bench.model(NOISY))
     yield bench.fit("spread", "original", "noisy", 2, workers=2)
@@ -23,12 +31,17 @@ def original(bench: Workbench) -> Iterator[int]:
 
 def order(bench: Workbench, run: int) -> list[tuple[int, int, int]]:
     """Where each configuration was, visit by visit."""
-    return bench.rows("SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
+    return bench.rows(
+        "SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2",
+        run,
+    )
 
 
 def test_a_replay_gives_the_same_bits(bench: Workbench, original: int) -> None:
     measured = {"validation_table": "spread", "metrics_compute_frequency": 1}
-    run = bench.fit("spread", "again", "noisy", 2, schedule="replay", replay_run=original, workers=1, **measured)
+    run = bench.fit(
+        "spread", "again", "noisy", 2, schedule="replay", replay_run=original, workers=1, **measured
+    )
     assert order(bench, run) == order(bench, original)
     assert bench.weights("again") == bench.weights("original")
 
@@ -39,7 +52,9 @@ def test_fewer_iterations_repeat_the_beginning(bench: Workbench, original: int) 
     assert order(bench, run) == [visit for visit in order(bench, original) if visit[1] <= 3]
 
 
-def refusal(bench: Workbench, code: str, iterations: int = 2, source: str = "spread", **named: object) -> None:
+def refusal(
+    bench: Workbench, code: str, iterations: int = 2, source: str = "spread", **named: object
+) -> None:
     with pytest.raises(psycopg2.Error) as caught:
         bench.fit(source, "refused", "noisy", iterations, **named)
     assert caught.value.pgcode == code, caught.value
@@ -61,11 +76,15 @@ def test_what_cannot_be_repeated_is_refused(bench: Workbench, original: int) -> 
 
 def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
     """How each configuration trained, visit by visit."""
-    return bench.rows("SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
+    return bench.rows(
+        "SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run
+    )
 
 
 @pytest.mark.long
-def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
+def test_a_replay_trains_in_the_forms_of_the_run(
+    bench: Workbench, shared_superuser: Workbench, original: int
+) -> None:
     """Timings that are remembered decide the forms of a run; a replay takes them from its log."""
     threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", original)
     for optimizer, form in zip(OPTIMIZERS, ("xla_step", "xla_loop", "graph_loop"), strict=True):

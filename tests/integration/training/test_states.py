@@ -23,34 +23,59 @@ OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05, momentum=0.9,
 
 @pytest.fixture(scope="module")
 def hopped(bench: Workbench) -> int:
-    """Two optimizers with states of their own, on a model with dropout and moving averages; three segments."""
+    """Two optimizers with states of their own, on a model with dropout and moving averages; three
+    segments.
+    """
     model = bench.model(NOISY)
     bench.pack("hopped_packed", 3)
-    bench.configure("hopped_configs", [compile_text(o) for o in OPTIMIZERS], ["batch_size=5,epochs=2"], model)
-    return bench.fit("hopped_packed", "hopped", "hopped_configs", 2, workers=2, seed=SEED, metrics_compute_frequency=1)
+    bench.configure(
+        "hopped_configs", [compile_text(o) for o in OPTIMIZERS], ["batch_size=5,epochs=2"], model
+    )
+    return bench.fit(
+        "hopped_packed",
+        "hopped",
+        "hopped_configs",
+        2,
+        workers=2,
+        seed=SEED,
+        metrics_compute_frequency=1,
+    )
 
 
 @pytest.mark.parametrize("mst_key", [1, 2])
-def test_a_state_holds_model_optimizer_generators_and_steps(bench: Workbench, hopped: int, mst_key: int) -> None:
+def test_a_state_holds_model_optimizer_generators_and_steps(
+    bench: Workbench, hopped: int, mst_key: int
+) -> None:
     state = stored(bench, "hopped", mst_key)
     shapes = [tensor.shape for tensor in tensors(state)]
     trainable = [(4, 8), (8,), (8,), (8,), (8, 3), (3,)]  # two kernels with biases, scale and shift
-    assert all(shapes.count(shape) >= 2 for shape in set(trainable)), "the optimizer keeps one or two of each"
+    assert all(shapes.count(shape) >= 2 for shape in set(trainable)), (
+        "the optimizer keeps one or two of each"
+    )
     whole = [tensor.shape for tensor in tensors(state) if np.issubdtype(tensor.dtype, np.integer)]
-    assert sorted(whole) == [(), (2,)], "the optimizer's steps, and the generator of the dropout layer"
-    steps = bench.value("SELECT 2 * 2 * sum(ceil(x_shape[1] / 5.0)) FROM hopped_packed")  # iterations, passes, batches
+    assert sorted(whole) == [(), (2,)], (
+        "the optimizer's steps, and the generator of the dropout layer"
+    )
+    steps = bench.value(
+        "SELECT 2 * 2 * sum(ceil(x_shape[1] / 5.0)) FROM hopped_packed"
+    )  # iterations, passes, batches
     assert int(metadata(state)["step"]) == steps
-    assert len(json.loads(metadata(state)["weights"])) == 8, "kernels, biases, and four of the normalisation"
+    assert len(json.loads(metadata(state)["weights"])) == 8, (
+        "kernels, biases, and four of the normalisation"
+    )
 
 
 def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int) -> None:
     threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", hopped)
     with trainer(Link(TrainerSpec(sys.executable, threads=threads), lambda: None)) as link:
-        for (segment,) in bench.rows("SELECT DISTINCT segment_id FROM cerebro.visit WHERE run_id = %s", hopped):
+        for (segment,) in bench.rows(
+            "SELECT DISTINCT segment_id FROM cerebro.visit WHERE run_id = %s", hopped
+        ):
             load(link, str(segment), packed_rows(bench, "hopped_packed", segment))
         for mst_key in (1, 2):
             visits = bench.rows(
-                "SELECT epoch, segment_id FROM cerebro.visit WHERE run_id = %s AND mst_key = %s ORDER BY visit_no",
+                "SELECT epoch, segment_id FROM cerebro.visit WHERE run_id = %s AND mst_key = %s "
+                "ORDER BY visit_no",
                 hopped,
                 mst_key,
             )
@@ -65,7 +90,11 @@ def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int) ->
 def visit(mst_key: int, number: int, epoch: int, segment: int) -> dict[str, Any]:
     """The request that begins a visit on the state that the visit before it left."""
     compiled = parse_compile_params(compile_text(OPTIMIZERS[mst_key - 1])).to_json()
-    program = {"architecture": json.loads(NOISY), "compile": compiled, "targets": [{"kind": "onehot", "classes": 3}]}
+    program = {
+        "architecture": json.loads(NOISY),
+        "compile": compiled,
+        "targets": [{"kind": "onehot", "classes": 3}],
+    }
     return {
         "do": "begin",
         "job": "train",
@@ -101,10 +130,16 @@ def test_the_log_says_how_large_the_state_is(bench: Workbench, hopped: int) -> N
 def test_training_begins_from_the_weights_of_the_architecture(
     bench: Workbench, hopped: int, units: int, alike: bool
 ) -> None:
-    """However many chunks they take, of which 1015 units fill the last, and however well they can be compressed."""
-    values = np.full(8 * units, 0.25) if alike else np.random.default_rng(units).normal(size=8 * units)
+    """However many chunks they take, of which 1015 units fill the last, and however well they can
+    be compressed.
+    """
+    values = (
+        np.full(8 * units, 0.25) if alike else np.random.default_rng(units).normal(size=8 * units)
+    )
     begun, name = values.astype("<f4").tobytes(), f"begun_{units}_{alike}"
-    architecture = sequential([4], dense(units, "hidden"), dense(3, "output", "softmax", use_bias=False))
+    architecture = sequential(
+        [4], dense(units, "hidden"), dense(3, "output", "softmax", use_bias=False)
+    )
     bench.rows("SELECT load_keras_model('models', %s::json, %s)", architecture, begun)
     model = int(bench.value("SELECT max(model_id) FROM models"))
     bench.configure(f"{name}_configs", [compile_text("SGD(learning_rate=0.0)")], model=model)
@@ -117,7 +152,10 @@ def rotated(bench: Workbench) -> dict[str, dict[int, bytes]]:
     """Weights by config of the same run twice, and with another seed."""
     bench.pack("rotated_packed", 3)
     bench.configure("rotated_configs", several(2))
-    return {name: rotation(bench, name, seed, 2) for name, seed in (("once", 1), ("again", 1), ("seed", 2))}
+    return {
+        name: rotation(bench, name, seed, 2)
+        for name, seed in (("once", 1), ("again", 1), ("seed", 2))
+    }
 
 
 def rotation(bench: Workbench, name: str, seed: int, workers: int) -> dict[int, bytes]:
@@ -160,11 +198,15 @@ def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int
     first = bench.fit("drawn_packed", "drawn_first", "drawn_configs", 1, schedule="rotation")
     seed = int(bench.value("SELECT spec ->> 'seed' FROM cerebro.run WHERE run_id = %s", first))
     bench.fit("drawn_packed", "drawn_second", "drawn_configs", 1, schedule="rotation", seed=seed)
-    assert bench.value("SELECT a.model_weights = b.model_weights FROM drawn_first a, drawn_second b")
+    assert bench.value(
+        "SELECT a.model_weights = b.model_weights FROM drawn_first a, drawn_second b"
+    )
 
 
 @pytest.mark.long
 @pytest.mark.checklist(21)
-def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
+def test_data_too_large_to_keep_give_the_same_bits(
+    bench: Workbench, rotated: dict[str, dict[int, bytes]]
+) -> None:
     with setting(bench, "cache_mb", "0"):
         assert rotation(bench, "streamed", 1, 2) == rotated["once"]

@@ -1,4 +1,6 @@
-"""Metrics are computed beside training, and those of the training set only where they are wanted."""
+"""Metrics are computed beside training, and those of the training set only where they are
+wanted.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ def test_the_training_set_is_left_out(bench: Workbench) -> None:
         )
     (with_, without) = (
         bench.rows(
-            f"SELECT i.mst_key, model_weights, {VALIDATION} FROM {name} JOIN {name}_info i USING (mst_key)"
-            " ORDER BY mst_key"
+            f"SELECT i.mst_key, model_weights, {VALIDATION} FROM {name} JOIN {name}_info i USING "
+            "(mst_key) ORDER BY mst_key"
         )
         for name in runs
     )
@@ -55,7 +57,9 @@ def test_without_any_data_set_there_are_no_metrics(bench: Workbench) -> None:
     bench.messages()
     run = bench.fit("packed", "unmeasured", "three", 2, training_metrics=False)
     assert any("no metrics will be computed" in message for message in bench.messages())
-    assert bench.rows(f"SELECT DISTINCT {TRAINING}, {VALIDATION} FROM unmeasured_info") == [(None,) * 8]
+    assert bench.rows(f"SELECT DISTINCT {TRAINING}, {VALIDATION} FROM unmeasured_info") == [
+        (None,) * 8
+    ]
     assert bench.value("SELECT metrics_iters IS NULL FROM unmeasured_summary")
     for log in ("metric", "evaluation"):
         assert not bench.rows(f"SELECT FROM cerebro.{log} WHERE run_id = %s", run), log

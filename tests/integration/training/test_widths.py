@@ -1,4 +1,6 @@
-"""How many workers share the cores where earlier runs have shown what a trainer makes of several."""
+"""How many workers share the cores where earlier runs have shown what a trainer makes of
+several.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,19 @@ EPOCHS, SEGMENTS = 2, 2
 
 def threads_of(bench: Workbench, run: int) -> tuple[int, list[int]]:
     """How many workers made visits, and with how many threads."""
-    asked = "SELECT count(DISTINCT worker_pid), array_agg(DISTINCT threads) FROM cerebro.visit WHERE run_id = %s"
+    asked = (
+        "SELECT count(DISTINCT worker_pid), array_agg(DISTINCT threads) FROM cerebro.visit WHERE "
+        "run_id = %s"
+    )
     return bench.rows(asked + " AND status = 'completed'", run)[0]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(cores() < 2, reason="one core cannot be shared in two ways")
 @pytest.mark.postgresql("on Greenplum each segment has a worker of its own")
-def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(bench: Workbench) -> None:
+def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(
+    bench: Workbench,
+) -> None:
     bench.pack("halves", SEGMENTS)
     bench.configure("two", several(2), ["batch_size=1,epochs=8"], bench.model(NOISY))
     remember(bench, compile_text(), 1, width(1), {"graph_loop": 0.1})
@@ -53,16 +60,26 @@ def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(
 def test_trainers_keep_off_spare_cores_and_come_to_the_same(bench: Workbench) -> None:
     bench.pack("shared_out", SEGMENTS)
     bench.configure("of_any_core", several(2), ["batch_size=4"])
-    everywhere = bench.fit("shared_out", "everywhere", "of_any_core", 1, schedule="rotation", seed=3, workers=1)
+    everywhere = bench.fit(
+        "shared_out", "everywhere", "of_any_core", 1, schedule="rotation", seed=3, workers=1
+    )
     with setting(bench, "spare_cores", str(2 * cores())):
-        apart = bench.fit("shared_out", "apart", "of_any_core", 1, schedule="rotation", seed=3, workers=1)
+        apart = bench.fit(
+            "shared_out", "apart", "of_any_core", 1, schedule="rotation", seed=3, workers=1
+        )
         kept = [cores_of(pid) for pid in trainers({*bench.workers()})]
         sessions = [cores_of(pid) for pid in (bench.pid(), *bench.workers())]
         other = bench.another()
-        refused(other, "SELECT madlib_fit_multiple_model('nowhere', 'apart', 'of_any_core', 1)", code="42P01")
+        refused(
+            other,
+            "SELECT madlib_fit_multiple_model('nowhere', 'apart', 'of_any_core', 1)",
+            code="42P01",
+        )
         sessions.append(cores_of(other.pid()))
         other.close()
-    assert all(each == os.sched_getaffinity(0) for each in sessions), "they kept off while they began alone"
+    assert all(each == os.sched_getaffinity(0) for each in sessions), (
+        "they kept off while they began alone"
+    )
     assert kept == [{max(os.sched_getaffinity(0))}]
     assert threads_of(bench, apart) == threads_of(bench, everywhere) == (1, [width(1)])
     assert bench.weights("apart") == bench.weights("everywhere")

@@ -66,14 +66,18 @@ def test_a_call_has_the_arguments_of_its_caller(call: str, monkeypatch: pytest.M
     arguments, _ = CALLS[call]
     requests: list[object] = []
 
-    def record(db: Database, gd: dict[str, Any], request: object, version: str, logged: Any) -> None:
+    def record(
+        db: Database, gd: dict[str, Any], request: object, version: str, logged: Any
+    ) -> None:
         requests.append(request)
         logged(12)
 
     monkeypatch.setattr(background_work, call, record)
     session = work({call: asdict(cast(Any, arguments))})
     assert requests == [arguments]
-    assert session.last_notice == "run 12 goes on in the background", "the client goes once it knows the run"
+    assert session.last_notice == "run 12 goes on in the background", (
+        "the client goes once it knows the run"
+    )
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -47,12 +47,16 @@ class Space:
         return {"alternative": 0, "values": {"lr": row["lr"]}}
 
 
-def config(mst_key: int, model_id: int = 1, architecture: str = "network", template: str | None = None) -> Any:
+def config(
+    mst_key: int, model_id: int = 1, architecture: str = "network", template: str | None = None
+) -> Any:
     row = {"model_id": model_id, "template": template, "lr": mst_key / 10}
     return EarlierConfig(mst_key, mst_key / 2, False, row, architecture)
 
 
-def learn(caller: Caller, runs: Sequence[EarlierRun], models: Mapping[int, StoredModel]) -> list[tuple[int, int]]:
+def learn(
+    caller: Caller, runs: Sequence[EarlierRun], models: Mapping[int, StoredModel]
+) -> list[tuple[int, int]]:
     """Return the run and the configuration of each trial that a search learns from."""
     trials = told_of(cast(Catalog, caller), runs, cast(PointSpace, Space()), RANKING, models=models)
     return [(each.run_id, each.mst_key) for each in trials]
@@ -64,7 +68,9 @@ def test_a_configuration_of_another_network_lies_nowhere_in_the_space() -> None:
     run = EarlierRun(5, ALIKE, (config(1), *others, config(6, template="realmlp")))
     caller = Caller()
     assert learn(caller, [run], models) == [(5, 1)]
-    assert caller.messages == ["the sampler is told how 1 configurations of earlier runs stood: runs 5"]
+    assert caller.messages == [
+        "the sampler is told how 1 configurations of earlier runs stood: runs 5"
+    ]
 
 
 @pytest.mark.parametrize("compared", OTHERWISE.values(), ids=OTHERWISE)
@@ -90,7 +96,9 @@ class Log:
         ("run:0", UndefinedObject, "run_id"),
     ],
 )
-def test_start_from_names_what_the_caller_has(name: str | None, error: type[Exception], hint: str) -> None:
+def test_start_from_names_what_the_caller_has(
+    name: str | None, error: type[Exception], hint: str
+) -> None:
     with pytest.raises(error, match="train error: start_from") as refused:
         predecessors.named("train", cast(Any, Log()), [name])
     assert hint in str(cast(Any, refused.value).hint)

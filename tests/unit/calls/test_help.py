@@ -1,4 +1,6 @@
-"""docs/sql-reference.md describes every function that users call, as it is declared; psql's help is made of it."""
+"""docs/sql-reference.md describes every function that users call, as it is declared; psql's help is
+made of it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
 SECTIONS = help.sections(PAGE)
 SCRIPTS = "\n".join(path.read_text() for path in sorted((ROOT / "sql").glob("*.sql")))
-DECLARED = re.compile(r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE)
+DECLARED = re.compile(
+    r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE
+)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION ([\w.]+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+)")
 # A view asks it.
@@ -50,10 +54,14 @@ def test_a_section_has_signature_sentence_and_example() -> None:
 def test_the_signature_is_the_declaration() -> None:
     """Names and order; a signature may break off with dots."""
     for name, section in SECTIONS.items():
-        text = re.search(rf"^    {re.escape(_told(name))}\((.*?)\)(?: RETURNS .+)?$", section.text, re.M | re.S)
+        text = re.search(
+            rf"^    {re.escape(_told(name))}\((.*?)\)(?: RETURNS .+)?$", section.text, re.M | re.S
+        )
         assert text, name
         given, open_end = tuple(ARGUMENT.findall(text[1].partition(", …")[0])), ", …" in text[1]
-        assert any(given == (names[: len(given)] if open_end else names) for names in FUNCTIONS[name]), name
+        assert any(
+            given == (names[: len(given)] if open_end else names) for names in FUNCTIONS[name]
+        ), name
 
 
 def _told(name: str) -> str:
@@ -71,14 +79,18 @@ def test_help_can_be_shown_in_any_terminal() -> None:
 
 @pytest.mark.parametrize("message", ["usage", "help", "?", "USAGE", " usage "])
 def test_synonyms(message: str) -> None:
-    assert help.answer(PAGE, "madlib_predict", message) == help.answer(PAGE, "madlib_predict", "usage")
+    assert help.answer(PAGE, "madlib_predict", message) == help.answer(
+        PAGE, "madlib_predict", "usage"
+    )
 
 
 def test_all_is_in_the_help() -> None:
     """Links and frames of tables are left out, no word is."""
     for section in SECTIONS.values():
         told = help.answer(PAGE, section.names[0], "usage")
-        text = re.sub(r"\]\([^)]+\)", "", section.text.replace("argument | meaning", "").replace("…", "..."))
+        text = re.sub(
+            r"\]\([^)]+\)", "", section.text.replace("argument | meaning", "").replace("…", "...")
+        )
         assert set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", told)), section.names
 
 
@@ -89,9 +101,13 @@ def test_the_list_names_every_function() -> None:
 
 
 def test_wrong_questions() -> None:
-    with pytest.raises(InvalidParameter, match=r"message is 'x'; expected one of usage, help, \?") as wrong:
+    with pytest.raises(
+        InvalidParameter, match=r"message is 'x'; expected one of usage, help, \?"
+    ) as wrong:
         help.answer(PAGE, "madlib_predict", "x")
     assert "SELECT madlib_predict('usage');" in str(wrong.value.hint)
-    with pytest.raises(UndefinedObject, match="there is no help for a function 'madlib_predcit'") as unknown:
+    with pytest.raises(
+        UndefinedObject, match="there is no help for a function 'madlib_predcit'"
+    ) as unknown:
         help.answer(PAGE, "madlib_predcit", None)
     assert unknown.value.hint is not None and "madlib_predict" in unknown.value.hint

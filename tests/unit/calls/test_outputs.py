@@ -1,4 +1,6 @@
-"""A background run is completed in the log if its output tables are made, and only then without an error."""
+"""A background run is completed in the log if its output tables are made, and only then without an
+error.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ TABLES = "output tables"
 
 
 class Caller:
-    """The session of a procedure: its writes count once it commits. Another session may log at once."""
+    """The session of a procedure: its writes count once it commits. Another session may log at
+    once.
+    """
 
     in_procedure = True
 
@@ -69,11 +73,15 @@ def test_a_run_is_completed_once_with_its_tables(caller: Caller, keep_states: bo
     """The same transaction removes states that are not kept, so that none is spare."""
     finish(caller, keep_states)
     assert sorted(caller.committed, key=str) == [(7, None), TABLES] and not caller.pending
-    assert caller.platform.logs_with_tables or caller.committed[0] == TABLES, "none is completed without its tables"
+    assert caller.platform.logs_with_tables or caller.committed[0] == TABLES, (
+        "none is completed without its tables"
+    )
     assert caller.spare == (keep_states is False)
 
 
-def test_the_log_has_the_error_of_tables_that_are_not_made(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_has_the_error_of_tables_that_are_not_made(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         caller.pending.append("a part of the tables")
         raise OSError("the disk is full")
@@ -81,5 +89,8 @@ def test_the_log_has_the_error_of_tables_that_are_not_made(caller: Caller, monke
     monkeypatch.setattr(outputs, "_make", fail)
     with pytest.raises(OSError, match="the disk is full"):
         finish(caller, None)
-    assert caller.committed == [(7, "the output tables were not made: the disk is full")] and not caller.pending
+    assert (
+        caller.committed == [(7, "the output tables were not made: the disk is full")]
+        and not caller.pending
+    )
     assert caller.spare, "the run can be resumed from its states"

@@ -1,4 +1,6 @@
-"""`cerebro.plan_of` says why a run has no plan to look at, and where the caller's runs are listed."""
+"""`cerebro.plan_of` says why a run has no plan to look at, and where the caller's runs are
+listed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ import pytest
 from cerebro_plpy.calls.plan_of import plan_of
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady, UndefinedObject
+from cerebro_plpy.errors import (
+    CerebroError,
+    InvalidParameter,
+    NullNotAllowed,
+    ObjectNotReady,
+    UndefinedObject,
+)
 
 
 class Log:
@@ -17,7 +25,16 @@ class Log:
 
     def glance(self, statement: str, *values: object) -> list[dict[str, Any]]:
         if statement == sql("plan.planned") and values == (3,):
-            return [{"run_id": 3, "plan": None, "epochs": 2, "segments": [0, 1], "status": "failed", "seconds": 1.0}]
+            return [
+                {
+                    "run_id": 3,
+                    "plan": None,
+                    "epochs": 2,
+                    "segments": [0, 1],
+                    "status": "failed",
+                    "seconds": 1.0,
+                }
+            ]
         return [{"workers": 0, "span": 0.0, "work": 0.0}] if statement == sql("plan.course") else []
 
 
@@ -30,7 +47,9 @@ class Log:
         (3, "yaml", InvalidParameter, "'yaml'"),
     ],
 )
-def test_a_run_without_a_plan_is_refused(run_id: int | None, form: str, error: type[CerebroError], words: str) -> None:
+def test_a_run_without_a_plan_is_refused(
+    run_id: int | None, form: str, error: type[CerebroError], words: str
+) -> None:
     with pytest.raises(error, match=words) as refused:
         plan_of(cast(Database, Log()), run_id, form)
     assert refused.value.hint or error is InvalidParameter

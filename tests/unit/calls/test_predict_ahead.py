@@ -71,12 +71,15 @@ def ahead(session: Any, gd: dict[str, Any], blocks: list[Block]) -> str:
 
 
 @given(BLOCKS)
-def test_what_was_predicted_is_read_as_often_as_one_likes(gd: dict[str, Any], blocks: list[Block]) -> None:
+def test_what_was_predicted_is_read_as_often_as_one_likes(
+    gd: dict[str, Any], blocks: list[Block]
+) -> None:
     told = ahead(Session(), gd, blocks)
     readers = [predict_ahead.predicted(told) for _ in range(2)]
     first = [next(reader, None) for reader in readers]  # each reads on where it was
     assert all(
-        [start, *reader] == [*blocks, *([] if blocks else [None])] for start, reader in zip(first, readers, strict=True)
+        [start, *reader] == [*blocks, *([] if blocks else [None])]
+        for start, reader in zip(first, readers, strict=True)
     )
 
 
@@ -92,7 +95,9 @@ def test_those_of_earlier_transactions_and_too_many_go(gd: dict[str, Any]) -> No
     told = [ahead(session, gd, []) for _ in range(predict_ahead.MOST_KEPT + 1)]
     with pytest.raises(ObjectNotReady):
         predict_ahead.predicted(told[0])
-    assert [list(predict_ahead.predicted(each)) for each in told[1:]] == [[]] * predict_ahead.MOST_KEPT
+    assert [list(predict_ahead.predicted(each)) for each in told[1:]] == [
+        []
+    ] * predict_ahead.MOST_KEPT
     session.transaction += 1
     newest = ahead(session, gd, [])
     assert len(gd[predict_ahead.KEPT]) == 1 and list(predict_ahead.predicted(newest)) == []
@@ -107,10 +112,13 @@ def test_no_other_file_is_read(gd: dict[str, Any], folder: Path) -> None:
             file.write(predict_ahead.HEAD + (bytes.fromhex(secret) if file is named else b"?" * 16))
             file.flush()
         wrong: list[str | None] = [
-            None, "", "1 2", f"{pid} {number}", f"{pid} {number} {'0' * 32}", f"{pid} {number} {secret}0",
-            f"{pid} {number} {secret}\n", f"{pid} {named.fileno()} {secret}", f"{pid} {other.fileno()} {secret}",
+            None, "", "1 2", f"{pid} {number}", f"{pid} {number} {'0' * 32}",
+            f"{pid} {number} {secret}0",
+            f"{pid} {number} {secret}\n", f"{pid} {named.fileno()} {secret}",
+            f"{pid} {other.fileno()} {secret}",
             f"{pid} {reading} {secret}", f"{pid} 999999 {secret}", f"9999999999 {number} {secret}",
-            f"{pid} ../exe {secret}", f"{pid} {number} {secret.upper() if secret.upper() != secret else 'x' * 32}",
+            f"{pid} ../exe {secret}",
+            f"{pid} {number} {secret.upper() if secret.upper() != secret else 'x' * 32}",
         ]  # fmt: skip
         for told in wrong:
             with pytest.raises(ObjectNotReady, match="is gone"):

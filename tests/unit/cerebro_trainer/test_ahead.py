@@ -45,14 +45,18 @@ def test_frames_keep_their_order(headers: list[dict[str, int]]) -> None:
             ahead.receive()
 
 
-def test_a_frame_is_received_before_it_is_asked_for(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_frame_is_received_before_it_is_asked_for(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     ours, theirs = pair
     ahead = Ahead(Connection(ours))
     Connection(theirs).send(Message({"number": 1}, LARGE))  # returns only when all was received
     assert ahead.receive().header == {"number": 1}
 
 
-def test_no_more_than_one_frame_is_received_ahead(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_no_more_than_one_frame_is_received_ahead(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     ours, theirs = pair
     ahead = Ahead(Connection(ours))
     Connection(theirs).send(Message({"number": 1}, LARGE))
@@ -84,12 +88,16 @@ def test_an_error_comes_in_its_turn_and_the_frames_behind_it_follow(
     assert ahead.receive().header == {"number": 2}
 
 
-def test_nothing_for_the_longest_wait_means_the_peer_is_gone(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_nothing_for_the_longest_wait_means_the_peer_is_gone(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     with pytest.raises(PeerGone, match="idle"):
         Ahead(Connection(pair[0])).receive(0.01)
 
 
-def test_what_is_no_frame_is_said_when_it_is_asked_for(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_what_is_no_frame_is_said_when_it_is_asked_for(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     ours, theirs = pair
     theirs.sendall(b"GET / HTTP/1.1\r\n\r\n")
     with pytest.raises(BrokenFrame):

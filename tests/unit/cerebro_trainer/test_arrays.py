@@ -1,4 +1,6 @@
-"""PostgreSQL's arrays against a slow and plain encoder, written from the description in its array.h."""
+"""PostgreSQL's arrays against a slow and plain encoder, written from the description in its
+array.h.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,12 @@ from cerebro_trainer.errors import RequestError
 FORMATS = {700: "f", 701: "d", 21: "h", 23: "i", 20: "q"}
 
 
-def in_memory(values: np.ndarray, oid: int, nulls: tuple[int, ...] = (), bitmap: bool = False, lower: int = 1) -> bytes:
-    """One array without its length word; `nulls` are flat positions of NULL elements, which are not stored."""
+def in_memory(
+    values: np.ndarray, oid: int, nulls: tuple[int, ...] = (), bitmap: bool = False, lower: int = 1
+) -> bytes:
+    """One array without its length word; `nulls` are flat positions of NULL elements, which are not
+    stored.
+    """
     dimensions = struct.pack(f"={2 * values.ndim}i", *values.shape, *[lower] * values.ndim)
     present = [position not in nulls for position in range(values.size)]
     offset, bits = 0, b""
@@ -59,7 +65,11 @@ def test_small_integers_come_back(values: np.ndarray) -> None:
     np.testing.assert_array_equal(found, values)
 
 
-@given(st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))))
+@given(
+    st.integers(1, 20).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))
+    )
+)
 def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
     classes, indices = case
     found = arrays.one_hot(payload(np.array(indices, ">i4").tobytes()), len(indices), classes)
@@ -68,9 +78,13 @@ def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
     assert found.argmax(axis=1).tolist() == indices
 
 
-@given(st.floats(1e-3, 1e6), hnp.arrays(np.float32, (3, 2), elements=st.floats(-1e6, 1e6, width=32)))
+@given(
+    st.floats(1e-3, 1e6), hnp.arrays(np.float32, (3, 2), elements=st.floats(-1e6, 1e6, width=32))
+)
 def test_division_is_in_float32(divisor: float, values: np.ndarray) -> None:
-    np.testing.assert_array_equal(arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor))
+    np.testing.assert_array_equal(
+        arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor)
+    )
 
 
 @given(st.data())
@@ -80,7 +94,10 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
     later = data.draw(st.sets(st.integers(row, rows - 1)))
     nulls = tuple(data.draw(st.sets(st.integers(0, width - 1), min_size=1)))
     sent = payload(
-        b"".join(in_memory(np.zeros(width), 700, nulls if r == row or r in later else ()) for r in range(rows))
+        b"".join(
+            in_memory(np.zeros(width), 700, nulls if r == row or r in later else ())
+            for r in range(rows)
+        )
     )
     with pytest.raises(RequestError, match=rf"row {row + 1} has a NULL element") as refused:
         arrays.floats(sent, rows)
@@ -91,9 +108,15 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
 def test_first_row_of_another_shape_is_named(data: st.DataObject) -> None:
     rows = data.draw(st.integers(2, 6))
     row = data.draw(st.integers(1, rows - 1))
-    first, other = data.draw(st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True))
-    sent = payload(b"".join(in_memory(np.zeros(other if r == row else first), 700) for r in range(rows)))
-    with pytest.raises(RequestError, match=rf"row {row + 1} has shape .* row 1 has shape") as refused:
+    first, other = data.draw(
+        st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True)
+    )
+    sent = payload(
+        b"".join(in_memory(np.zeros(other if r == row else first), 700) for r in range(rows))
+    )
+    with pytest.raises(
+        RequestError, match=rf"row {row + 1} has shape .* row 1 has shape"
+    ) as refused:
         arrays.floats(sent, rows)
     assert refused.value.sqlstate == "22023"
 
@@ -140,7 +163,11 @@ def test_literals_keep_every_digit(values: list[float]) -> None:
 
 
 def test_several_columns_are_cut_by_their_lengths() -> None:
-    numbers, floats, small = row_numbers([1, 2]), column(np.ones((2, 3)), 700), column(np.full((2, 1), 7), 21)
+    numbers, floats, small = (
+        row_numbers([1, 2]),
+        column(np.ones((2, 3)), 700),
+        column(np.full((2, 1), 7), 21),
+    )
     header = {
         "rows": 2,
         "lengths": [len(numbers), len(floats), len(small)],
@@ -168,8 +195,12 @@ def add(packing: Packing, numbers: Sequence[int], shape: Sequence[int] = (1,)) -
     packing.add(header, np.concatenate(sent))
 
 
-def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0, cuts: Sequence[int] = ()) -> list[int]:
-    """The numbers of rows, packed as their only column; they come in blocks that begin at the cuts."""
+def packed(
+    numbers: Sequence[int], seed: int | None, buffer_id: int = 0, cuts: Sequence[int] = ()
+) -> list[int]:
+    """The numbers of rows, packed as their only column; they come in blocks that begin at the
+    cuts.
+    """
     packing = Packing()
     for begin, end in pairwise([0, *sorted(cuts), len(numbers)]):
         add(packing, numbers[begin:end])
@@ -186,7 +217,9 @@ def test_rows_are_placed_by_their_numbers_and_not_by_how_they_came(
     numbers: list[int], seed: int | None, data: st.DataObject
 ) -> None:
     found = packed(numbers, seed)
-    cuts = data.draw(st.sets(st.integers(1, len(numbers) - 1), max_size=5)) if len(numbers) > 1 else ()
+    cuts = (
+        data.draw(st.sets(st.integers(1, len(numbers) - 1), max_size=5)) if len(numbers) > 1 else ()
+    )
     assert packed(data.draw(st.permutations(numbers)), seed, cuts=list(cuts)) == found
     assert sorted(found) == sorted(numbers)
     assert seed is not None or found == sorted(numbers)
@@ -206,7 +239,9 @@ def test_a_block_of_another_shape_is_refused_with_its_column() -> None:
     assert refused.value.detail is not None and "array_dims(x)" in refused.value.detail
 
 
-def test_a_buffer_that_no_row_of_a_table_can_hold_is_refused_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_buffer_that_no_row_of_a_table_can_hold_is_refused_as_it_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With a lower limit, so that the test takes little memory."""
     assert MOST_BYTES < 1 << 30
     monkeypatch.setattr("cerebro_trainer.data.packing.MOST_BYTES", 1 << 20)

@@ -74,9 +74,13 @@ def test_plain_numbers_share_a_program() -> None:
     "other",
     [
         spec({"class_name": "SGD", "config": {"learning_rate": 0.1, "beta_1": 0.9}}),
-        spec({"class_name": "Adam", "config": {"learning_rate": 0.1, "beta_1": 0.9, "clipnorm": 1.0}}),
+        spec(
+            {"class_name": "Adam", "config": {"learning_rate": 0.1, "beta_1": 0.9, "clipnorm": 1.0}}
+        ),
         spec({"class_name": "Adam", "config": {"beta_1": 0.9}}),
-        spec({"class_name": "Adam", "config": {"learning_rate": {"class_name": "X"}, "beta_1": 0.9}}),
+        spec(
+            {"class_name": "Adam", "config": {"learning_rate": {"class_name": "X"}, "beta_1": 0.9}}
+        ),
         spec(ADAM, architecture={"a": 1}),
         spec(ADAM, targets=[{"kind": "onehot", "classes": 3}]),
         spec(ADAM, compile={"optimizer": ADAM, "loss": "mae"}),

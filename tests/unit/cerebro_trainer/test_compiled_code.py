@@ -1,4 +1,6 @@
-"""Compiled code is kept apart where it may differ, is whole or not there, and does not grow for ever."""
+"""Compiled code is kept apart where it may differ, is whole or not there, and does not grow for
+ever.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,10 @@ def test_the_size_is_looked_at_seldom(tmp_path: Path) -> None:
     files(folder, second=0)
     code_cache.look(tmp_path, 50)
     assert names(folder) == {"second"}
-    for moment in (time.time() - code_cache.LOOK_SECONDS - 1, time.time() + 1e6):  # clocks are set back, too
+    for moment in (
+        time.time() - code_cache.LOOK_SECONDS - 1,
+        time.time() + 1e6,
+    ):  # clocks are set back, too
         files(folder, second=0)
         os.utime(tmp_path / code_cache.STAMP, (moment, moment))
         code_cache.look(tmp_path, 50)

@@ -12,7 +12,9 @@ from cerebro_trainer.programs.interface import Output, matches
 
 
 @given(hnp.array_shapes(min_dims=0), hnp.array_shapes(min_dims=0))
-def test_shapes_match_themselves_and_no_others(shape: tuple[int, ...], other: tuple[int, ...]) -> None:
+def test_shapes_match_themselves_and_no_others(
+    shape: tuple[int, ...], other: tuple[int, ...]
+) -> None:
     assert matches(shape, shape)
     assert matches(shape, (None,) * len(shape))
     assert matches(other, shape) == (other == shape)

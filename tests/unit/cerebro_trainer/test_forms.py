@@ -31,7 +31,9 @@ class Clock:
 
 
 class Pretender:
-    """Takes `compiling` seconds at the first call of a form and `per_row` for each row; None means it fails."""
+    """Takes `compiling` seconds at the first call of a form and `per_row` for each row; None means
+    it fails.
+    """
 
     forms = NAMES
     compilation_factor = 2.0
@@ -42,7 +44,9 @@ class Pretender:
     per_call: Mapping[str, float] = {}
     """Seconds that a call of a form takes beside its rows."""
 
-    def __init__(self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]) -> None:
+    def __init__(
+        self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]
+    ) -> None:
         self.clock, self.per_row, self.compiling = clock, per_row, compiling
         self.value = 0
         self.used: list[str] = []
@@ -96,7 +100,9 @@ def new() -> Forms:
 
 
 def test_the_fastest_form_is_kept_and_the_state_is_as_it_was(clock: Clock) -> None:
-    program = Pretender(clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1))
+    program = Pretender(
+        clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1)
+    )
     chooser = new()
     assert choose(chooser, program, remaining_rows=10**6) == "loop"
     assert program.value == 0
@@ -105,8 +111,12 @@ def test_the_fastest_form_is_kept_and_the_state_is_as_it_was(clock: Clock) -> No
 
 
 def test_what_another_batch_size_compiled_is_not_taken_for_cheap(clock: Clock) -> None:
-    """One trace serves all batch sizes: the second finds it, and must not think that other forms cost as little."""
-    program = Pretender(clock, {"plain": 1e-3, "step": 1e-4, "loop": 1e-4}, dict.fromkeys(NAMES, 1.0))
+    """One trace serves all batch sizes: the second finds it, and must not think that other forms
+    cost as little.
+    """
+    program = Pretender(
+        clock, {"plain": 1e-3, "step": 1e-4, "loop": 1e-4}, dict.fromkeys(NAMES, 1.0)
+    )
     first = new()
     assert choose(first, program, remaining_rows=1000) == "plain"
     second = Forms((ValueError,), (MemoryError,), [first])
@@ -123,11 +133,13 @@ def test_what_another_batch_size_compiled_is_not_taken_for_cheap(clock: Clock) -
 def test_a_trial_costs_little_against_the_work_ahead(
     per_row: list[float], compiling: list[float], remaining: int
 ) -> None:
-    """As long as other forms compile no slower than expected, trying them costs at most a fifth of what the
-    first form alone would take, beside a fixed number of samples."""
+    """As long as other forms compile no slower than expected, trying them costs at most a fifth of
+    what the first form alone would take, beside a fixed number of samples."""
     clock = Clock()
     factor = Pretender.compilation_factor
-    costs = {name: min(cost, factor * compiling[0]) for name, cost in zip(NAMES, compiling, strict=True)}
+    costs = {
+        name: min(cost, factor * compiling[0]) for name, cost in zip(NAMES, compiling, strict=True)
+    }
     program = Pretender(clock, dict(zip(NAMES, per_row, strict=True)), costs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forms, "time", clock)
@@ -139,7 +151,9 @@ def test_a_trial_costs_little_against_the_work_ahead(
 
 
 def test_a_hopeless_form_is_left_after_one_batch(clock: Clock) -> None:
-    program = Pretender(clock, {"plain": 1e-4, "step": 1e-2, "loop": 2e-4}, dict.fromkeys(NAMES, 0.0))
+    program = Pretender(
+        clock, {"plain": 1e-4, "step": 1e-2, "loop": 2e-4}, dict.fromkeys(NAMES, 0.0)
+    )
     assert choose(new(), program, rows=1000, remaining_rows=10**7) == "plain"
     plain, loop = 2 * forms.SAMPLE_SECONDS + 3e-3, 2 * forms.SAMPLE_SECONDS + 6e-3
     assert clock.now <= plain + loop + 2 * BATCH * 1e-2
@@ -147,7 +161,9 @@ def test_a_hopeless_form_is_left_after_one_batch(clock: Clock) -> None:
 
 def test_what_a_call_costs_is_not_taken_for_what_its_rows_do(clock: Clock) -> None:
     """To hand over a large buffer takes as long for a few of its rows as for all."""
-    program = Pretender(clock, {"plain": 1e-6, "step": 1e-7, "loop": 2e-6}, dict.fromkeys(NAMES, 0.0))
+    program = Pretender(
+        clock, {"plain": 1e-6, "step": 1e-7, "loop": 2e-6}, dict.fromkeys(NAMES, 0.0)
+    )
     program.per_call = {"step": 3e-3}
     chooser = new()
     assert choose(chooser, program, rows=10**6, remaining_rows=10**8) == "step"
@@ -157,9 +173,13 @@ def test_what_a_call_costs_is_not_taken_for_what_its_rows_do(clock: Clock) -> No
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(39, "plain"), (40, "step"), (1000, "step")])
-def test_a_form_that_takes_several_batches_is_judged_by_so_many(clock: Clock, rows: int, expected: str) -> None:
+def test_a_form_that_takes_several_batches_is_judged_by_so_many(
+    clock: Clock, rows: int, expected: str
+) -> None:
     """By fewer it would look like the first form, which trains what is left over."""
-    program = Pretender(clock, {"plain": 1e-3, "step": 1e-4, "loop": 1.0}, dict.fromkeys(NAMES, 0.0))
+    program = Pretender(
+        clock, {"plain": 1e-3, "step": 1e-4, "loop": 1.0}, dict.fromkeys(NAMES, 0.0)
+    )
     program.batches_at_once = {"step": 4, "loop": 4}
     chooser = new()
     assert choose(chooser, program, rows=rows, remaining_rows=10**6) == expected
@@ -173,29 +193,45 @@ def test_after_a_hopeless_form_the_others_are_not_tried(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("share", "tried"), [(0.5, True), (0.3, False)])
-def test_after_a_form_that_is_faster_the_next_is_tried_sooner(clock: Clock, share: float, tried: bool) -> None:
-    """All rows take the first form twelve times what compiling does; of that the second takes six or 3.6."""
-    program = Pretender(clock, {"plain": 1e-3, "step": share * 1e-3, "loop": 1e-6}, dict.fromkeys(NAMES, 0.1))
+def test_after_a_form_that_is_faster_the_next_is_tried_sooner(
+    clock: Clock, share: float, tried: bool
+) -> None:
+    """All rows take the first form twelve times what compiling does; of that the second takes six
+    or 3.6.
+    """
+    program = Pretender(
+        clock, {"plain": 1e-3, "step": share * 1e-3, "loop": 1e-6}, dict.fromkeys(NAMES, 0.1)
+    )
     remaining = round(12 * program.compilation_factor * 0.1 / 1e-3)
     assert choose(new(), program, remaining_rows=remaining) == ("loop" if tried else "step")
     assert ("loop" in program.used) == tried
 
 
 def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:
-    program = Pretender(clock, {"plain": 1e-3, "step": None, "loop": 1e-4}, dict.fromkeys(NAMES, 0.0))
+    program = Pretender(
+        clock, {"plain": 1e-3, "step": None, "loop": 1e-4}, dict.fromkeys(NAMES, 0.0)
+    )
     chooser = new()
     assert choose(chooser, program, remaining_rows=10**6) == "loop"
     assert chooser.measured()["step"].as_header()["seconds_per_row"] is None
 
 
 def test_another_form_serves_where_the_first_fails(clock: Clock) -> None:
-    program = Pretender(clock, {"plain": None, "step": 1e-3, "loop": None}, dict.fromkeys(NAMES, 0.1))
+    program = Pretender(
+        clock, {"plain": None, "step": 1e-3, "loop": None}, dict.fromkeys(NAMES, 0.1)
+    )
     assert choose(new(), program, remaining_rows=1) == "step"
 
 
 @pytest.mark.parametrize(("before", "used"), [(0.0, ["plain", "step"]), (2.0, ["plain"])])
-def test_what_was_found_compiled_does_not_make_others_look_cheap(clock: Clock, before: float, used: list[str]) -> None:
-    program = Pretender(clock, {"plain": 1e-3, "step": 1e-2, "loop": 1e-2}, {"plain": 0.01, "step": 5.0, "loop": 5.0})
+def test_what_was_found_compiled_does_not_make_others_look_cheap(
+    clock: Clock, before: float, used: list[str]
+) -> None:
+    program = Pretender(
+        clock,
+        {"plain": 1e-3, "step": 1e-2, "loop": 1e-2},
+        {"plain": 0.01, "step": 5.0, "loop": 5.0},
+    )
     program.before = {"plain": before}
     chooser = new()
     assert choose(chooser, program, remaining_rows=10_000) == "plain"
@@ -228,7 +264,9 @@ def test_an_order_is_followed(clock: Clock) -> None:
 
 
 def test_a_buffer_below_one_batch_tells_nothing_about_speed(clock: Clock) -> None:
-    program = Pretender(clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1))
+    program = Pretender(
+        clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1)
+    )
     chooser = new()
     assert choose(chooser, program, rows=BATCH - 1, remaining_rows=10**9) == "plain"
     assert chooser.measured() == {}
@@ -236,7 +274,13 @@ def test_a_buffer_below_one_batch_tells_nothing_about_speed(clock: Clock) -> Non
 
 
 def test_infinity_travels_as_null() -> None:
-    header = {"forms": {"use": None, "remaining_rows": 1, "known": {"step": Timing(float("inf"), 1.0).as_header()}}}
+    header = {
+        "forms": {
+            "use": None,
+            "remaining_rows": 1,
+            "known": {"step": Timing(float("inf"), 1.0).as_header()},
+        }
+    }
     assert Wanted.from_header(header).known["step"].seconds_per_row == float("inf")
 
 
@@ -247,23 +291,40 @@ WIDE = {"plain": 4e-3, "step": 3e-3, "loop": 3.5e-3}
 def test_a_form_for_several_states_is_tried_sooner_where_steps_are_short(
     clock: Clock, per_row: float, tried: bool
 ) -> None:
-    """With batches of ten a step takes 90 or 110 microseconds, and all of them six times what compiling does."""
-    program = Pretender(clock, dict.fromkeys((*NAMES, "wide"), per_row), dict.fromkeys((*NAMES, "wide"), 0.1))
+    """With batches of ten a step takes 90 or 110 microseconds, and all of them six times what
+    compiling does.
+    """
+    program = Pretender(
+        clock, dict.fromkeys((*NAMES, "wide"), per_row), dict.fromkeys((*NAMES, "wide"), 0.1)
+    )
     program.lanes = {"wide": 4}
     chooser, order, buffer = new(), np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
     remaining = round(6 * program.compilation_factor * 0.1 / per_row)
     chooser.choose(program, Wanted(remaining_rows=remaining), buffer, order, BATCH, 4)  # type: ignore[arg-type]
-    assert ("wide" in program.used) == tried and program.used[0] == NAMES[0] and NAMES[1] not in program.used
+    assert (
+        ("wide" in program.used) == tried
+        and program.used[0] == NAMES[0]
+        and NAMES[1] not in program.used
+    )
 
 
 @pytest.mark.parametrize(
     ("states", "wide", "expected"),
-    [(4, 4e-3, "wide"), (4, 16e-3, "step"), (2, 4e-3, "wide"), (2, 8e-3, "step"), (1, 1e-6, "step"), (5, 4e-3, "step")],
+    [
+        (4, 4e-3, "wide"),
+        (4, 16e-3, "step"),
+        (2, 4e-3, "wide"),
+        (2, 8e-3, "step"),
+        (1, 1e-6, "step"),
+        (5, 4e-3, "step"),
+    ],
 )
 def test_a_form_for_several_states_is_judged_by_how_many_it_trains(
     clock: Clock, states: int, wide: float, expected: str
 ) -> None:
-    """Four lanes that take 4 ms a row all together are 1 ms for each of four states, and 2 ms for each of two."""
+    """Four lanes that take 4 ms a row all together are 1 ms for each of four states, and 2 ms for
+    each of two.
+    """
     program = Pretender(clock, {**WIDE, "wide": wide}, dict.fromkeys((*NAMES, "wide"), 0.1))
     program.lanes = {"wide": 4}
     chooser, found = new(), program

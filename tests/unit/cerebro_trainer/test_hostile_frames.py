@@ -1,4 +1,6 @@
-"""Frames that are none, and requests that make no sense: a trainer answers an error or ends, and takes no memory."""
+"""Frames that are none, and requests that make no sense: a trainer answers an error or ends, and
+takes no memory.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ Request = tuple[dict[str, Any], bytes]
 def array(shape: Sequence[int], values: np.ndarray, oid: int) -> bytes:
     """An array as PostgreSQL holds it in memory."""
     return (
-        struct.pack(f"=iiI{len(shape)}i{len(shape)}i", len(shape), 0, oid, *shape, *([1] * len(shape)))
+        struct.pack(
+            f"=iiI{len(shape)}i{len(shape)}i", len(shape), 0, oid, *shape, *([1] * len(shape))
+        )
         + values.tobytes()
     )
 
@@ -34,7 +38,10 @@ def array(shape: Sequence[int], values: np.ndarray, oid: int) -> bytes:
 PACKED = b"".join(array([2], np.ones(2, "f4"), 700) for _ in range(3))
 CLASSES = np.array([0, 1, 0], ">i4").tobytes()
 NUMBERS = np.arange(3, dtype=">i8").tobytes()
-BUFFER = [{"role": "x", "dtype": "float32", "shape": [2, 3]}, {"role": "y", "dtype": "int16", "shape": [2, 1]}]
+BUFFER = [
+    {"role": "x", "dtype": "float32", "shape": [2, 3]},
+    {"role": "y", "dtype": "int16", "shape": [2, 1]},
+]
 COLUMNS = [{"kind": "float32", "divide": 2.0, "array": "x"}, {"kind": "onehot", "classes": 2}]
 PARTS = (NUMBERS, PACKED, CLASSES)
 BLOCK = {"do": "block", "rows": 3, "lengths": [*map(len, PARTS)], "arrays": COLUMNS}
@@ -76,7 +83,9 @@ def answers(data: bytes) -> list[dict[str, Any]]:
 
 def test_these_requests_are_right() -> None:
     """Otherwise nothing would be tested by changing them."""
-    assert [set(answer) for answer in answers(b"".join(frame(*request) for request in REQUESTS))] == [{"ok"}, {"ok"}]
+    assert [
+        set(answer) for answer in answers(b"".join(frame(*request) for request in REQUESTS))
+    ] == [{"ok"}, {"ok"}]
 
 
 @given(st.binary(max_size=40) | st.binary(max_size=40).map(lambda rest: b"CDB1" + rest))
@@ -92,14 +101,17 @@ def test_these_requests_are_right() -> None:
 def test_bytes_that_are_no_frames(data: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answers(data)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10, "KB taken for what never came"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10, (
+        "KB taken for what never came"
+    )
 
 
 @given(st.sampled_from(range(len(REQUESTS))), st.data())
 def test_requests_with_a_part_that_is_wrong(number: int, data: st.DataObject) -> None:
     header, payload = REQUESTS[number]
     wrong = data.draw(
-        st.tuples(hostile.changed(header), st.just(payload)) | st.tuples(st.just(header), hostile.damaged(payload))
+        st.tuples(hostile.changed(header), st.just(payload))
+        | st.tuples(st.just(header), hostile.damaged(payload))
     )
     sent = [*REQUESTS[:number], wrong, *REQUESTS[number + 1 :]]
     try:

@@ -62,13 +62,17 @@ def metadata(**values: object) -> bytes:
 
 STATES = hostile.damaged(WHOLE) | hostile.changed(HEADER).map(with_header) | st.binary(max_size=60)
 EXAMPLES = (
-    pickle.dumps(Planted()), struct.pack("<Q", len(pickle.dumps(Planted()))) + pickle.dumps(Planted()), b"",
+    pickle.dumps(Planted()), struct.pack("<Q",
+    len(pickle.dumps(Planted()))) + pickle.dumps(Planted()), b"",
     struct.pack("<Q", 2**64 - 1), struct.pack("<Q", serialization.HEADER_LIMIT) + b"{}",
     WHOLE[:8] + b" " * LENGTH + TENSORS,
     with_header([]), with_header({}), with_header({**HEADER, "00000": None}),
-    entry(data_offsets=[0, 2**70]), entry(data_offsets=[5, 1]), entry(data_offsets=[-8, 16]), entry(data_offsets=[0]),
-    entry(data_offsets=[float("inf"), 1]), entry(data_offsets=[0, 23]), entry(data_offsets=[1.5, 24]),
-    entry(shape=[2**62, 2**62]), entry(shape=[-2, -3]), entry(shape="ab"), entry(dtype="F8"), entry(dtype=[]),
+    entry(data_offsets=[0, 2**70]), entry(data_offsets=[5, 1]), entry(data_offsets=[-8, 16]),
+    entry(data_offsets=[0]),
+    entry(data_offsets=[float("inf"), 1]), entry(data_offsets=[0, 23]), entry(data_offsets=[1.5,
+    24]),
+    entry(shape=[2**62, 2**62]), entry(shape=[-2, -3]), entry(shape="ab"), entry(dtype="F8"),
+    entry(dtype=[]),
     with_header({"__metadata__": 3}), ("[" * 100_000).encode(),
     struct.pack("<Q", 100_000) + b"[" * 100_000,
 )  # fmt: skip
@@ -99,7 +103,9 @@ def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-READERS: dict[str, Callable[[Layout, serialization.Assign, serialization.Note], streams.Reading]] = {
+READERS: dict[
+    str, Callable[[Layout, serialization.Assign, serialization.Note], streams.Reading]
+] = {
     "whole": serialization.read,
     "weights": serialization.read_weights,
     "warm": serialization.read_warm,
@@ -135,20 +141,29 @@ def test_the_trainer_refuses_what_is_no_state(data: bytes, size: int, reader: st
 @pytest.mark.parametrize("reader", READERS)
 def test_the_trainer_refuses_these(data: bytes, reader: str) -> None:
     with pytest.raises(TrainerError):
-        taken(READERS[reader](LAYOUT, lambda position, array: None, lambda origin: None), pieces(data, 90) or [b""])
+        taken(
+            READERS[reader](LAYOUT, lambda position, array: None, lambda origin: None),
+            pieces(data, 90) or [b""],
+        )
 
 
 @pytest.mark.parametrize("data", WRONG_EPOCHS, ids=range(len(WRONG_EPOCHS)))
 @pytest.mark.parametrize("reader", READERS)
 def test_epochs_that_are_no_number_are_refused(data: bytes, reader: str) -> None:
     with pytest.raises(TrainerError):
-        taken(READERS[reader](LAYOUT, lambda position, array: None, lambda origin: None), pieces(data, 90))
+        taken(
+            READERS[reader](LAYOUT, lambda position, array: None, lambda origin: None),
+            pieces(data, 90),
+        )
 
 
 @pytest.mark.parametrize("data", WRONG_WEIGHTS, ids=range(len(WRONG_WEIGHTS)))
 def test_weights_that_are_not_there_are_not_passed_over(data: bytes) -> None:
     with pytest.raises(TrainerError):
-        taken(serialization.read_weights(LAYOUT, lambda position, array: None, lambda origin: None), pieces(data, 90))
+        taken(
+            serialization.read_weights(LAYOUT, lambda position, array: None, lambda origin: None),
+            pieces(data, 90),
+        )
 
 
 @given(STATES, st.integers(1, 90))
@@ -157,7 +172,9 @@ def test_the_backend_refuses_what_is_no_state(data: bytes, size: int) -> None:
     check_backend(data, size)
 
 
-@pytest.mark.parametrize("data", [*EXAMPLES, *WRONG_WEIGHTS], ids=range(len(EXAMPLES) + len(WRONG_WEIGHTS)))
+@pytest.mark.parametrize(
+    "data", [*EXAMPLES, *WRONG_WEIGHTS], ids=range(len(EXAMPLES) + len(WRONG_WEIGHTS))
+)
 def test_the_backend_refuses_these(data: bytes) -> None:
     check_backend(data, 8)
 

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[3]
 TRANSFORMER = architectures.rewrite(networks.OF_HUB["TransformerEncoder"])
 
 
-def test_it_is_imported_for_what_is_made_of_it_and_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_imported_for_what_is_made_of_it_and_for_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     imported: list[str] = []
     monkeypatch.setattr(importlib, "import_module", imported.append)
     hub.provide(architectures.rewrite(json.loads(CLASSES)))
@@ -30,7 +32,9 @@ def test_it_is_imported_for_what_is_made_of_it_and_for_nothing_else(monkeypatch:
 
 def test_where_it_is_not_installed_the_configuration_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keras_hub", None)
-    with pytest.raises(ConfigError, match=r"a class of keras_hub, which the trainers' Python cannot import") as caught:
+    with pytest.raises(
+        ConfigError, match=r"a class of keras_hub, which the trainers' Python cannot import"
+    ) as caught:
         hub.provide(TRANSFORMER)
     assert caught.value.sqlstate == "0A000"
     assert caught.value.hint is not None and hub.INSTALLATION in caught.value.hint
@@ -56,4 +60,7 @@ def test_one_line_says_how_it_is_installed() -> None:
 def test_the_page_has_a_row_for_each_class() -> None:
     page = (ROOT / "docs" / "architectures.md").read_text()
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
-    assert rows == {*networks.OF_KERAS, *(name for names in allowlist.HUB.values() for name in names)}
+    assert rows == {
+        *networks.OF_KERAS,
+        *(name for names in allowlist.HUB.values() for name in names),
+    }

@@ -1,4 +1,6 @@
-"""Encoded images become the pixels that were encoded; anything else is told and found, and never costs memory."""
+"""Encoded images become the pixels that were encoded; anything else is told and found, and never
+costs memory.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ sizes = st.tuples(st.integers(1, 4), st.integers(1, 9), st.integers(1, 9), st.in
 
 
 @given(sizes.flatmap(lambda shape: hnp.arrays(np.uint8, shape)), st.none() | st.floats(0.5, 1000))
-def test_png_comes_back_with_every_bit_divided_as_numbers_are(pixels: np.ndarray, divide: float | None) -> None:
+def test_png_comes_back_with_every_bit_divided_as_numbers_are(
+    pixels: np.ndarray, divide: float | None
+) -> None:
     found = decode(*(encoded(picture) for picture in pixels), divide=divide)
     assert found.dtype == np.float32 and found.shape == pixels.shape
     expected = pixels.astype(np.float32)
-    np.testing.assert_array_equal(found, expected if divide is None else expected / np.float32(divide))
+    np.testing.assert_array_equal(
+        found, expected if divide is None else expected / np.float32(divide)
+    )
 
 
 @pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (3, "RGB"), (3, "CMYK")])
@@ -51,7 +57,9 @@ def test_a_palette_becomes_its_colours(options: dict[str, object]) -> None:
     output = io.BytesIO()
     few.save(output, "PNG", **options)
     mode = "RGBA" if "transparency" in options else "RGB"
-    np.testing.assert_array_equal(decode(output.getvalue())[0], np.asarray(Image.open(output).convert(mode)))
+    np.testing.assert_array_equal(
+        decode(output.getvalue())[0], np.asarray(Image.open(output).convert(mode))
+    )
 
 
 def test_black_and_white_is_0_and_255() -> None:
@@ -91,7 +99,9 @@ WRONG = {
 
 @pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
 def test_what_is_no_image_is_refused_and_found(data: bytes) -> None:
-    with pytest.raises(RequestError, match="column picture cannot be read as PNG or JPEG") as refused:
+    with pytest.raises(
+        RequestError, match="column picture cannot be read as PNG or JPEG"
+    ) as refused:
         decode(encoded(PICTURE), data)
     assert hashlib.md5(data).hexdigest() in str(refused.value.hint)
 
@@ -108,10 +118,14 @@ FILES = [encoded(PICTURE), encoded(PICTURE, "JPEG"), encoded(PICTURE, "PNG", "P"
 
 
 @given(
-    st.sampled_from(FILES), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4), st.integers(0)
+    st.sampled_from(FILES),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4),
+    st.integers(0),
 )
 @example(FILES[0], [], 30)
-def test_damaged_files_are_read_or_refused(file: bytes, changes: list[tuple[int, int]], length: int) -> None:
+def test_damaged_files_are_read_or_refused(
+    file: bytes, changes: list[tuple[int, int]], length: int
+) -> None:
     damaged = bytearray(file)
     for position, value in changes:
         damaged[position % len(damaged)] = value
@@ -125,12 +139,16 @@ def test_damaged_files_are_read_or_refused(file: bytes, changes: list[tuple[int,
 def bytea_array(value: bytes | None) -> bytes:
     """ARRAY[value] of type bytea[] in array_send's format."""
     head = struct.pack(">iiIii", 1, int(value is None), BYTEA, 1, 1)
-    return head + (struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value)
+    return head + (
+        struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+    )
 
 
 def packed(rows: int, *values: bytes | None) -> list[np.ndarray]:
     payload = np.frombuffer(b"".join(map(bytea_array, values)), np.uint8)
-    return raw_rows.inputs({"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload)
+    return raw_rows.inputs(
+        {"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload
+    )
 
 
 def test_images_are_packed_like_any_column() -> None:
@@ -141,7 +159,12 @@ def test_images_are_packed_like_any_column() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "values", "sqlstate"),
-    [(2, [FILES[0]], "22004"), (1, [None], "22004"), (1, FILES[:2], "22023"), (2, [FILES[0], None], "22004")],
+    [
+        (2, [FILES[0]], "22004"),
+        (1, [None], "22004"),
+        (1, FILES[:2], "22023"),
+        (2, [FILES[0], None], "22004"),
+    ],
 )
 def test_a_null_among_images(rows: int, values: list[bytes | None], sqlstate: str) -> None:
     with pytest.raises(RequestError) as refused:
@@ -152,18 +175,27 @@ def test_a_null_among_images(rows: int, values: list[bytes | None], sqlstate: st
 integers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**25), 2**25)
 
 
-@given(st.sampled_from([(arrays.INT4, 32), (arrays.INT8, 64)]), st.lists(integers, min_size=1, max_size=5))
-def test_integers_are_packed_exactly_or_not_at_all(kind: tuple[arrays.ElementType, int], values: list[int]) -> None:
+@given(
+    st.sampled_from([(arrays.INT4, 32), (arrays.INT8, 64)]),
+    st.lists(integers, min_size=1, max_size=5),
+)
+def test_integers_are_packed_exactly_or_not_at_all(
+    kind: tuple[arrays.ElementType, int], values: list[int]
+) -> None:
     element, bits = kind
     values = [value % 2**bits - 2 ** (bits - 1) for value in values]
     head = struct.pack("=iiIii", 1, 0, element.oid, len(values), 1)
-    sent = head + b"".join(value.to_bytes(bits // 8, sys.byteorder, signed=True) for value in values)
+    sent = head + b"".join(
+        value.to_bytes(bits // 8, sys.byteorder, signed=True) for value in values
+    )
     exact = [int(np.float32(value)) == value for value in values]
     payload = np.frombuffer(sent, np.uint8)
     if all(exact):
         assert arrays.whole_numbers(payload, 1, element)[0].tolist() == values
     else:
-        with pytest.raises(RequestError, match=f"the integer {values[exact.index(False)]}:") as refused:
+        with pytest.raises(
+            RequestError, match=f"the integer {values[exact.index(False)]}:"
+        ) as refused:
             arrays.whole_numbers(payload, 1, element)
         assert refused.value.sqlstate == "22003"
     divided = arrays.whole_numbers(payload, 1, element, 3.0)[0]

@@ -63,8 +63,12 @@ def test_units_beyond_the_classes_only_padded_the_targets() -> None:
     assert tabulate([np.array([[0.25, 0.25, 0.5]])], [2], ALL).as_header()["value"] == "{0.25,0.25}"
 
 
-@pytest.mark.parametrize(("outputs", "classes"), [([np.ones((1, 3))], [4]), ([np.ones((1, 3))], [3, 3])])
-def test_outputs_that_do_not_fit_the_classes_are_refused(outputs: list[np.ndarray], classes: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("outputs", "classes"), [([np.ones((1, 3))], [4]), ([np.ones((1, 3))], [3, 3])]
+)
+def test_outputs_that_do_not_fit_the_classes_are_refused(
+    outputs: list[np.ndarray], classes: list[int]
+) -> None:
     with pytest.raises(ConfigError):
         tabulate(outputs, classes, ALL)
 

@@ -29,7 +29,9 @@ class Maker:
         self.made.append(spec.key)
         forms = ("plain",) if room.form is None else (room.form,)
         known = (None, "keras_fit", *forms)
-        return SimpleNamespace(layout=SimpleNamespace(nbytes=self._nbytes), understands=known.__contains__)
+        return SimpleNamespace(
+            layout=SimpleNamespace(nbytes=self._nbytes), understands=known.__contains__
+        )
 
 
 def spec(key: object) -> Any:

@@ -1,4 +1,6 @@
-"""Signs of life: they go on while there is nothing to do, and while something is computed; else all stands still."""
+"""Signs of life: they go on while there is nothing to do, and while something is computed; else all
+stands still.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def heart(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heart]:
 
 
 @pytest.mark.parametrize("computing", [None, lambda: False], ids=["never told", "idle"])
-def test_it_beats_while_there_is_nothing_to_do(heart: Heart, computing: Callable[[], bool] | None) -> None:
+def test_it_beats_while_there_is_nothing_to_do(
+    heart: Heart, computing: Callable[[], bool] | None
+) -> None:
     if computing:
         heart.pulse.follow(computing)
     assert all(heart.beats() for _ in range(300)), "the byte overflows"

@@ -1,4 +1,6 @@
-"""Recipes that come with raw values: what is none is refused, and points of time have the parts of a calendar."""
+"""Recipes that come with raw values: what is none is refused, and points of time have the parts of
+a calendar.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from hypothesis import strategies as st
 from cerebro_trainer.data import moments, recipe_values
 from cerebro_trainer.errors import RequestError
 
-NOTHING: dict[str, object] = {"scales": [], "parts": [], "missing": [], "categories": [], "wide": []}
+NOTHING: dict[str, object] = {
+    "scales": [],
+    "parts": [],
+    "missing": [],
+    "categories": [],
+    "wide": [],
+}
 SCALE = [-1.0, 1.0, 0.0, 1.0, 4.0]
 PARTS = ("epoch", "year", "month", "day", "dow", "hour")
 
@@ -59,5 +67,9 @@ def test_parts_of_points_of_time(points: list[datetime], exact: bool) -> None:
 def test_what_is_infinite_or_missing() -> None:
     raw = np.array([[np.inf, np.nan, 7.0], [-np.inf, np.nan, np.nan], [np.nan, np.nan, np.inf]])
     found = moments.numbers(raw, [("epoch", "year", "dow"), (), ("value",)])
-    expected = [[np.inf, np.inf, np.nan, 7.0], [-np.inf, -np.inf, np.nan, np.nan], [np.nan, np.nan, np.nan, np.inf]]
+    expected = [
+        [np.inf, np.inf, np.nan, 7.0],
+        [-np.inf, -np.inf, np.nan, np.nan],
+        [np.nan, np.nan, np.nan, np.inf],
+    ]
     np.testing.assert_array_equal(found, expected)

@@ -1,4 +1,6 @@
-"""Both ends have the metrics that models are compared by: of the same predictions they say the same."""
+"""Both ends have the metrics that models are compared by: of the same predictions they say the
+same.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,14 @@ def score(name: str, loss: float) -> float:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), SHARES, SHARES, SHARES), min_size=1), st.data())
-def test_classes_are_scored_alike(rows: list[tuple[int, float, float, float]], data: st.DataObject) -> None:
+def test_classes_are_scored_alike(
+    rows: list[tuple[int, float, float, float]], data: st.DataObject
+) -> None:
     told = [Told(str(label), {str(n): p for n, p in enumerate(shares)}) for label, *shares in rows]
-    outputs, target = np.array([shares for _, *shares in rows]), np.array([float(label) for label, *_ in rows])
+    outputs, target = (
+        np.array([shares for _, *shares in rows]),
+        np.array([float(label) for label, *_ in rows]),
+    )
     for name in ("accuracy", "log_loss", "auc"):
         found, wanted = score(name, LOSSES[name](outputs, target)), SCORES[name](told)
         assert found == pytest.approx(wanted, nan_ok=True), name
@@ -36,7 +43,10 @@ def test_classes_are_scored_alike(rows: list[tuple[int, float, float, float]], d
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1))
 def test_numbers_are_scored_alike(rows: list[tuple[int, int]]) -> None:
     told = [Told(str(label), {}, float(number)) for label, number in rows]
-    outputs, target = np.array([[float(n)] for _, n in rows]), np.array([float(label) for label, _ in rows])
+    outputs, target = (
+        np.array([[float(n)] for _, n in rows]),
+        np.array([float(label) for label, _ in rows]),
+    )
     for name in ("rmse", "mae", "r2"):
         found, wanted = score(name, LOSSES[name](outputs, target)), SCORES[name](told)
         assert found == pytest.approx(wanted, nan_ok=True), name
@@ -51,7 +61,14 @@ def test_a_class_that_is_not_known_counts_as_wrong() -> None:
 
 def test_what_belongs_to_a_column_is_shuffled_together_and_nothing_else_is() -> None:
     numbers, codes = np.arange(40.0).reshape(10, 4), np.arange(20).reshape(10, 2)
-    asked = Shuffling(metric="mae", columns=([[0, 3], [1]], [[], []]), classes=0, repeats=2, seed=3, seconds=math.inf)
+    asked = Shuffling(
+        metric="mae",
+        columns=([[0, 3], [1]], [[], []]),
+        classes=0,
+        repeats=2,
+        seed=3,
+        seconds=math.inf,
+    )
     seen: list[list[np.ndarray]] = []
 
     def predict(inputs: object) -> np.ndarray:
@@ -59,16 +76,24 @@ def test_what_belongs_to_a_column_is_shuffled_together_and_nothing_else_is() -> 
         return inputs[0][:, :1]  # type: ignore[index,no-any-return]
 
     losses = [*asked.losses(predict, [numbers, codes], numbers[:, 0])]
-    assert losses[1] == [0.0, 0.0] and all(loss > 0 for loss in losses[0]) and len(set(losses[0])) == 2
+    assert (
+        losses[1] == [0.0, 0.0] and all(loss > 0 for loss in losses[0]) and len(set(losses[0])) == 2
+    )
     _, one, other, *_ = seen
     for moved in (one, other):
-        assert sorted(moved[0][:, 0]) == sorted(numbers[:, 0]) and list(moved[0][:, 0]) != list(numbers[:, 0])
-        assert (moved[0][:, 3] - moved[0][:, 0] == 3).all() and (moved[0][:, 0] == 2 * (moved[1][:, 1] - 1)).all()
+        assert sorted(moved[0][:, 0]) == sorted(numbers[:, 0]) and list(moved[0][:, 0]) != list(
+            numbers[:, 0]
+        )
+        assert (moved[0][:, 3] - moved[0][:, 0] == 3).all() and (
+            moved[0][:, 0] == 2 * (moved[1][:, 1] - 1)
+        ).all()
         assert (moved[0][:, 1:3] == numbers[:, 1:3]).all() and (moved[1][:, 0] == codes[:, 0]).all()
     assert math.isfinite(sum(map(sum, losses)))
 
 
-def test_where_the_time_is_up_the_columns_before_have_what_they_have_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_time_is_up_the_columns_before_have_what_they_have_anyway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Here each prediction takes a second, the first one that of the rows as they are."""
     numbers = np.arange(30.0).reshape(10, 3)
     columns = tuple([[place]] for place in range(3))

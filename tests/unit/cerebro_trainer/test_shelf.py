@@ -1,4 +1,6 @@
-"""Trainers that nobody has: by key, for a time, as many as there is room for, and as there is memory for."""
+"""Trainers that nobody has: by key, for a time, as many as there is room for, and as there is
+memory for.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def test_who_has_ended_is_not_there(mail: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "kept", "short"), [(200, 50, False), (99, 50, True), (200, 140, False), (200, 141, True), (200, 0, False)]
+    ("free", "kept", "short"),
+    [(200, 50, False), (99, 50, True), (200, 140, False), (200, 141, True), (200, 0, False)],
 )
 def test_they_hold_an_eighth_while_as_much_is_free(
     monkeypatch: pytest.MonkeyPatch, free: int, kept: int, short: bool

@@ -1,4 +1,6 @@
-"""A state is written and read piece by piece, and is what the library of its format would write and read."""
+"""A state is written and read piece by piece, and is what the library of its format would write and
+read.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.serialization import Array
 from cerebro_trainer.wire import streams
 
-DTYPES = st.sampled_from(["float32", "float16", "float64", "int64", "int32", "uint32", "uint8", "bool"])
+DTYPES = st.sampled_from(
+    ["float32", "float16", "float64", "int64", "int32", "uint32", "uint8", "bool"]
+)
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 VALUES = arrays.arrays(DTYPES, SHAPES)
 EXACT = arrays.arrays(DTYPES, SHAPES, elements=st.sampled_from([0, 1]))
@@ -102,10 +106,15 @@ def test_what_the_library_writes_is_read(values: list[Array], chunk_bytes: int) 
 
 
 @given(values=STATES, chunk_bytes=CHUNKS)
-def test_weights_alone_are_read_from_the_state_of_another_optimizer(values: list[Array], chunk_bytes: int) -> None:
+def test_weights_alone_are_read_from_the_state_of_another_optimizer(
+    values: list[Array], chunk_bytes: int
+) -> None:
     expected = replace(layout(values), optimizer="another", architecture="another")
     found: dict[int, Array] = {}
-    taken(serialization.read_weights(expected, found.__setitem__, lambda origin: None), dumped(values, chunk_bytes))
+    taken(
+        serialization.read_weights(expected, found.__setitem__, lambda origin: None),
+        dumped(values, chunk_bytes),
+    )
     assert found.keys() == set(expected.weights)
     assert all(same(found[position], values[position]) for position in found)
     assert read_warm(expected, dumped(values, chunk_bytes))[1] is False
@@ -116,7 +125,9 @@ def test_a_state_of_another_architecture_is_taken_whole_where_all_of_it_fits(
     values: list[Array], chunk_bytes: int
 ) -> None:
     chunks, own = dumped(values, chunk_bytes), layout(values)
-    renamed = replace(own, architecture="another", paths=tuple(f"other_{path}" for path in own.paths))
+    renamed = replace(
+        own, architecture="another", paths=tuple(f"other_{path}" for path in own.paths)
+    )
     found, whole = read_warm(renamed, chunks)
     assert whole and all(same(found[position], value) for position, value in enumerate(values))
     frozen = replace(renamed, trainable=own.trainable[1:])
@@ -125,7 +136,9 @@ def test_a_state_of_another_architecture_is_taken_whole_where_all_of_it_fits(
 
 
 @given(values=STATES, data=st.data())
-def test_weights_of_other_shapes_are_refused_by_their_names(values: list[Array], data: st.DataObject) -> None:
+def test_weights_of_other_shapes_are_refused_by_their_names(
+    values: list[Array], data: st.DataObject
+) -> None:
     own = layout(values)
     place = data.draw(st.integers(0, len(own.weights) - 1))
     shapes = list(own.shapes)
@@ -135,7 +148,11 @@ def test_weights_of_other_shapes_are_refused_by_their_names(values: list[Array],
     assert f"{own.paths[place]} {list(shapes[own.weights[place]])}" in refused.value.message
 
 
-@given(values=st.lists(EXACT, min_size=1, max_size=6), chunk_bytes=CHUNKS, converted=st.sampled_from([8, 16, 1 << 16]))
+@given(
+    values=st.lists(EXACT, min_size=1, max_size=6),
+    chunk_bytes=CHUNKS,
+    converted=st.sampled_from([8, 16, 1 << 16]),
+)
 def test_a_backend_finds_the_weights(values: list[Array], chunk_bytes: int, converted: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weights, "CONVERTED", converted)
@@ -152,7 +169,9 @@ def check_weights(values: list[Array], chunk_bytes: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", "<i4", "|u1"])
 def test_a_backend_looks_up_between_pieces_of_a_large_weight(dtype: str) -> None:
-    """A cancel takes effect where the next chunks are fetched: little is done between two of them."""
+    """A cancel takes effect where the next chunks are fetched: little is done between two of
+    them.
+    """
     chunks, done = dumped([np.ones(200_000, dtype)], 8000), [0]
     taken_so_far: list[int] = []
 

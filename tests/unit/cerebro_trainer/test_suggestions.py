@@ -1,4 +1,6 @@
-"""Points of a search space: where they lie, that they differ, that they can be repeated, and that TPE learns."""
+"""Points of a search space: where they lie, that they differ, that they can be repeated, and that
+TPE learns.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,13 @@ SPACE = read_space(COMPILE, FIT, [1, 2])
 algorithms = st.sampled_from(["rand", "tpe", "cmaes"])
 
 
-def asked(space: Space, algorithm: str, count: int, seed: int, trials: list[Any] | None = None) -> list[Any]:
+def asked(
+    space: Space, algorithm: str, count: int, seed: int, trials: list[Any] | None = None
+) -> list[Any]:
     """The points that a trainer would answer with, through JSON as on the wire."""
     request = {
-        "space": describe(space), "algorithm": algorithm, "count": count, "seed": seed, "trials": trials or [],
+        "space": describe(space), "algorithm": algorithm, "count": count, "seed": seed,
+        "trials": trials or [],
     }  # fmt: skip
     return list(json.loads(json.dumps(suggest(json.loads(json.dumps(request))))))
 
@@ -39,7 +44,11 @@ def asked(space: Space, algorithm: str, count: int, seed: int, trials: list[Any]
 def tried(points: list[Any], losses: list[float | None]) -> list[Any]:
     found = zip(points, losses, strict=True)
     return [
-        {"point": p, "values": [] if v is None else [[3, v]], "state": "failed" if v is None else "completed"}
+        {
+            "point": p,
+            "values": [] if v is None else [[3, v]],
+            "state": "failed" if v is None else "completed",
+        }
         for p, v in found
     ]
 
@@ -55,15 +64,21 @@ def test_points_are_configurations_of_the_space(algorithm: str, seed: int) -> No
         assert 4 <= int(parts["batch_size"]) <= 16 and parts["epochs"] in ("1", "2")
         optimizer = row.compile_params.split("'")[1]
         low, high = (0.001, 0.1) if optimizer.startswith("SGD") else (0.01, 0.02)
-        values = dict(part.split("=") for part in optimizer[optimizer.index("(") + 1 : -1].split(","))
+        values = dict(
+            part.split("=") for part in optimizer[optimizer.index("(") + 1 : -1].split(",")
+        )
         assert low <= float(values["lr"]) <= high
         assert ("momentum" in values) == optimizer.startswith("SGD")
         assert 0.9 <= float(values.get("momentum", 0.95)) <= 0.99
 
 
-@given(algorithms, st.integers(0, 99), st.lists(st.floats(0, 9) | st.none(), min_size=12, max_size=12))
+@given(
+    algorithms, st.integers(0, 99), st.lists(st.floats(0, 9) | st.none(), min_size=12, max_size=12)
+)
 @trials(20)
-def test_the_same_request_has_the_same_answer(algorithm: str, seed: int, losses: list[float | None]) -> None:
+def test_the_same_request_has_the_same_answer(
+    algorithm: str, seed: int, losses: list[float | None]
+) -> None:
     first = asked(SPACE, algorithm, 12, seed)
     assert first == asked(SPACE, algorithm, 12, seed)
     before = tried(first, losses)
@@ -74,7 +89,9 @@ def test_the_same_request_has_the_same_answer(algorithm: str, seed: int, losses:
 
 def test_another_seed_has_another_answer() -> None:
     answers = [
-        json.dumps(asked(SPACE, algorithm, 3, seed)) for algorithm in ("rand", "tpe", "cmaes") for seed in (0, 1)
+        json.dumps(asked(SPACE, algorithm, 3, seed))
+        for algorithm in ("rand", "tpe", "cmaes")
+        for seed in (0, 1)
     ]
     assert len(set(answers[::2])) == len(set(answers[1::2])) == 2
     assert all(one != other for one, other in zip(answers[::2], answers[1::2], strict=True))
@@ -84,7 +101,9 @@ def test_another_seed_has_another_answer() -> None:
 @example("cmaes", 0)
 @trials(20)
 def test_a_small_space_is_tried_whole_and_nothing_twice(algorithm: str, seed: int) -> None:
-    space = read_space("{'loss': ['mse'], 'lr': [0.1, 0.2, 0.3]}", "{'batch_size': [1, 2, 'linear']}", [7])
+    space = read_space(
+        "{'loss': ['mse'], 'lr': [0.1, 0.2, 0.3]}", "{'batch_size': [1, 2, 'linear']}", [7]
+    )
     found: list[Any] = []
     while points := asked(space, algorithm, 4, seed, tried(found, [1.0] * len(found))):
         found += points
@@ -93,25 +112,35 @@ def test_a_small_space_is_tried_whole_and_nothing_twice(algorithm: str, seed: in
 
 @pytest.mark.parametrize("learning", ["tpe", "cmaes"])
 def test_what_learns_comes_nearer_to_the_best_than_chance(learning: str) -> None:
-    space = read_space("{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1])
+    space = read_space(
+        "{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1]
+    )
 
     def best(algorithm: str, seed: int) -> float:
         before: list[Any] = []
         for _ in range(8):
             points = asked(space, algorithm, 4, seed, before)
             losses = [
-                abs(p["values"]["compile/lr"] - 0.02) + abs(p["values"]["fit/batch_size"] - 40) / 512 for p in points
+                abs(p["values"]["compile/lr"] - 0.02)
+                + abs(p["values"]["fit/batch_size"] - 40) / 512
+                for p in points
             ]
             before += tried(points, list(losses))
         return float(min(trial["values"][0][1] for trial in before))
 
-    assert sum(best(learning, seed) for seed in range(10)) < sum(best("rand", seed) for seed in range(10))
+    assert sum(best(learning, seed) for seed in range(10)) < sum(
+        best("rand", seed) for seed in range(10)
+    )
 
 
 @pytest.mark.parametrize("learning", ["tpe", "cmaes"])
 def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> None:
-    """Though values lie elsewhere by now: those of the earlier run would all look better than any of this one."""
-    space = read_space("{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1])
+    """Though values lie elsewhere by now: those of the earlier run would all look better than any
+    of this one.
+    """
+    space = read_space(
+        "{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1]
+    )
 
     def loss(point: Any) -> float:
         rate, size = point["values"]["compile/lr"], point["values"]["fit/batch_size"]
@@ -128,7 +157,10 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
     for seed in range(10):
         points = asked(space, "rand", 30, seed + 50)
         stood = standings([(0.0, loss(point)) for point in points])
-        before = [EarlierTrial(1, key, *each) for key, each in enumerate(zip(points, stood, strict=True), 1)]
+        before = [
+            EarlierTrial(1, key, *each)
+            for key, each in enumerate(zip(points, stood, strict=True), 1)
+        ]
         found.append((best(seed, before), best(seed, [])))
     assert sum(knowing for knowing, _ in found) < sum(alone for _, alone in found)
 
@@ -136,7 +168,8 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
 @pytest.mark.parametrize(
     "change",
     [
-        {"space": []}, {"space": [[{"name": "a", "kind": "other"}]]}, {"space": [3]}, {"count": 0}, {"seed": "x"},
+        {"space": []}, {"space": [[{"name": "a", "kind": "other"}]]}, {"space": [3]}, {"count": 0},
+        {"seed": "x"},
         {"algorithm": "atpe"},
         {"trials": [{"point": {"alternative": 9, "values": {}}, "values": [], "state": "running"}]},
         {"trials": [{"point": {"alternative": 0, "values": {}}, "values": [], "state": "other"}]},
@@ -144,7 +177,14 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
     ids=str,
 )  # fmt: skip
 def test_a_wrong_request_is_named(change: dict[str, Any]) -> None:
-    request = {"space": describe(SPACE), "algorithm": "tpe", "count": 1, "seed": 1, "trials": [], **change}
+    request = {
+        "space": describe(SPACE),
+        "algorithm": "tpe",
+        "count": 1,
+        "seed": 1,
+        "trials": [],
+        **change,
+    }
     with pytest.raises(RequestError):
         suggest(request)
 

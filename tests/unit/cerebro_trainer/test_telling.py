@@ -1,4 +1,6 @@
-"""What a trainer tells of a block of rows: array literals, read back here as PostgreSQL reads them."""
+"""What a trainer tells of a block of rows: array literals, read back here as PostgreSQL reads
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,31 +34,43 @@ def elements(literal: str) -> list[str | None]:
 
 
 @given(st.lists(TEXTS, min_size=2, max_size=5, unique=True), st.data())
-def test_of_each_row_the_likeliest_class_and_all_probabilities(labels: list[str], data: st.DataObject) -> None:
+def test_of_each_row_the_likeliest_class_and_all_probabilities(
+    labels: list[str], data: st.DataObject
+) -> None:
     rows = data.draw(
         st.lists(
-            st.lists(st.floats(0, 1, width=32), min_size=len(labels), max_size=len(labels)), min_size=1, max_size=4
+            st.lists(st.floats(0, 1, width=32), min_size=len(labels), max_size=len(labels)),
+            min_size=1,
+            max_size=4,
         )
     )
     columns = Telling(tuple(labels), None).columns(np.array(rows, np.float32))
     predictions, probabilities, all_of_them = map(elements, columns)
-    for row, prediction, probability, told in zip(rows, predictions, probabilities, all_of_them, strict=True):
+    for row, prediction, probability, told in zip(
+        rows, predictions, probabilities, all_of_them, strict=True
+    ):
         assert prediction == labels[row.index(max(row))] and float(str(probability)) == max(row)
         assert json.loads(str(told)) == dict(zip(labels, row, strict=True))
 
 
 @given(st.lists(st.floats(width=32), min_size=1))
 def test_a_number_has_the_digits_that_tell_it_from_others(numbers: list[float]) -> None:
-    predictions, unrounded = map(elements, Telling(None, None).columns(np.array(numbers, np.float32)[:, np.newaxis]))
+    predictions, unrounded = map(
+        elements, Telling(None, None).columns(np.array(numbers, np.float32)[:, np.newaxis])
+    )
     assert predictions == unrounded
     for number, told in zip(numbers, predictions, strict=True):
-        assert (told is None) == (not np.isfinite(number)) and (told is None or np.float32(told) == np.float32(number))
+        assert (told is None) == (not np.isfinite(number)) and (
+            told is None or np.float32(told) == np.float32(number)
+        )
 
 
 @given(st.lists(st.floats(width=32), min_size=1), st.sampled_from([15, 31, 63]))
 def test_a_whole_number_is_one_of_its_type(numbers: list[float], bits: int) -> None:
     reach = 1 << bits
-    columns = Telling(None, (-reach, reach - 1)).columns(np.array(numbers, np.float32)[:, np.newaxis])
+    columns = Telling(None, (-reach, reach - 1)).columns(
+        np.array(numbers, np.float32)[:, np.newaxis]
+    )
     for number, told in zip(numbers, elements(next(columns)), strict=True):
         if told is None:
             assert not np.isfinite(number)
@@ -65,7 +79,9 @@ def test_a_whole_number_is_one_of_its_type(numbers: list[float], bits: int) -> N
 
 
 def test_rows_that_are_no_numbers_have_no_class() -> None:
-    told = Telling(("a", "b"), None).columns(np.array([[np.nan, 1.0], [np.inf, 0.0], [0.25, 0.75]], np.float32))
+    told = Telling(("a", "b"), None).columns(
+        np.array([[np.nan, 1.0], [np.inf, 0.0], [0.25, 0.75]], np.float32)
+    )
     assert [elements(column)[:2] for column in told] == [[None, None]] * 3
 
 
@@ -75,7 +91,8 @@ def test_another_network_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [{"labels": []}, {"labels": [1]}, {"labels": "a"}, {"whole": [1]}, {"whole": ["a", 1]}]
+    "header",
+    [{"labels": []}, {"labels": [1]}, {"labels": "a"}, {"whole": [1]}, {"whole": ["a", 1]}],
 )
 def test_requests_that_make_no_sense_are_refused(header: dict[str, object]) -> None:
     with pytest.raises(RequestError):

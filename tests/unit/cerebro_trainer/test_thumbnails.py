@@ -1,4 +1,6 @@
-"""Image files of any sizes become thumbnails of the size that is wanted; what is none is refused, never guessed."""
+"""Image files of any sizes become thumbnails of the size that is wanted; what is none is refused,
+never guessed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def sent(*files: bytes, shape: tuple[int, int, int] = SMALL, column: str = COLUM
 
 def pixels(found: np.ndarray, shape: tuple[int, int, int] = SMALL) -> np.ndarray:
     """The pixels that were scaled."""
-    return (found.reshape(-1, *shape) * thumbnails.WIDTH + thumbnails.CENTER).round().astype(np.uint8)
+    return (
+        (found.reshape(-1, *shape) * thumbnails.WIDTH + thumbnails.CENTER).round().astype(np.uint8)
+    )
 
 
 def test_an_image_of_the_wanted_size_keeps_every_pixel_and_one_that_is_missing_is_zeros() -> None:
@@ -43,7 +47,8 @@ def test_an_image_of_the_wanted_size_keeps_every_pixel_and_one_that_is_missing_i
     assert not found[1].any() and (np.abs(found) <= 2).all()
 
 
-@given(st.integers(1, 70), st.integers(1, 70), st.sampled_from(["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"]),
+@given(st.integers(1, 70), st.integers(1, 70), st.sampled_from(["1", "L", "LA", "P", "RGB", "RGBA",
+"CMYK"]),
        st.sampled_from([(8, 8, 1), (24, 16, 3)]))  # fmt: skip
 def test_images_of_any_size_and_mode_become_one_shape(
     height: int, width: int, mode: str, shape: tuple[int, int, int]
@@ -75,10 +80,13 @@ def test_what_is_transparent_shows_white() -> None:
 
 
 @pytest.mark.parametrize(
-    "file", [b"GIF89a no image", encoded(DRAWN)[:60], encoded(DRAWN, "JPEG")[:300], png(60_000, 60_000)]
+    "file",
+    [b"GIF89a no image", encoded(DRAWN)[:60], encoded(DRAWN, "JPEG")[:300], png(60_000, 60_000)],
 )
 def test_bytes_that_are_no_image_are_refused_by_the_name_of_their_column(file: bytes) -> None:
-    with pytest.raises(RowError, match='in column "a ""photo""" cannot be read as PNG or JPEG') as found:
+    with pytest.raises(
+        RowError, match='in column "a ""photo""" cannot be read as PNG or JPEG'
+    ) as found:
         sent(encoded(DRAWN), file)
     assert "wide_1" not in found.value.message and 'md5("a ""photo""")' in str(found.value.hint)
     assert "may be NULL" in str(found.value.hint)

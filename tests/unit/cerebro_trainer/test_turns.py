@@ -1,4 +1,6 @@
-"""Shards take turns in memory: nothing is lost between it and the file, and no more than two of them are in flight."""
+"""Shards take turns in memory: nothing is lost between it and the file, and no more than two of
+them are in flight.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,15 @@ PLANS = st.lists(st.tuples(st.sets(st.integers(0, 4), min_size=1), st.booleans()
 def layout() -> Layout:
     count = len(SHAPES)
     names = {"architecture": "a", "optimizer": "o", "framework": "f", "keras": "3"}
-    return Layout(shapes=SHAPES, dtypes=("float32",) * count, weights=(), trainable=(), paths=(), frozen=(), **names)
+    return Layout(
+        shapes=SHAPES,
+        dtypes=("float32",) * count,
+        weights=(),
+        trainable=(),
+        paths=(),
+        frozen=(),
+        **names,
+    )
 
 
 class Memory:
@@ -71,7 +81,13 @@ def test_an_error_leaves_nothing_in_memory() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        memory.turns.done([memory.turn({0}, True), Turn(frozenset({0, 4}), frozenset(), fail), memory.turn({1}, True)])
+        memory.turns.done(
+            [
+                memory.turn({0}, True),
+                Turn(frozenset({0, 4}), frozenset(), fail),
+                memory.turn({1}, True),
+            ]
+        )
     assert memory.values == {}
 
 
@@ -100,7 +116,9 @@ COSTS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, 
 
 
 @given(sizes=COSTS, room=st.integers(0, 300))
-def test_shards_are_all_pieces_in_order_and_fit_if_they_can(sizes: list[tuple[int, int]], room: int) -> None:
+def test_shards_are_all_pieces_in_order_and_fit_if_they_can(
+    sizes: list[tuple[int, int]], room: int
+) -> None:
     costs = [Cost([str(n)], state, state + more) for n, (state, more) in enumerate(sizes)]
     shards, ahead = cut(costs, room)
     assert [number for shard in shards for number in shard] == list(range(len(costs)))

@@ -1,4 +1,6 @@
-"""Which numbers of a configuration make another program, and which are variables of one that is shared."""
+"""Which numbers of a configuration make another program, and which are variables of one that is
+shared.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ STEPS = {"decay_steps": 30, "warmup_steps": 3, "warmup_target": 0.1}
 
 def spec(rate: Any, class_name: str = "Adam", **config: Any) -> ProgramSpec:
     optimizer = {"class_name": class_name, "config": {"learning_rate": rate, **config}}
-    return ProgramSpec({"class_name": "Sequential"}, {"optimizer": optimizer, "loss": "mse"}, (Target(0),))
+    return ProgramSpec(
+        {"class_name": "Sequential"}, {"optimizer": optimizer, "loss": "mse"}, (Target(0),)
+    )
 
 
 def schedule(class_name: str, first: float, **config: float) -> dict[str, Any]:
@@ -43,23 +47,39 @@ def test_so_is_the_rate_that_a_warmup_comes_to() -> None:
 
 @pytest.mark.parametrize("name", ["decay_steps", "warmup_steps"])
 def test_so_are_the_steps_of_a_cosine(name: str) -> None:
-    """Keras takes them as tensors: configurations over more rows, or fewer, share what is compiled."""
-    one, other, none = (spec(schedule("CosineDecay", 0.0, **{**STEPS, name: steps})) for steps in (30, 40, 0))
+    """Keras takes them as tensors: configurations over more rows, or fewer, share what is
+    compiled.
+    """
+    one, other, none = (
+        spec(schedule("CosineDecay", 0.0, **{**STEPS, name: steps})) for steps in (30, 40, 0)
+    )
     assert one.key == other.key and other.split.hyperparameters[name] == 40.0
     assert none.key != one.key and name not in none.split.hyperparameters
 
 
 @pytest.mark.parametrize("name", ["warmup_target", "decay_steps", "first_decay_steps"])
 def test_so_are_the_numbers_of_cycles_but_for_how_many_there_are(name: str) -> None:
-    cycles = {"warmup_target": 0.1, "decay_steps": 27, "first_decay_steps": 1, "t_mul": 3, "cycles": 4}
-    one, other = ({"class_name": "CosineCycles", "config": {**cycles, name: number}} for number in (5, 6))
+    cycles = {
+        "warmup_target": 0.1,
+        "decay_steps": 27,
+        "first_decay_steps": 1,
+        "t_mul": 3,
+        "cycles": 4,
+    }
+    one, other = (
+        {"class_name": "CosineCycles", "config": {**cycles, name: number}} for number in (5, 6)
+    )
     assert spec(one).key == spec(other).key and spec(other).split.hyperparameters[name] == 6.0
     fewer = {"class_name": "CosineCycles", "config": {**cycles, "cycles": 3}}
     assert spec(fewer).key != spec(one).key
 
 
 def test_rates_and_schedules_are_different_programs() -> None:
-    keys = {spec(0.1).key, spec(schedule("CosineDecay", 0.1)).key, spec(schedule("PolynomialDecay", 0.1)).key}
+    keys = {
+        spec(0.1).key,
+        spec(schedule("CosineDecay", 0.1)).key,
+        spec(schedule("PolynomialDecay", 0.1)).key,
+    }
     assert len(keys) == 3 and spec(0.1).key == spec(0.2).key
     assert spec(0.1, momentum=0.5).key != spec(0.1, momentum=0.9).key
 

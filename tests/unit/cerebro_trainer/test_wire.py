@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
 
-headers = st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.booleans()))
+headers = st.dictionaries(
+    st.text(), st.none() | st.integers() | st.text() | st.lists(st.booleans())
+)
 
 
 def frame(header: object, payload: bytes = b"", magic: bytes = b"CDB1") -> bytes:

@@ -32,8 +32,11 @@ FRAMEWORK = Framework(
 
 
 @pytest.mark.parametrize(
-    ("raised", "becomes"), [(RuntimeError("wrong"), ConfigError), (MemoryError(), ConfigError), (Gone(), Gone)]
+    ("raised", "becomes"),
+    [(RuntimeError("wrong"), ConfigError), (MemoryError(), ConfigError), (Gone(), Gone)],
 )
-def test_only_what_ends_the_process_is_no_failure_of_a_config(raised: Exception, becomes: type[Exception]) -> None:
+def test_only_what_ends_the_process_is_no_failure_of_a_config(
+    raised: Exception, becomes: type[Exception]
+) -> None:
     with pytest.raises(becomes), Workshop(FRAMEWORK).boundary(silent=False):
         raise raised

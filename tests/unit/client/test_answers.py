@@ -24,8 +24,13 @@ def told(text: str) -> list[str | None]:
     return [None if each == "NULL" else each for each in text[1:-1].split(",")]
 
 
-@given(arrays.arrays(np.float32, st.tuples(st.integers(1, 5), st.just(1)), elements=OUTPUTS), st.sampled_from(TYPES))
-def test_numbers_are_rounded_and_bounded_alike(outputs: NDArray[np.float32], target_type: str) -> None:
+@given(
+    arrays.arrays(np.float32, st.tuples(st.integers(1, 5), st.just(1)), elements=OUTPUTS),
+    st.sampled_from(TYPES),
+)
+def test_numbers_are_rounded_and_bounded_alike(
+    outputs: NDArray[np.float32], target_type: str
+) -> None:
     reach = INTEGERS.get(target_type)
     whole = None if reach is None else (-reach, reach - 1)
     rows = RawRows({"task": "regression", "target_type": target_type, "margin": 0.0})
@@ -35,8 +40,12 @@ def test_numbers_are_rounded_and_bounded_alike(outputs: NDArray[np.float32], tar
     assert found.lower == found.upper == [each and float(each) for each in number]
 
 
-@given(arrays.arrays(np.float32, st.tuples(st.integers(1, 5), st.just(len(CLASSES))), elements=OUTPUTS))
-def test_the_likeliest_class_is_the_same_and_unknown_where_an_output_is_no_number(outputs: NDArray[np.float32]) -> None:
+@given(
+    arrays.arrays(np.float32, st.tuples(st.integers(1, 5), st.just(len(CLASSES))), elements=OUTPUTS)
+)
+def test_the_likeliest_class_is_the_same_and_unknown_where_an_output_is_no_number(
+    outputs: NDArray[np.float32],
+) -> None:
     found = RawRows({"task": "classification", "classes": CLASSES}).answers(outputs)
     prediction, probability, every = Telling(CLASSES, None).columns(outputs)
     assert found.prediction == [each and each.strip('"') for each in told(prediction)]
@@ -49,6 +58,9 @@ def test_a_column_that_lacks_is_named() -> None:
     scale = {"center": 0.0, "width": 1.0, "edges": []}
     feature = {"kind": "number", "column": "x", "family": "real", "scale": scale, "missing": True}
     rows = RawRows({"features": [feature]})
-    assert rows.inputs({"x": [2.0, None], "other": []})["numbers"].tolist() == [[2.0, 0.0], [0.0, 1.0]]
+    assert rows.inputs({"x": [2.0, None], "other": []})["numbers"].tolist() == [
+        [2.0, 0.0],
+        [0.0, 1.0],
+    ]
     with pytest.raises(KeyError, match="x"):
         rows.inputs({"other": [1]})

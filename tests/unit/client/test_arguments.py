@@ -21,7 +21,11 @@ from cerebro_db.arguments import architecture_json, flat_weights, grid_text
 from cerebro_db.demo import digits, walkthrough
 
 LITERALS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -44,7 +48,12 @@ def test_an_architecture_may_be_a_model_a_dict_or_its_json() -> None:
     architecture = digits.architectures()["mlp"]
     text = json.dumps(architecture)
     model = SimpleNamespace(to_json=lambda: text)
-    assert architecture_json(model) == architecture_json(architecture) == architecture_json(text) == text
+    assert (
+        architecture_json(model)
+        == architecture_json(architecture)
+        == architecture_json(text)
+        == text
+    )
 
 
 def test_the_demo_holds_out_a_sixth_of_the_images_with_every_digit() -> None:
@@ -59,11 +68,16 @@ def test_the_demo_holds_out_a_sixth_of_the_images_with_every_digit() -> None:
 def test_the_demo_looks_for_its_folder_before_it_works(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(errors.ObjectNotReady) as caught:
-        walkthrough.main("postgresql://127.0.0.1:1/nowhere", walkthrough.Plan(folder=tmp_path / "file" / "pictures"))
+        walkthrough.main(
+            "postgresql://127.0.0.1:1/nowhere",
+            walkthrough.Plan(folder=tmp_path / "file" / "pictures"),
+        )
     assert "pictures" in caught.value.message
 
 
-@pytest.mark.parametrize("module", ["arguments", "driver", "errors", "record_list", "show.boards", "show.pictures"])
+@pytest.mark.parametrize(
+    "module", ["arguments", "driver", "errors", "record_list", "show.boards", "show.pictures"]
+)
 def test_the_examples_in_docstrings_hold(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cerebro_db.{module}"))
     assert result.attempted > 0

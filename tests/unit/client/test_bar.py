@@ -1,4 +1,6 @@
-"""What a fit shows while it goes on, on a terminal and elsewhere, and that showing it can do no harm."""
+"""What a fit shows while it goes on, on a terminal and elsewhere, and that showing it can do no
+harm.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Answer = Progress | None | errors.CerebroError
 
 
 def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
-    """What is on the console after a fit that was asked so often; the last answer is that of the end."""
+    """What is on the console after a fit that was asked so often; the last answer is that of the
+    end.
+    """
     monkeypatch.setattr(live_bar, "LOOK_SECONDS", 0)
     coming = iter(answers)
 
@@ -32,7 +36,9 @@ def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: 
             raise answer
         return answer
 
-    console = Console(file=StringIO(), force_terminal=terminal, width=120, _environ={"TERM": "xterm"})
+    console = Console(
+        file=StringIO(), force_terminal=terminal, width=120, _environ={"TERM": "xterm"}
+    )
     monkeypatch.setattr(live_bar, "standard_output", lambda: console)
     with live_bar.shown(find, True) as look:
         for _ in answers[1:]:
@@ -42,7 +48,9 @@ def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: 
 
 
 def test_elsewhere_there_is_a_line_for_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = shown([None, RUNNING, RUNNING, HALFWAY, COMPLETED], monkeypatch, terminal=False).splitlines()
+    told = shown(
+        [None, RUNNING, RUNNING, HALFWAY, COMPLETED], monkeypatch, terminal=False
+    ).splitlines()
     assert [line[: line.index(", elapsed")] for line in told] == [
         "run 3 running, epoch 1 of 2, visit 0 of 40",
         "run 3 running, epoch 2 of 2, visit 20 of 40",
@@ -63,8 +71,12 @@ def test_a_wrong_call_shows_nothing(monkeypatch: pytest.MonkeyPatch, terminal: b
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_question_that_fails_ends_the_showing_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    told = shown([RUNNING, errors.ConnectionFailure("no more connections"), COMPLETED], monkeypatch, terminal)
+def test_a_question_that_fails_ends_the_showing_only(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    told = shown(
+        [RUNNING, errors.ConnectionFailure("no more connections"), COMPLETED], monkeypatch, terminal
+    )
     assert "cannot be shown any more: no more connections" in told
     assert "completed" not in told
 
@@ -78,7 +90,9 @@ def test_the_server_is_not_asked_all_the_time() -> None:
 
 
 class Notebook:
-    """What IPython is in a kernel: a place for each thing that is displayed, which can be filled anew."""
+    """What IPython is in a kernel: a place for each thing that is displayed, which can be filled
+    anew.
+    """
 
     def __init__(self) -> None:
         self.kernel = object()

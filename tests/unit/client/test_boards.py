@@ -56,7 +56,15 @@ def standing(mst_key: int, rank: int, value: float | None, status: str = "comple
 
 
 def loss(mst_key: int, epoch: int, value: float | None) -> Point:
-    return Point(run_id=3, mst_key=mst_key, epoch=epoch, dataset="validation", name="loss", value=value, time=MOMENT)
+    return Point(
+        run_id=3,
+        mst_key=mst_key,
+        epoch=epoch,
+        dataset="validation",
+        name="loss",
+        value=value,
+        time=MOMENT,
+    )
 
 
 @given(st.lists(SETTINGS, max_size=6))
@@ -75,7 +83,9 @@ def test_configs_are_told_by_what_not_all_of_them_share(configs: list[list[str]]
 
 def test_a_single_config_is_told_by_everything() -> None:
     assert distinctions([{"model_id": 1, "fit_params": "epochs=1"}]) == ["model_id=1, epochs=1"]
-    assert distinctions([{"compile_params": "optimizer='SGD(lr=1)',loss='mse'"}]) == ["SGD(lr=1), loss=mse"]
+    assert distinctions([{"compile_params": "optimizer='SGD(lr=1)',loss='mse'"}]) == [
+        "SGD(lr=1), loss=mse"
+    ]
     assert distinctions([]) == []
 
 
@@ -105,7 +115,9 @@ def test_on_80_columns_a_config_takes_two_lines() -> None:
         }
         for number in range(1, 6)
     ]
-    board = [replace(standing(number, number, 0.5), params=its) for number, its in enumerate(params, 1)]
+    board = [
+        replace(standing(number, number, 0.5), params=its) for number, its in enumerate(params, 1)
+    ]
     console = Console(width=80, record=True, file=StringIO())
     console.print(leaderboard_table(board, [], console.width))
     lines = [line.rstrip() for line in console.export_text().splitlines() if line.strip()]
@@ -114,9 +126,20 @@ def test_on_80_columns_a_config_takes_two_lines() -> None:
 
 
 def test_a_leaderboard_that_was_asked_for_is_shown_as_one() -> None:
-    board = Board(Records([standing(7, 1, 0.98765), standing(4, 2, None, status="failed")], ["rank"]))
+    board = Board(
+        Records([standing(7, 1, 0.98765), standing(4, 2, None, status="failed")], ["rank"])
+    )
     lines = [line.split() for line in repr(board).splitlines()]
-    assert lines[0] == ["rank", "mst_key", "params", "validation", "accuracy", "status", "epochs", "seconds"]
+    assert lines[0] == [
+        "rank",
+        "mst_key",
+        "params",
+        "validation",
+        "accuracy",
+        "status",
+        "epochs",
+        "seconds",
+    ]
     assert lines[2] == ["1", "7", "model_id=7", "0.9877", "completed", "2", "1.2"]
     assert lines[3] == ["2", "4", "model_id=4", "failed", "2", "1.2"]
     assert "<td>model_id=4</td>" in board._repr_html_()
@@ -124,7 +147,9 @@ def test_a_leaderboard_that_was_asked_for_is_shown_as_one() -> None:
 
 
 HOSTILE = st.text(
-    st.characters(codec="utf-8") | st.sampled_from("[]/\x1b\x9b\x07\r\n\u202e\u2028"), min_size=1, max_size=12
+    st.characters(codec="utf-8") | st.sampled_from("[]/\x1b\x9b\x07\r\n\u202e\u2028"),
+    min_size=1,
+    max_size=12,
 )
 TRICKS = (
     "[bold red]",
@@ -140,8 +165,14 @@ TRICKS = (
 
 @given(HOSTILE | st.sampled_from(TRICKS), st.sampled_from(["a text", "a key", "no record"]))
 def test_what_users_write_is_shown_as_data(text: str, kind: str) -> None:
-    """Neither marked up nor obeyed by the terminal: whoever looks at another's run sees it as it is."""
-    params: object = {"a text": {"compile_params": text, "x": "y"}, "a key": {text: 1}, "no record": text}[kind]
+    """Neither marked up nor obeyed by the terminal: whoever looks at another's run sees it as it
+    is.
+    """
+    params: object = {
+        "a text": {"compile_params": text, "x": "y"},
+        "a key": {text: 1},
+        "no record": text,
+    }[kind]
     board = [replace(standing(7, 1, 0.5), params=params, metric=text, dataset=text)]  # type: ignore[arg-type]
     console = Console(width=1000, file=(shown := StringIO()), color_system=None)
     console.print(leaderboard_table(board, []))
@@ -150,10 +181,14 @@ def test_what_users_write_is_shown_as_data(text: str, kind: str) -> None:
 
 
 def test_a_line_of_progress_says_only_what_is_known() -> None:
-    assert progress_line(PROGRESS) == ("run 3 running, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?")
+    assert progress_line(PROGRESS) == (
+        "run 3 running, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?"
+    )
     waits = progress_line(replace(PROGRESS, status="queued", queue_position=2))
     assert waits == "run 3 queued, position 2, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01"
-    ended = replace(PROGRESS, status="completed", epoch=5, visits_done=80, best_mst_key=7, best_value=0.9)
+    ended = replace(
+        PROGRESS, status="completed", epoch=5, visits_done=80, best_mst_key=7, best_value=0.9
+    )
     assert progress_line(ended) == (
         "run 3 completed, epoch 5 of 5, visit 80 of 80, elapsed 0:00:01, best: mst_key=7 0.9000"
     )
@@ -161,5 +196,8 @@ def test_a_line_of_progress_says_only_what_is_known() -> None:
 
 @given(st.integers(1, 500))
 def test_a_run_has_a_bounded_number_of_lines(total: int) -> None:
-    marks = {landmark(replace(PROGRESS, visits_done=done, visits_total=total)) for done in range(total + 1)}
+    marks = {
+        landmark(replace(PROGRESS, visits_done=done, visits_total=total))
+        for done in range(total + 1)
+    }
     assert len(marks) <= 21

@@ -1,4 +1,6 @@
-"""Charts of parameters and models: places follow from values alone, and texts of users stay texts."""
+"""Charts of parameters and models: places follow from values alone, and texts of users stay
+texts.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,20 @@ from cerebro_db.show.parallel import draw_parallel
 
 HOSTILE = ["$\\frac{$", "a\x1b[2J\n", "$x$", "<b>", "", "\u202egnp", "%s & _"]
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6)
-ANYTHING = st.none() | NUMBERS | st.text(max_size=5) | st.booleans() | st.just(math.nan) | st.just([1, "a"])
+ANYTHING = (
+    st.none()
+    | NUMBERS
+    | st.text(max_size=5)
+    | st.booleans()
+    | st.just(math.nan)
+    | st.just([1, "a"])
+)
 
 
 def standing(key: int, value: float | None) -> Standing:
     return Standing(
-        run_id=1, rank=key, mst_key=key, params={}, epochs=1, status="completed", dataset="validation",
+        run_id=1, rank=key, mst_key=key, params={}, epochs=1, status="completed",
+        dataset="validation",
         metric="loss", value=value, training_time=None, reason=None,
     )  # fmt: skip
 
@@ -55,12 +65,20 @@ def test_an_axis_over_two_decades_is_logarithmic() -> None:
 
 def test_axes_are_parameters_that_differ_and_the_metric() -> None:
     board = [standing(1, 0.5), standing(2, None)]
-    found = [parameter(key, "lr", key) for key in (1, 2)] + [parameter(key, "b", 8) for key in (1, 2)]
+    found = [parameter(key, "lr", key) for key in (1, 2)] + [
+        parameter(key, "b", 8) for key in (1, 2)
+    ]
     assert [each.name for each in coordinates(board, found)] == ["lr", "validation loss"]
     assert [each.name for each in coordinates(board[:1], found[:1])] == ["lr", "validation loss"]
     assert coordinates(board, found)[-1].places[2] == MISSING
-    drawn = [replace(one, template=name) for one, name in zip(board, ("linear", "resnet"), strict=True)]
-    assert [each.name for each in coordinates(drawn, found)] == ["template", "lr", "validation loss"]
+    drawn = [
+        replace(one, template=name) for one, name in zip(board, ("linear", "resnet"), strict=True)
+    ]
+    assert [each.name for each in coordinates(drawn, found)] == [
+        "template",
+        "lr",
+        "validation loss",
+    ]
     only = coordinates(board, [parameter(2, "dropout", 0.1)])
     assert only[0].places == {1: MISSING, 2: 0.5}
 
@@ -81,15 +99,26 @@ def test_texts_of_users_are_drawn_as_they_are(tmp_path: Path, suffix: str) -> No
     found = [parameter(key, name, name[key % 2 :]) for key in range(1, 8) for name in HOSTILE]
     draw_parallel(board, found, tmp_path / f"parallel.{suffix}", title=HOSTILE[0])
     rows = [{"column": name, "importance": 0.1, "importance_error": 0.01} for name in HOSTILE]
-    draw_importance(worth(rows, "column"), tmp_path / f"importance.{suffix}", metric="$x$", title=HOSTILE[1])
+    draw_importance(
+        worth(rows, "column"), tmp_path / f"importance.{suffix}", metric="$x$", title=HOSTILE[1]
+    )
     cells = [
-        {"group": None, "metric": "confusion", "class": name, "predicted": HOSTILE[0], "value": 1.0, "rows": 2}
+        {
+            "group": None,
+            "metric": "confusion",
+            "class": name,
+            "predicted": HOSTILE[0],
+            "value": 1.0,
+            "rows": 2,
+        }
         for name in HOSTILE
     ]
     draw_confusion(confusion(cells), tmp_path / f"confusion.{suffix}", title=HOSTILE[2])
     files = [path.read_bytes() for path in tmp_path.iterdir()]
     assert len(files) == 3
-    assert all(file.startswith(b"\x89PNG") if suffix == "png" else b"</svg>" in file for file in files)
+    assert all(
+        file.startswith(b"\x89PNG") if suffix == "png" else b"</svg>" in file for file in files
+    )
 
 
 def test_nothing_to_draw_is_no_error(tmp_path: Path) -> None:
@@ -105,9 +134,17 @@ def test_a_confusion_matrix_has_all_rows_and_leaves_groups_out() -> None:
     def cell(
         actual: str, predicted: str, rows: int, group: object = None, metric: str = "confusion"
     ) -> dict[str, object]:
-        return {"group": group, "metric": metric, "class": actual, "predicted": predicted, "value": 0.5, "rows": rows}
+        return {
+            "group": group,
+            "metric": metric,
+            "class": actual,
+            "predicted": predicted,
+            "value": 0.5,
+            "rows": rows,
+        }
 
-    found = confusion([cell("a", "a", 3), cell("a", "b", 2), cell("b", "b", 4), cell("a", "a", 9, {"g": 1}),
+    found = confusion([cell("a", "a", 3), cell("a", "b", 2), cell("b", "b", 4), cell("a", "a", 9,
+    {"g": 1}),
                        cell("a", "a", 9, metric="auc")])  # fmt: skip
     assert found.classes == ("a", "b")
     assert found.rows == [[3, 2], [0, 4]]

@@ -1,4 +1,6 @@
-"""The command line before it asks a database: what it imports, what it offers to a shell, how it ends."""
+"""The command line before it asks a database: what it imports, what it offers to a shell, how it
+ends.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_every_command_is_on_the_page() -> None:
     text = PAGE.read_text()
-    names = {name for command in app.registered_commands if (name := getattr(command.callback, "__name__", None))}
+    names = {
+        name
+        for command in app.registered_commands
+        if (name := getattr(command.callback, "__name__", None))
+    }
     groups = {str(group.name) for group in app.registered_groups}
     assert {"plot", "watch", "train"} <= names
     assert not [name for name in names | groups if f"`{name}" not in text]
@@ -81,13 +87,23 @@ def test_ctrl_c_ends_as_cancelled() -> None:
 
 @given(st.lists(st.text(max_size=8)), st.text(max_size=2))
 def test_what_a_shell_would_read_is_not_offered(names: list[str], incomplete: str) -> None:
-    found = _offered([*names, "up$(reboot)", "a b", "-x", "a;b", "a\nb", "~", "safe-name.2"], incomplete)
-    assert all(re.fullmatch(r"[\w.][\w.-]*", name) and name.startswith(incomplete) for name in found)
+    found = _offered(
+        [*names, "up$(reboot)", "a b", "-x", "a;b", "a\nb", "~", "safe-name.2"], incomplete
+    )
+    assert all(
+        re.fullmatch(r"[\w.][\w.-]*", name) and name.startswith(incomplete) for name in found
+    )
     assert _offered(["safe-name.2"], "safe") == ["safe-name.2"]
 
 
 def test_without_a_database_nothing_is_offered_and_nothing_said() -> None:
     script = Path(sys.executable).with_name("cerebro-db")
-    asked = {"_CEREBRO_DB_COMPLETE": "complete_bash", "COMP_WORDS": "cerebro-db leaderboard ", "COMP_CWORD": "2"}
-    done = subprocess.run([script], capture_output=True, text=True, env={**asked, "PGHOST": "/nowhere"})
+    asked = {
+        "_CEREBRO_DB_COMPLETE": "complete_bash",
+        "COMP_WORDS": "cerebro-db leaderboard ",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [script], capture_output=True, text=True, env={**asked, "PGHOST": "/nowhere"}
+    )
     assert (done.stdout.strip(), done.stderr) == ("", "")

@@ -26,7 +26,9 @@ from cerebro_db.show.sparklines import GAP, LEVELS, sparkline
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
 HOSTILE = "\x1b[2J\x07[bold]$x$\u202e"
 CONFIGS = [3, 1, 2]
-KEYS = st.sampled_from(["up", "down", "j", "k", "s", "c", "+", "p", "x", "z", ENTER, ESCAPE, "erase", "{", "}", "é"])
+KEYS = st.sampled_from(
+    ["up", "down", "j", "k", "s", "c", "+", "p", "x", "z", ENTER, ESCAPE, "erase", "{", "}", "é"]
+)
 
 
 def played(keys: list[str], configs: list[int] = CONFIGS, paused: bool = False) -> list[Pad]:
@@ -51,7 +53,9 @@ def test_keys_come_apart() -> None:
 
 
 @given(st.lists(KEYS))
-def test_an_act_is_about_a_config_that_there_is_and_the_run_is_cancelled_after_two_presses(keys: list[str]) -> None:
+def test_an_act_is_about_a_config_that_there_is_and_the_run_is_cancelled_after_two_presses(
+    keys: list[str],
+) -> None:
     for number, pad in enumerate(played(keys)):
         assert pad.chosen in CONFIGS
         if pad.act is not None and pad.act.action is Action.CANCEL_RUN:
@@ -70,7 +74,10 @@ def test_an_act_is_about_a_config_that_there_is_and_the_run_is_cancelled_after_t
         (["p"], [Act(Action.PAUSE_RUN)]),
         (["x", "j", "x"], []),
         (["x", "x"], [Act(Action.CANCEL_RUN)]),
-        (["j", "+", *'{"lr": 1}q', "erase", ENTER, "q"], [Act(Action.CLONE, 1, {"lr": 1}), Act(Action.QUIT)]),
+        (
+            ["j", "+", *'{"lr": 1}q', "erase", ENTER, "q"],
+            [Act(Action.CLONE, 1, {"lr": 1}), Act(Action.QUIT)],
+        ),
         (["+", "s", "x", "x", ESCAPE, "s"], [Act(Action.STOP, 3)]),
         (["+", *"[1]", ENTER], []),
         (["+", *"{lr", ENTER], []),
@@ -107,23 +114,31 @@ def test_a_sparkline_rises_with_its_values(values: list[float]) -> None:
 def span(segment: int, key: int, start: float, seconds: float | None) -> Span:
     begun = MOMENT + timedelta(seconds=start)
     ended = None if seconds is None else begun + timedelta(seconds=seconds)
-    return Span(run_id=1, segment_id=segment, mst_key=key, epoch=1, started_at=begun, ended_at=ended, kind="train",
+    return Span(run_id=1, segment_id=segment, mst_key=key, epoch=1, started_at=begun,
+    ended_at=ended, kind="train",
                 status="running" if seconds is None else "completed")  # fmt: skip
 
 
 SPANS = st.lists(
-    st.builds(span, st.integers(0, 3), st.integers(1, 12), st.floats(0, 99), st.none() | st.floats(0, 99)), max_size=9
+    st.builds(
+        span, st.integers(0, 3), st.integers(1, 12), st.floats(0, 99), st.none() | st.floats(0, 99)
+    ),
+    max_size=9,
 )
 
 
 @given(SPANS, st.floats(1, 200), st.integers(1, 40))
-def test_lanes_have_the_cells_of_their_own_segment(spans: list[Span], at: float, width: int) -> None:
+def test_lanes_have_the_cells_of_their_own_segment(
+    spans: list[Span], at: float, width: int
+) -> None:
     now = MOMENT + timedelta(seconds=at)
     found = lanes(spans, now, in_view(spans), width)
     assert [*found] == sorted({span.segment_id for span in spans})
     for segment, cells in found.items():
         assert len(cells) == width
-        assert {cell.mst_key for cell in cells if cell} <= {one.mst_key for one in spans if one.segment_id == segment}
+        assert {cell.mst_key for cell in cells if cell} <= {
+            one.mst_key for one in spans if one.segment_id == segment
+        }
 
 
 def test_what_goes_on_reaches_until_now() -> None:
@@ -141,16 +156,24 @@ def test_the_chosen_config_is_in_view(configs: list[int], rows: int, data: st.Da
 
 def look(configs: int) -> Look:
     progress = Progress(
-        run_id=1, name=HOSTILE, owner="ann", status="running", epoch=1, epochs=2, visits_done=1, visits_total=4,
-        configs_running=1, configs_failed=0, best_mst_key=None, best_value=None, elapsed=timedelta(1), eta=None,
+        run_id=1, name=HOSTILE, owner="ann", status="running", epoch=1, epochs=2, visits_done=1,
+        visits_total=4,
+        configs_running=1, configs_failed=0, best_mst_key=None, best_value=None,
+        elapsed=timedelta(1), eta=None,
         queue_position=None,
     )  # fmt: skip
     board = [
-        Standing(run_id=1, rank=key, mst_key=key, params={"a": f"{HOSTILE}{key}"}, epochs=1, status="running",
-                 dataset="validation", metric=HOSTILE, value=0.5, training_time=None, reason=HOSTILE)
+        Standing(run_id=1, rank=key, mst_key=key, params={"a": f"{HOSTILE}{key}"}, epochs=1,
+        status="running",
+                 dataset="validation", metric=HOSTILE, value=0.5, training_time=None,
+                 reason=HOSTILE)
         for key in range(1, configs + 1)
     ]  # fmt: skip
-    points = [Point(run_id=1, mst_key=1, epoch=1, dataset="validation", name=HOSTILE, value=0.5, time=MOMENT)]
+    points = [
+        Point(
+            run_id=1, mst_key=1, epoch=1, dataset="validation", name=HOSTILE, value=0.5, time=MOMENT
+        )
+    ]
     return Look(progress, board, points, [span(segment, 1, 0, 1) for segment in range(12)], HOSTILE)
 
 
@@ -161,7 +184,9 @@ def test_a_frame_fits_and_texts_of_users_command_nothing(size: tuple[int, int], 
     console = Console(file=told, width=size[0], height=size[1], color_system=None)
     console.print(frame(look(40), pad, console))
     lines = told.getvalue().split("\n")[:-1]
-    assert len(lines) <= size[1] and all(line.isprintable() and len(line) <= size[0] for line in lines)
+    assert len(lines) <= size[1] and all(
+        line.isprintable() and len(line) <= size[0] for line in lines
+    )
     assert lines[-1].startswith("arrows choose") and lines[0].startswith("run 1 running")
     assert lines[2].startswith("segment 0"), "the bar has a line of its own"
 

@@ -29,7 +29,10 @@ numbers = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.decimals(allow_nan=False, allow_infinity=False)
 )
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9) | formulas
+texts = (
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9)
+    | formulas
+)
 
 
 def written(header: str, values: list[object]) -> tuple[str, list[str]]:
@@ -43,7 +46,10 @@ def written(header: str, values: list[object]) -> tuple[str, list[str]]:
 
 
 @given(header=texts, values=st.lists(texts | numbers))
-@example(header="=cmd|' /C calc'!A1", values=["@SUM(A1)", "-2+3", "+1 49", "\t=1", "-5", -5, Decimal("-0.5"), None])
+@example(
+    header="=cmd|' /C calc'!A1",
+    values=["@SUM(A1)", "-2+3", "+1 49", "\t=1", "-5", -5, Decimal("-0.5"), None],
+)
 def test_no_cell_is_a_formula(header: str, values: list[object]) -> None:
     name, cells = written(header, values)
     for before, cell in zip([header, *values], [name, *cells], strict=True):
@@ -54,11 +60,19 @@ def test_no_cell_is_a_formula(header: str, values: list[object]) -> None:
             assert cell == ("" if before is None else str(before))
 
 
-@given(rows=st.lists(st.lists(texts | numbers.map(str), min_size=2, max_size=2), min_size=1, max_size=4))
+@given(
+    rows=st.lists(
+        st.lists(texts | numbers.map(str), min_size=2, max_size=2), min_size=1, max_size=4
+    )
+)
 def test_no_cell_of_a_file_of_others_is_a_formula(rows: list[list[str]]) -> None:
     lines = io.StringIO()
     csv.writer(lines).writerows(rows)
-    cells = [cell for row in csv.reader(io.StringIO(rewrite_csv(lines.getvalue()), newline="")) for cell in row]
+    cells = [
+        cell
+        for row in csv.reader(io.StringIO(rewrite_csv(lines.getvalue()), newline=""))
+        for cell in row
+    ]
     for before, cell in zip((cell for row in rows for cell in row), cells, strict=True):
         assert before in (cell, cell.removeprefix(MARK))
         assert NUMBER.fullmatch(cell) or not cell.lstrip().startswith(STARTS)
@@ -74,13 +88,17 @@ class Studies:
 def test_the_file_of_optunas_dashboard_has_no_formula() -> None:
     def optunas(environ: Any, start_response: Any) -> list[bytes]:
         content = b"Number,=x\r\n-1,@SUM(A1)\r\n"
-        start_response("200 OK", [("Content-Type", "text/csv"), ("Content-Length", str(len(content)))])
+        start_response(
+            "200 OK", [("Content-Type", "text/csv"), ("Content-Length", str(len(content)))]
+        )
         return [content]
 
     def ask(path: str) -> tuple[str, bytes]:
         answers = list[Any]()
         app: Any = Questions(optunas, cast(Any, Studies()))
-        body = b"".join(app({"PATH_INFO": path, "QUERY_STRING": ""}, lambda *answer: answers.append(answer)))
+        body = b"".join(
+            app({"PATH_INFO": path, "QUERY_STRING": ""}, lambda *answer: answers.append(answer))
+        )
         ((status, headers),) = answers
         assert dict(headers).get("Content-Length", str(len(body))) == str(len(body))
         return status, body
@@ -90,7 +108,9 @@ def test_the_file_of_optunas_dashboard_has_no_formula() -> None:
 
 
 def writes_csv(node: ast.AST) -> bool:
-    """Whether a statement imports the library csv, or calls what pandas, polars and numpy write such files with."""
+    """Whether a statement imports the library csv, or calls what pandas, polars and numpy write
+    such files with.
+    """
     if isinstance(node, ast.Import):
         return any(alias.name == "csv" for alias in node.names)
     if isinstance(node, ast.ImportFrom):
@@ -98,12 +118,18 @@ def writes_csv(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     owner, _, called = ast.unparse(node.func).rpartition(".")
-    return called in ("to_csv", "savetxt", "to_excel", "write_excel") or (called == "write_csv" and bool(owner))
+    return called in ("to_csv", "savetxt", "to_excel", "write_excel") or (
+        called == "write_csv" and bool(owner)
+    )
 
 
 def modules_that_write_csv() -> set[str]:
     """Modules of the client that do so."""
-    paths = [path for path in CLIENT.rglob("*.py") if any(map(writes_csv, ast.walk(ast.parse(path.read_text()))))]
+    paths = [
+        path
+        for path in CLIENT.rglob("*.py")
+        if any(map(writes_csv, ast.walk(ast.parse(path.read_text()))))
+    ]
     return {str(path.relative_to(CLIENT)) for path in paths}
 
 

@@ -14,7 +14,9 @@ from trials import trials
 from cerebro_db.show.documents import document
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
-VALUES = st.recursive(LEAVES, lambda part: st.lists(part) | st.dictionaries(st.text(), part), max_leaves=8)
+VALUES = st.recursive(
+    LEAVES, lambda part: st.lists(part) | st.dictionaries(st.text(), part), max_leaves=8
+)
 
 
 def finite(value: Any) -> Any:
@@ -28,7 +30,9 @@ def finite(value: Any) -> Any:
 
 @trials(50)
 @given(st.lists(st.dictionaries(st.text(), VALUES)))
-def test_what_is_read_is_what_was_written_and_nothing_in_it_commands_a_terminal(records: list[dict[str, Any]]) -> None:
+def test_what_is_read_is_what_was_written_and_nothing_in_it_commands_a_terminal(
+    records: list[dict[str, Any]],
+) -> None:
     written = document(records)
     assert json.loads(written, parse_constant=lambda name: name) == finite(records)
     assert written.isascii()

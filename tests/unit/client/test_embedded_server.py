@@ -15,7 +15,9 @@ class Started(Exception):
     """The cluster was to start."""
 
 
-def test_a_server_that_answers_has_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_answers_has_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those who wait for a restart may be quicker than who restarts it."""
 
     def start(cluster: Cluster, socket: Path, environment: Mapping[str, str]) -> None:

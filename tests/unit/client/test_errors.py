@@ -38,7 +38,11 @@ def test_no_two_classes_share_a_sqlstate() -> None:
 def test_a_sqlstate_chooses_the_class(cls: type[errors.CerebroError]) -> None:
     error = errors.from_driver(refusal(cls.sqlstate, "plpy.Error: no such thing", "Make one."))
     assert type(error) is cls
-    assert (error.message, error.hint, error.sqlstate) == ("no such thing", "Make one.", cls.sqlstate)
+    assert (error.message, error.hint, error.sqlstate) == (
+        "no such thing",
+        "Make one.",
+        cls.sqlstate,
+    )
     assert str(error) == "no such thing\nHINT: Make one."
 
 

@@ -63,13 +63,18 @@ def link(answer: Answer) -> str:
     return unescape(address)
 
 
-def test_a_code_becomes_a_session_that_no_script_and_no_other_site_has(gate: Gate, entrance: Entrance) -> None:
+def test_a_code_becomes_a_session_that_no_script_and_no_other_site_has(
+    gate: Gate, entrance: Entrance
+) -> None:
     code = entrance.issue_code()
     answer = ask(gate, f"/train?source=a%26b&code={code}")
     assert (answer.status, link(answer)) == (200, "/train?source=a%26b")
     name, _, session = answer.cookie.partition("=")
     assert name == f"cerebro_{PORT}" and len(session) >= 43 and code not in answer.text + session
-    assert "HttpOnly" in answer.headers["set-cookie"] and "SameSite=strict" in answer.headers["set-cookie"]
+    assert (
+        "HttpOnly" in answer.headers["set-cookie"]
+        and "SameSite=strict" in answer.headers["set-cookie"]
+    )
     assert ask(gate, link(answer), cookie=answer.cookie).text == "the page"
 
 
@@ -77,7 +82,9 @@ def test_a_code_works_once(gate: Gate, entrance: Entrance) -> None:
     target = f"/?code={entrance.issue_code()}"
     first = ask(gate, target)
     assert ask(gate, target).status == 403
-    assert ask(gate, target, cookie=first.cookie).text == "the page"  # such as the button that goes back
+    assert (
+        ask(gate, target, cookie=first.cookie).text == "the page"
+    )  # such as the button that goes back
 
 
 def test_each_code_begins_a_session_of_its_own(gate: Gate, entrance: Entrance) -> None:
@@ -97,13 +104,17 @@ def test_a_code_expires() -> None:
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE"])
-def test_only_a_browser_that_opens_the_page_uses_a_code(gate: Gate, entrance: Entrance, method: str) -> None:
+def test_only_a_browser_that_opens_the_page_uses_a_code(
+    gate: Gate, entrance: Entrance, method: str
+) -> None:
     target = f"/?code={entrance.issue_code()}"
     assert ask(gate, target, method).status == 403
     assert ask(gate, target).status == 200
 
 
-def test_a_session_is_worth_nothing_to_another_user(gate: Gate, entrance: Entrance, users: Users) -> None:
+def test_a_session_is_worth_nothing_to_another_user(
+    gate: Gate, entrance: Entrance, users: Users
+) -> None:
     """Browsers send cookies to all ports of a host, so to the servers of other users as well."""
     cookie = enter(gate, entrance).cookie
     users.current = EVE
@@ -115,18 +126,30 @@ def test_a_session_is_worth_nothing_to_another_user(gate: Gate, entrance: Entran
     assert ask(gate, "/", cookie=cookie).status == 200
 
 
-@given(guess=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"])), name=st.sampled_from(["", "x"]))
+@given(
+    guess=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"])),
+    name=st.sampled_from(["", "x"]),
+)
 def test_nothing_else_is_a_session_or_a_code(guess: str, name: str) -> None:
     entrance = Entrance()
     gate = Gate(PlainTextResponse("the page"), entrance, PORT, user_of=lambda scope: ANN)
     code = entrance.issue_code()
-    for cookie in (guess, f"cerebro_{PORT}={guess}", f"cerebro_{PORT}={code}", f"cerebro_{PORT}{name}={code}"):
+    for cookie in (
+        guess,
+        f"cerebro_{PORT}={guess}",
+        f"cerebro_{PORT}={code}",
+        f"cerebro_{PORT}{name}={code}",
+    ):
         assert ask(gate, "/", cookie=cookie).status == 403
     assert ask(gate, f"/?code={quote(guess)}").status == 403
 
 
 @given(
-    path=st.lists(st.sampled_from(["/", "\\", "%5C", "%2F", "evil.com", ":", "@", "'", '"', ";", "%0A", "%09", "é"]))
+    path=st.lists(
+        st.sampled_from(
+            ["/", "\\", "%5C", "%2F", "evil.com", ":", "@", "'", '"', ";", "%0A", "%09", "é"]
+        )
+    )
 )
 def test_no_address_leads_elsewhere(path: list[str]) -> None:
     entrance = Entrance()
@@ -138,7 +161,8 @@ def test_no_address_leads_elsewhere(path: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.com", f"evil.com:{PORT}", "127.0.0.1", "127.0.0.1:1", f"localhost.evil.com:{PORT}", ""]
+    "host",
+    ["evil.com", f"evil.com:{PORT}", "127.0.0.1", "127.0.0.1:1", f"localhost.evil.com:{PORT}", ""],
 )
 def test_no_other_name_leads_here(gate: Gate, entrance: Entrance, host: str) -> None:
     cookie, code = enter(gate, entrance).cookie, entrance.issue_code()
@@ -156,22 +180,34 @@ def test_what_changes_something_comes_from_a_page(gate: Gate, entrance: Entrance
 
 
 def test_what_changes_nothing_takes_nothing_else(entrance: Entrance) -> None:
-    gate = Gate(PlainTextResponse("the page"), entrance, PORT, read_only=True, user_of=lambda scope: ANN)
+    gate = Gate(
+        PlainTextResponse("the page"), entrance, PORT, read_only=True, user_of=lambda scope: ANN
+    )
     cookie = enter(gate, entrance).cookie
     assert ask(gate, "/", "POST", cookie=cookie, hx_request="true").status == 405
     assert ask(gate, "/", cookie=cookie).status == 200
 
 
-@pytest.mark.parametrize("target", ["/%00", "/a?b=%00", "/?%00=a", "/%FF", "/?a=%C3", "/?a=é", "/%ED%A0%80"])
+@pytest.mark.parametrize(
+    "target", ["/%00", "/a?b=%00", "/?%00=a", "/%FF", "/?a=%C3", "/?a=é", "/%ED%A0%80"]
+)
 def test_an_address_is_text(gate: Gate, entrance: Entrance, target: str) -> None:
     assert ask(gate, target, cookie=enter(gate, entrance).cookie).status == 400
 
 
 def test_all_answers_have_the_policy(gate: Gate, entrance: Entrance) -> None:
     cookie = enter(gate, entrance).cookie
-    for answer in (ask(gate, "/"), ask(gate, "/", host="x"), ask(gate, "/%00"), ask(gate, "/", cookie=cookie)):
+    for answer in (
+        ask(gate, "/"),
+        ask(gate, "/", host="x"),
+        ask(gate, "/%00"),
+        ask(gate, "/", cookie=cookie),
+    ):
         assert answer.headers["content-security-policy"] == POLICY
-        assert answer.headers["referrer-policy"] == "no-referrer" and answer.headers["cache-control"] == "no-store"
+        assert (
+            answer.headers["referrer-policy"] == "no-referrer"
+            and answer.headers["cache-control"] == "no-store"
+        )
 
 
 def test_nothing_but_http_passes(gate: Gate) -> None:
@@ -203,7 +239,9 @@ def test_the_browser_has_no_secret_among_its_arguments(opened: list[str], tmp_pa
 
 
 class Interrupted(serving.Server):
-    """A server that ends when it listens; it keeps what it would have served, and where the browser was sent."""
+    """A server that ends when it listens; it keeps what it would have served, and where the browser
+    was sent.
+    """
 
     def run(self, sockets: object = None) -> None:
         served.append(self.config.app)
@@ -217,10 +255,14 @@ served = list[object]()
 def test_whatever_is_served_stands_behind_the_gate(
     opened: list[str], monkeypatch: pytest.MonkeyPatch, entrance: Entrance
 ) -> None:
-    """The address that is printed and the one for the browser have a code each, and either works once."""
+    """The address that is printed and the one for the browser have a code each, and either works
+    once.
+    """
     monkeypatch.setattr(serving, "Server", Interrupted)
     files = list[str]()
-    monkeypatch.setattr("webbrowser.open", lambda address: files.append(Path(urlsplit(address).path).read_text()))
+    monkeypatch.setattr(
+        "webbrowser.open", lambda address: files.append(Path(urlsplit(address).path).read_text())
+    )
     said = list[str]()
     served.clear()
     serving.serve(lambda: serving.Pages(PlainTextResponse("the page")), 0, said.append, True)
@@ -249,7 +291,9 @@ def test_the_user_of_a_socket_is_found_while_it_is_open() -> None:
                 assert peer_user(scope) is None  # nobody's, who has closed it
 
 
-def test_without_a_list_of_sockets_no_user_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_list_of_sockets_no_user_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("cerebro_db.dashboard.peers.SOCKETS", (tmp_path / "none",))
     assert peer_user(http_scope("/")) is None
     assert peer_user({"client": None, "server": None}) is None

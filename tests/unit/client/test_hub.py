@@ -1,4 +1,6 @@
-"""All pages that are open hear when the database is lost and when it is back, and a server that ends lets them go."""
+"""All pages that are open hear when the database is lost and when it is back, and a server that
+ends lets them go.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ def test_every_page_hears_once_that_the_database_is_lost_or_back(
 
     changes = [state for state, _ in groupby([None, *failures, None])][1:]
     expected = [[("server", change)] if change else [("server", None), STALE] for change in changes]
-    assert asyncio.run(listen()) == [[one for messages in expected for one in messages]] * len(pages)
+    assert asyncio.run(listen()) == [[one for messages in expected for one in messages]] * len(
+        pages
+    )
 
 
 @given(PAGES)

@@ -15,7 +15,10 @@ def test_a_server_that_will_not_do_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, plpython: bool
 ) -> None:
     config = tmp_path / "pg_config"
-    facts = f"BINDIR = {tmp_path}\nPKGLIBDIR = {tmp_path}\nSHAREDIR = {tmp_path}\nVERSION = PostgreSQL {version}\n"
+    facts = (
+        f"BINDIR = {tmp_path}\nPKGLIBDIR = {tmp_path}\nSHAREDIR = {tmp_path}\nVERSION = PostgreSQL "
+        f"{version}\n"
+    )
     config.write_text(f"#!/bin/sh\ncat <<'END'\n{facts}END\n")
     config.chmod(0o755)
     (tmp_path / "postgres").touch()

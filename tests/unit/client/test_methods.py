@@ -41,7 +41,9 @@ class Recorder(Calls):
         super().__init__(engine, print)
         self.called: dict[str, set[str]] = {}
 
-    def _called(self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]) -> Any:
+    def _called(
+        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
+    ) -> Any:
         self.called.setdefault(function[1], set()).update(arguments)
         return Answer()
 
@@ -80,8 +82,12 @@ def call_everything(session: cerebro_db.Session) -> None:
     with suppress(errors.ObjectNotReady):  # there is no run
         session.fit("a", "b", "c", 1, progress=False, **options(arguments.FitOptions))
     with suppress(errors.ObjectNotReady):
-        session.fit_one("a", "b", "c", 1, {}, {}, 1, progress=False, **options(arguments.FitOneOptions))
-    session.automl("a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions))
+        session.fit_one(
+            "a", "b", "c", 1, {}, {}, 1, progress=False, **options(arguments.FitOneOptions)
+        )
+    session.automl(
+        "a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions)
+    )
     session.hyperband_schedule("a", 9, **options(arguments.ScheduleOptions))
     session.explore_layers("a", 1, ["b"], "c", 2, hidden=[3], activation="d", seed=4)
     session.plan_fit("a", "b", 1, format="json", **options(arguments.PlanFitOptions))
@@ -123,14 +129,18 @@ def call_everything(session: cerebro_db.Session) -> None:
 
 
 def functions() -> dict[str, set[str]]:
-    """The arguments of each function for users by its name; of two names for one function, the short one, and of
-    two functions of one name the arguments of both."""
+    """The arguments of each function for users by its name; of two names for one function, the
+    short one, and of two functions of one name the arguments of both."""
     text = "\n".join(path.read_text() for path in SCRIPTS)
     internal = {match[1] for match in INTERNAL.finditer(text)} | NOT_CALLED
     found: dict[str, set[str]] = {}
     for match in FUNCTION.finditer(text):
         found.setdefault(match[1], set()).update(ARGUMENT.findall(match[2]))
-    return {name: names for name, names in found.items() if name not in internal and "madlib_keras" not in name}
+    return {
+        name: names
+        for name, names in found.items()
+        if name not in internal and "madlib_keras" not in name
+    }
 
 
 def test_every_function_and_argument_can_be_reached() -> None:
@@ -148,7 +158,10 @@ def test_the_functions_are_found_in_the_scripts(name: str) -> None:
 METHODS = {
     name: method
     for name, method in inspect.getmembers(cerebro_db.Session, inspect.isfunction)
-    if any(one.name == "options" for one in inspect.signature(inspect.unwrap(method)).parameters.values())
+    if any(
+        one.name == "options"
+        for one in inspect.signature(inspect.unwrap(method)).parameters.values()
+    )
 }
 
 

@@ -1,4 +1,6 @@
-"""A model is exported only if its architecture has listed classes, and the weights that are stored."""
+"""A model is exported only if its architecture has listed classes, and the weights that are
+stored.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_db.errors import CerebroError, DatatypeMismatch, FeatureNotSupported, InvalidParameter, InvalidText
+from cerebro_db.errors import (
+    CerebroError,
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    InvalidText,
+)
 from cerebro_db.export import networks
 from cerebro_db.export.architecture import allowlist
 from cerebro_db.export.stored_models import StoredModel
@@ -49,11 +57,18 @@ FOREIGN = [
     layer("TextVectorization", vocabulary="/etc/passwd"),
     layer("Popen", "subprocess", args=["id"]),
     layer("Dense", "os.path", units=1),
-    layer("Dense", units=2, activation={"class_name": "function", "config": "system", "module": "os"}),
-    layer("Dense", units=2, kernel_initializer={"class_name": "system", "module": "os", "config": {}}),
+    layer(
+        "Dense", units=2, activation={"class_name": "function", "config": "system", "module": "os"}
+    ),
+    layer(
+        "Dense", units=2, kernel_initializer={"class_name": "system", "module": "os", "config": {}}
+    ),
     layer("Wrapper", layer=layer("Dense", units=2)),
     layer("BertTokenizer", "keras_hub.tokenizers", vocabulary="/etc/passwd"),
-    {**layer("TransformerEncoder", "keras_hub.layers"), "registered_name": "own>TransformerEncoder"},
+    {
+        **layer("TransformerEncoder", "keras_hub.layers"),
+        "registered_name": "own>TransformerEncoder",
+    },
     layer("Dense", units=2, bias={"class_name": "__lambda__", "config": {"value": "4wEA"}}),
 ]
 CONTRACT = Path(__file__).parents[2] / "contract"
@@ -68,18 +83,30 @@ OF_KERAS_2 = {
 """What the trainer builds of Keras 2, by its name."""
 
 
-@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: f"{foreign['module']}.{foreign['class_name']}")
+@pytest.mark.parametrize(
+    "foreign", FOREIGN, ids=lambda foreign: f"{foreign['module']}.{foreign['class_name']}"
+)
 def test_a_class_that_is_not_listed_is_refused(foreign: Json) -> None:
-    for architecture in (network(foreign), network(network(foreign)), network(layer("TimeDistributed", layer=foreign))):
+    for architecture in (
+        network(foreign),
+        network(network(foreign)),
+        network(layer("TimeDistributed", layer=foreign)),
+    ):
         with pytest.raises((FeatureNotSupported, InvalidParameter)):
             networks.network(stored(architecture, 8))
 
 
-@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: f"{foreign['module']}.{foreign['class_name']}")
+@pytest.mark.parametrize(
+    "foreign", FOREIGN, ids=lambda foreign: f"{foreign['module']}.{foreign['class_name']}"
+)
 def test_keras_reads_no_part_that_was_not_rewritten(foreign: Json) -> None:
     architecture = copy.deepcopy(DENSE)
     architecture |= {"compile_config": foreign, "build_config": foreign, "x": foreign}
-    architecture["config"]["layers"][1] |= {"build_config": foreign, "compile_config": foreign, "x": foreign}
+    architecture["config"]["layers"][1] |= {
+        "build_config": foreign,
+        "compile_config": foreign,
+        "x": foreign,
+    }
     rewritten = json.dumps(networks.rewrite(json.dumps(architecture)))
     assert rewritten == json.dumps(networks.rewrite(json.dumps(DENSE)))
 
@@ -98,13 +125,17 @@ def test_who_exports_an_exported_architecture_gets_it_as_it_is(name: str) -> Non
 
 
 def make_functional() -> keras.Model:
-    """Return a model with named inputs and outputs, operations between layers, and layers within layers."""
+    """Return a model with named inputs and outputs, operations between layers, and layers within
+    layers.
+    """
     layers = keras.layers
     one, two = keras.Input((3, 4), name="z"), keras.Input((4,), name="y")
     states = layers.RNN([layers.GRUCell(4), layers.LSTMCell(4)])(one)
     sums = layers.Dense(4, activation=layers.LeakyReLU(negative_slope=0.5))(states + two[:, :4])
     even = layers.BatchNormalization()(keras.ops.maximum(sums, np.float32(0.1)))
-    return keras.Model({"z": one, "y": two}, {"q": layers.Dense(3, dtype="float32")(even), "p": even * 2})
+    return keras.Model(
+        {"z": one, "y": two}, {"q": layers.Dense(3, dtype="float32")(even), "p": even * 2}
+    )
 
 
 def test_a_rewritten_model_computes_the_same() -> None:
@@ -120,7 +151,9 @@ def test_a_rewritten_model_computes_the_same() -> None:
 def test_separate_weights_must_have_the_shapes_of_the_architecture() -> None:
     kernel, bias = np.ones((3, 2), "<f4"), np.zeros(2, "<f4")
     for wrong in ([kernel.T, bias], [bias, kernel], [kernel], [kernel, bias, bias]):
-        with pytest.raises(DatatypeMismatch, match=f"{len(wrong)} weights of other shapes than the 2"):
+        with pytest.raises(
+            DatatypeMismatch, match=f"{len(wrong)} weights of other shapes than the 2"
+        ):
             networks.network(StoredModel(json.dumps(DENSE), {}, wrong))
 
 
@@ -142,7 +175,11 @@ def test_weights_are_counted_before_they_are_built() -> None:
 
 
 def test_what_keras_cannot_build_is_refused() -> None:
-    for wrong in (layer("Dense", units=-1, name="a"), layer("Conv2D", filters=1, kernel_size=3), layer("Dot", axes=1)):
+    for wrong in (
+        layer("Dense", units=-1, name="a"),
+        layer("Conv2D", filters=1, kernel_size=3),
+        layer("Dot", axes=1),
+    ):
         with pytest.raises(FeatureNotSupported, match="cannot build the model"):
             networks.network(stored(network(wrong), 8))
 
@@ -153,13 +190,21 @@ def test_what_keras_cannot_build_is_refused() -> None:
         (network(layer("LSTM", units=2, stateful=True), inputs=2), "no order between batches"),
         (network(layer("Dense", units=2, dtype="float33")), "dtype 'float33' is not supported"),
         (layer("Sequential", "keras", layers=[]), "does not say the shape of its input"),
-        (layer("Sequential", "keras", layers=[layer("Dense", units=2)]), "does not say the shape of its input"),
-        (layer("Functional", "keras", layers=[], input_layers=1), "expected references to layers, received 1"),
+        (
+            layer("Sequential", "keras", layers=[layer("Dense", units=2)]),
+            "does not say the shape of its input",
+        ),
+        (
+            layer("Functional", "keras", layers=[], input_layers=1),
+            "expected references to layers, received 1",
+        ),
         ({"class_name": "Sequential", "config": 1}, "a model's config is an object, received 1"),
         (network(layer("Reshape", target_shape=json.loads("[" * 30 + "]" * 30))), "levels deep"),
     ],
 )
-def test_what_is_missing_or_wrong_in_an_architecture_is_named(architecture: Json, words: str) -> None:
+def test_what_is_missing_or_wrong_in_an_architecture_is_named(
+    architecture: Json, words: str
+) -> None:
     with pytest.raises((FeatureNotSupported, InvalidParameter), match=words):
         networks.network(stored(architecture, 8))
 
@@ -176,10 +221,32 @@ def test_an_architecture_has_an_end() -> None:
 
 
 keys = st.sampled_from(
-    ["module", "class_name", "config", "registered_name", "layers", "layer", "name", "batch_shape", "dtype", "x"]
+    [
+        "module",
+        "class_name",
+        "config",
+        "registered_name",
+        "layers",
+        "layer",
+        "name",
+        "batch_shape",
+        "dtype",
+        "x",
+    ]
 )
 words = st.sampled_from(
-    ["keras.layers", "keras", "Dense", "Sequential", "Functional", "InputLayer", "Lambda", "os", "float32", "a"]
+    [
+        "keras.layers",
+        "keras",
+        "Dense",
+        "Sequential",
+        "Functional",
+        "InputLayer",
+        "Lambda",
+        "os",
+        "float32",
+        "a",
+    ]
 )
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | words,
@@ -195,11 +262,17 @@ def test_no_json_makes_the_rewriting_fail(value: object) -> None:
 
 
 @given(where=st.data(), value=values)
-def test_no_change_of_an_architecture_makes_an_export_fail(where: st.DataObject, value: object) -> None:
+def test_no_change_of_an_architecture_makes_an_export_fail(
+    where: st.DataObject, value: object
+) -> None:
     architecture = copy.deepcopy(DENSE)
     place: Any = architecture
     while True:
-        key = where.draw(st.sampled_from(sorted(place)) if isinstance(place, dict) else st.integers(0, len(place) - 1))
+        key = where.draw(
+            st.sampled_from(sorted(place))
+            if isinstance(place, dict)
+            else st.integers(0, len(place) - 1)
+        )
         if not isinstance(place[key], (dict, list)) or not place[key] or where.draw(st.booleans()):
             break
         place = place[key]

@@ -21,6 +21,8 @@ def test_several_may_make_the_folder_at_once(tmp_path: Path) -> None:
             owner.give(data)
 
         with ThreadPoolExecutor(STARTS) as pool:
-            for made in [pool.submit(make, tmp_path / str(number) / "data", barrier) for _ in range(STARTS)]:
+            for made in [
+                pool.submit(make, tmp_path / str(number) / "data", barrier) for _ in range(STARTS)
+            ]:
                 made.result()
         assert (tmp_path / str(number) / "data").is_dir()

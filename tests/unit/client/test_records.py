@@ -1,4 +1,6 @@
-"""Answers are lists; where pandas is installed they become frames, and where not they say what to do."""
+"""Answers are lists; where pandas is installed they become frames, and where not they say what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,17 @@ COLUMNS = ["run_id", "mst_key", "epoch", "dataset", "name", "value", "time"]
 def test_a_frame_has_the_fields_of_its_records(points: list[Point]) -> None:
     frame = Records(points, COLUMNS).frame()
     assert list(frame.columns) == COLUMNS
-    assert [tuple(row) for row in frame.itertuples(index=False)] == [astuple(point) for point in points]
+    assert [tuple(row) for row in frame.itertuples(index=False)] == [
+        astuple(point) for point in points
+    ]
 
 
-@given(st.lists(st.fixed_dictionaries({"id": st.integers(0, 99), "class_value": st.text(max_size=3)}), max_size=5))
+@given(
+    st.lists(
+        st.fixed_dictionaries({"id": st.integers(0, 99), "class_value": st.text(max_size=3)}),
+        max_size=5,
+    )
+)
 def test_a_frame_of_rows_has_their_columns(rows: list[dict[str, Any]]) -> None:
     frame = Records(rows, ["id", "class_value"]).frame()
     assert frame.to_dict("records") == rows
@@ -84,7 +93,10 @@ def test_in_a_notebook_the_text_is_no_output_of_its_own(monkeypatch: pytest.Monk
 
 def test_of_many_the_first_are_shown_and_how_many_more_there_are() -> None:
     shown = Records([{"id": number} for number in range(1000)], ["id"])
-    assert [line.strip() for line in repr(shown).splitlines()[-2:]] == [str(ROWS - 1), f"… and {1000 - ROWS} more"]
+    assert [line.strip() for line in repr(shown).splitlines()[-2:]] == [
+        str(ROWS - 1),
+        f"… and {1000 - ROWS} more",
+    ]
     assert f"{1000 - ROWS} more" in shown._repr_html_()
 
 

@@ -1,4 +1,6 @@
-"""The scales of exports are those that the database encodes rows by, to the bit, whatever a recipe has."""
+"""The scales of exports are those that the database encodes rows by, to the bit, whatever a recipe
+has.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,25 @@ def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None
     recipe, rows = Recipe.from_json(told), RawRows.of(json.dumps(told))
     found = dict(rows.scaled)
     of = [each for each in recipe.inputs if isinstance(each, (*SCALED, *MARKED))]
-    expected = [(*s.bounds, s.center, s.width, padding) for each in of for s, padding in paddings(each)]
+    expected = [
+        (*s.bounds, s.center, s.width, padding) for each in of for s, padding in paddings(each)
+    ]
     numbers = found.pop(NUMBERS, RawInput(NUMBERS, ()))
     assert NUMBERS == NUMBERS_INPUT and [each.constants for each in numbers.numbers] == expected
     shared = [(column, what) for column, what in recipe.numbers if what != MISSING]
     assert [(each.column, each.part) for each in numbers.numbers] == shared
     groups = [{numbers.numbers[place].column for place in places} for places in numbers.missing]
     assert groups == [{column} for column, what in recipe.numbers if what == MISSING]
-    arrays = {wide_name(place): each for place, each in enumerate(recipe.wide, 1) if isinstance(each, Array)}
+    arrays = {
+        wide_name(place): each
+        for place, each in enumerate(recipe.wide, 1)
+        if isinstance(each, Array)
+    }
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
-        channels = [(low, high, center, *rest) for center, low, high, *rest in array_constants(array)]
+        channels = [
+            (low, high, center, *rest) for center, low, high, *rest in array_constants(array)
+        ]
         wanted = [channels[place % len(channels)] for place in range(array.wide.elements)]
         assert [each.constants for each in found[name].numbers] == wanted
     assert list(rows.wide) == [wide_name(place) for place in range(1, len(recipe.wide) + 1)]

@@ -31,7 +31,9 @@ def test_a_segment_that_differs_is_named(name: str) -> None:
     finding = compared({FIRST: REPORT, SECOND: {**REPORT, name: "0.1"}, THIRD: REPORT}, "0.2.0")
     assert finding.state == "FAIL"
     line = finding.remedy.splitlines()[0]
-    assert line.startswith(f"{ALIKE[name]}: {REPORT[name]} on segment 0 (sdw0, port 6000), segment 2")
+    assert line.startswith(
+        f"{ALIKE[name]}: {REPORT[name]} on segment 0 (sdw0, port 6000), segment 2"
+    )
     assert line.endswith("0.1 on segment 1 (sdw1, port 6001)")
 
 
@@ -47,8 +49,14 @@ def test_segments_that_agree_on_another_version_than_the_extension(name: str) ->
     [
         ("PostgreSQL 12.12 (WarehousePG 7.2.1 build 7) on x86_64", "WarehousePG 7.2.1"),
         ("PostgreSQL 12.22 on x86_64", "a server with segments"),
-        ("PostgreSQL 9.4.26 (Greenplum Database 6.25.3 build commit:367edc6b) on x86_64", "Greenplum Database 6.25.3"),
-        ("PostgreSQL 14.4 (Cloudberry Database 1.6.0 build 1) on x86_64", "Cloudberry Database 1.6.0"),
+        (
+            "PostgreSQL 9.4.26 (Greenplum Database 6.25.3 build commit:367edc6b) on x86_64",
+            "Greenplum Database 6.25.3",
+        ),
+        (
+            "PostgreSQL 14.4 (Cloudberry Database 1.6.0 build 1) on x86_64",
+            "Cloudberry Database 1.6.0",
+        ),
         ("PostgreSQL 14.4 (Apache Cloudberry 2.0.0 build 1) on x86_64", "Apache Cloudberry 2.0.0"),
     ],
 )
@@ -67,7 +75,9 @@ def test_what_a_greenplum_calls_itself(told: str, name: str) -> None:
         ("Apache Cloudberry 2.0.0", 20000, "WARN"),
     ],
 )
-def test_versions_that_a_cancel_can_end_are_warned_of(name: str, number: int | None, state: str) -> None:
+def test_versions_that_a_cancel_can_end_are_warned_of(
+    name: str, number: int | None, state: str
+) -> None:
     finding = mended(name, number)
     assert finding.state == state
     assert name in finding.told

@@ -46,7 +46,9 @@ def server() -> Iterator[Terminal]:
     """The server in the foreground of a terminal, until Ctrl-C."""
     own, its = os.openpty()
     command = [sys.executable, "-I", "-c", SERVER]
-    with subprocess.Popen(command, preexec_fn=lambda: os.login_tty(its), stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, preexec_fn=lambda: os.login_tty(its), stderr=subprocess.PIPE
+    ) as process:
         os.close(its)
         try:
             yield Terminal(own)
@@ -60,7 +62,9 @@ def ask(address: str, **headers: str) -> tuple[int, str, str | None]:
     """Status, text and cookie of an answer."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=named), timeout=60) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(address, headers=named), timeout=60
+        ) as answer:
             return answer.status, answer.read().decode(), answer.headers["set-cookie"]
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(), None
@@ -88,5 +92,10 @@ def test_no_header_says_whose_a_request_is() -> None:
         cookie = ask(address, x_forwarded_for="10.0.0.1")[2]
         assert cookie is not None
         root = address.partition("?")[0]
-        for headers in ({}, {"x_forwarded_for": "10.0.0.1"}, {"x_forwarded_for": "127.0.0.1"}, {"forwarded": "for=1"}):
+        for headers in (
+            {},
+            {"x_forwarded_for": "10.0.0.1"},
+            {"x_forwarded_for": "127.0.0.1"},
+            {"forwarded": "for=1"},
+        ):
             assert ask(root, cookie=cookie, **headers)[0] == 200

@@ -13,16 +13,22 @@ import cerebro_db
 from cerebro_db import errors
 from cerebro_db.driver import engine_for, sqlalchemy_url
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12
+)
 
 
 @given(user=WORDS, password=WORDS, database=st.text("abcxyz_09", min_size=1))
 @example(user="ann", password="%00", database="flowers")
 def test_parts_of_a_url_survive(user: str, password: str, database: str) -> None:
-    """Written as a person must write them: SQLAlchemy 2.0.0 itself leaves percent signs of a password as they are."""
+    """Written as a person must write them: SQLAlchemy 2.0.0 itself leaves percent signs of a
+    password as they are.
+    """
     who = ":".join(quote(part, safe="") for part in (user, password))
     read = sqlalchemy_url(f"postgresql://{who}@db.example:5433/{database}")
-    assert read == sa.URL.create("postgresql+psycopg2", user, password, "db.example", 5433, database)
+    assert read == sa.URL.create(
+        "postgresql+psycopg2", user, password, "db.example", 5433, database
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +45,9 @@ def test_a_socket_directory_is_understood_in_both_places(url: str) -> None:
     assert (parameters["host"], parameters["dbname"]) == ("/run/pg", "flowers")
 
 
-@pytest.mark.parametrize("url", ["mysql://localhost/x", "postgresql+asyncpg://localhost/x", "flowers", ""])
+@pytest.mark.parametrize(
+    "url", ["mysql://localhost/x", "postgresql+asyncpg://localhost/x", "flowers", ""]
+)
 def test_other_addresses_are_refused_with_advice(url: str) -> None:
     with pytest.raises(errors.InvalidParameter) as caught:
         cerebro_db.connect(url)
@@ -54,7 +62,9 @@ def test_an_engine_is_used_as_it_is_and_left_open() -> None:
     assert engine.pool is pool
     with cerebro_db.connect("postgresql://localhost/flowers") as session:
         pool = session.engine.pool
-    assert session.engine.pool is not pool, "an engine made by connect is disposed of with its session"
+    assert session.engine.pool is not pool, (
+        "an engine made by connect is disposed of with its session"
+    )
 
 
 def test_an_engine_of_another_driver_is_refused() -> None:
@@ -64,5 +74,8 @@ def test_an_engine_of_another_driver_is_refused() -> None:
 
 
 def test_a_server_that_is_not_there_is_a_connection_failure() -> None:
-    with pytest.raises(errors.ConnectionFailure), cerebro_db.connect("postgresql://127.0.0.1:1/x") as session:
+    with (
+        pytest.raises(errors.ConnectionFailure),
+        cerebro_db.connect("postgresql://127.0.0.1:1/x") as session,
+    ):
         session.runs()

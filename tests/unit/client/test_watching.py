@@ -31,11 +31,18 @@ def draw_progress(draw: st.DrawFn, *statuses: str) -> Progress:
     """Draw the progress of a run that has one of these statuses."""
     visits = draw(st.sampled_from([0, 1, 20]))  # of 40: for one more, a file has no line of its own
     status = draw(st.sampled_from(statuses))
-    return replace(RUNNING, status=status, visits_done=visits, elapsed=draw(SECONDS), eta=draw(st.none() | SECONDS))
+    return replace(
+        RUNNING,
+        status=status,
+        visits_done=visits,
+        elapsed=draw(SECONDS),
+        eta=draw(st.none() | SECONDS),
+    )
 
 
 LOOKS = st.tuples(
-    st.lists(draw_progress(*watch.GOES_ON), max_size=6), draw_progress("completed", "failed", "cancelled")
+    st.lists(draw_progress(*watch.GOES_ON), max_size=6),
+    draw_progress("completed", "failed", "cancelled"),
 ).map(lambda drawn: [*drawn[0], drawn[1]])
 """What a run is at each look, until it has ended."""
 
@@ -67,7 +74,9 @@ def test_a_program_reads_each_change_once_and_the_end(looks: list[Progress]) -> 
         assert watching.watch("postgresql:///none", 3, json=True) == looks[-1].status
     read = [json.loads(line) for line in printed.getvalue().splitlines()]
     states = [(look.status, look.visits_done) for look in looks]
-    assert [(one["status"], one["visits_done"]) for one in read] == [state for state, _ in groupby(states)]
+    assert [(one["status"], one["visits_done"]) for one in read] == [
+        state for state, _ in groupby(states)
+    ]
 
 
 @given(LOOKS)

@@ -1,4 +1,6 @@
-"""Architectures of every Keras, read without Keras: what they take and give, and which are refused."""
+"""Architectures of every Keras, read without Keras: what they take and give, and which are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from keras import layers
 from models import model
 
 from cerebro_plpy import limits
-from cerebro_plpy.configs.architecture import MAX_DEPTH, Architecture, check_architecture, read_architecture
+from cerebro_plpy.configs.architecture import (
+    MAX_DEPTH,
+    Architecture,
+    check_architecture,
+    read_architecture,
+)
 from cerebro_plpy.configs.sizes import MAX_ELEMENTS
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
 
@@ -31,7 +38,8 @@ KERAS_2_1: Json = {
         {
             "class_name": "Dense",
             "config": {
-                "name": "dense_1", "units": 10, "activation": "relu", "dtype": "float32", "use_bias": True,
+                "name": "dense_1", "units": 10, "activation": "relu", "dtype": "float32",
+                "use_bias": True,
                 "batch_input_shape": [None, 4], "trainable": True, "activity_regularizer": None,
                 "kernel_initializer": {"class_name": "VarianceScaling", "config": {
                     "distribution": "uniform", "scale": 1.0, "seed": None, "mode": "fan_avg"}},
@@ -53,7 +61,8 @@ TF_KERAS_2_4: Json = {
         "name": "model",
         "layers": [
             {"class_name": "InputLayer", "name": "a", "inbound_nodes": [],
-             "config": {"batch_input_shape": [None, 2], "dtype": "float32", "sparse": False, "name": "a"}},
+             "config": {"batch_input_shape": [None, 2], "dtype": "float32", "sparse": False,
+             "name": "a"}},
             {"class_name": "InputLayer", "name": "b", "inbound_nodes": [],
              "config": {"batch_input_shape": [None, 5, 5, 1], "dtype": "float32", "name": "b"}},
             {"class_name": "Flatten", "name": "flat", "config": {"name": "flat"},
@@ -95,17 +104,25 @@ def sequence_model() -> keras.Model:
 
 def compiled_model() -> keras.Model:
     model = keras.Sequential([keras.Input((4,)), layers.Dense(3, activation=layers.LeakyReLU())])
-    model.compile(keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 10)), "mse", metrics=["mae"])
+    model.compile(
+        keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 10)),
+        "mse",
+        metrics=["mae"],
+    )
     return model
 
 
 def nested_model() -> keras.Model:
-    inner = keras.Sequential([keras.Input((6,)), layers.Dense(4, activation="gelu"), layers.Dropout(0.5)])
+    inner = keras.Sequential(
+        [keras.Input((6,)), layers.Dense(4, activation="gelu"), layers.Dropout(0.5)]
+    )
     return keras.Sequential([inner, layers.Activation("tanh"), layers.GaussianNoise(0.1)])
 
 
 def mixed_precision_model() -> keras.Model:
-    return keras.Sequential([keras.Input(()), layers.Reshape((1,)), layers.Dense(2, dtype="mixed_float16")])
+    return keras.Sequential(
+        [keras.Input(()), layers.Reshape((1,)), layers.Dense(2, dtype="mixed_float16")]
+    )
 
 
 READABLE = [
@@ -123,7 +140,9 @@ READABLE = [
 
 
 @pytest.mark.parametrize(("architecture", "inputs", "outputs"), READABLE)
-def test_readable(architecture: Json, inputs: tuple[object, ...], outputs: tuple[object, ...]) -> None:
+def test_readable(
+    architecture: Json, inputs: tuple[object, ...], outputs: tuple[object, ...]
+) -> None:
     summary = check_architecture(architecture)
     assert summary.input_shapes == inputs
     assert summary.output_units == outputs
@@ -140,7 +159,9 @@ def test_shapes_by_name_come_in_the_order_of_the_names() -> None:
     assert (summary.input_shapes, summary.output_units) == (((2,), (1,)), (4, 3))
 
 
-@pytest.mark.parametrize("model", [image_model(), nested_model(), compiled_model(), model_by_names()])
+@pytest.mark.parametrize(
+    "model", [image_model(), nested_model(), compiled_model(), model_by_names()]
+)
 def test_the_summary_is_what_keras_builds(model: keras.Model) -> None:
     summary = check_architecture(saved(model))
     built = keras.models.model_from_json(model.to_json())
@@ -170,14 +191,20 @@ def dense(class_name: str = "Dense", node: Json = None, **config: Json) -> Json:
 def of_hub(class_name: str = "BertBackbone", node: Json = None, **config: Json) -> Json:
     """A model of one backbone."""
     return model([6], {**networks.bert(**config), "class_name": class_name,
-                                "registered_name": f"keras_hub>{class_name}", **(node or {})})  # fmt: skip
+                                "registered_name": f"keras_hub>{class_name}",
+                                **(node or {})})  # fmt: skip
 
 
 NESTED: Json = []
 for _ in range(MAX_DEPTH):
     NESTED = [NESTED]
 
-FUNCTION = {"module": "builtins", "class_name": "function", "config": "relu", "registered_name": "relu"}
+FUNCTION = {
+    "module": "builtins",
+    "class_name": "function",
+    "config": "relu",
+    "registered_name": "relu",
+}
 CUSTOM_FUNCTION = {**FUNCTION, "config": "system", "module": "os", "registered_name": "system"}
 PYTHON_LAMBDA = {"class_name": "__lambda__", "config": {"value": "4wEAAAA="}}
 GET_FILE = {"module": "keras.utils", "class_name": "get_file", "config": {"origin": "http://x"}}
@@ -196,10 +223,12 @@ REFUSED: list[tuple[Json, type[CerebroError], str]] = [
      "Unable to get input shape from model architecture. Make sure that the first layer defines"),
     (dense(batch_input_shape=[None, "4"]), InvalidText, "Unable to read"),
     (dense(batch_input_shape=[None, -4]), InvalidText, "Unable to read"),
-    ({"class_name": "MyModel", "config": {}}, FeatureNotSupported, "'MyModel' is not allowed as the model"),
+    ({"class_name": "MyModel", "config": {}}, FeatureNotSupported,
+    "'MyModel' is not allowed as the model"),
     (dense("Lambda"), FeatureNotSupported, "class 'Lambda' is not allowed as layer"),
     (dense("TFSMLayer"), FeatureNotSupported, "class 'TFSMLayer' is not allowed"),
-    (dense("StringLookup", vocabulary="/etc/passwd"), FeatureNotSupported, "'StringLookup' is not allowed"),
+    (dense("StringLookup", vocabulary="/etc/passwd"), FeatureNotSupported,
+    "'StringLookup' is not allowed"),
     (dense("Dense>Dense"), FeatureNotSupported, "is not allowed"),
     (dense(node={"class_name": {"a": 1}}), InvalidText, "Unable to read"),
     (dense(node={"module": "os"}), FeatureNotSupported, "its module 'os' is not part of Keras"),
@@ -208,45 +237,67 @@ REFUSED: list[tuple[Json, type[CerebroError], str]] = [
     (dense(node={"registered_name": "my>Dense"}), FeatureNotSupported, "registered as 'my>Dense'"),
     (dense(activation="system"), FeatureNotSupported, "activation 'system' is not allowed"),
     (dense(activation=CUSTOM_FUNCTION), FeatureNotSupported, "activation 'system' is not allowed"),
-    (dense(activation={**FUNCTION, "config": ["relu"]}), FeatureNotSupported, "'function' is not allowed"),
-    (dense(activation=PYTHON_LAMBDA), FeatureNotSupported, "'__lambda__' is not allowed as activation"),
+    (dense(activation={**FUNCTION, "config": ["relu"]}), FeatureNotSupported,
+    "'function' is not allowed"),
+    (dense(activation=PYTHON_LAMBDA), FeatureNotSupported,
+    "'__lambda__' is not allowed as activation"),
     (dense(activation={"class_name": "Lambda", "config": {}}), FeatureNotSupported, "'Lambda'"),
-    (dense(kernel_initializer="my_initializer"), FeatureNotSupported, "is not allowed as initializer"),
-    (dense(kernel_initializer={"class_name": "Dense", "config": {}}), FeatureNotSupported, "as initializer"),
-    (dense(kernel_regularizer={"class_name": "my>R", "config": {}}), FeatureNotSupported, "as regularizer"),
-    (dense(bias_constraint=GET_FILE), FeatureNotSupported, "'get_file' is not allowed as constraint"),
-    (dense(dtype={"class_name": "X", "config": {}}), FeatureNotSupported, "is not allowed as dtype"),
-    (dense(anything={"deep": [{"class_name": "Dense", "config": {}}]}), FeatureNotSupported, "as value"),
-    (dense(node={"inbound_nodes": [{"args": [GET_FILE], "kwargs": {}}]}), FeatureNotSupported, "as argument"),
-    (dense("TimeDistributed", layer={"class_name": "Lambda", "config": {}}), FeatureNotSupported, "'Lambda'"),
+    (dense(kernel_initializer="my_initializer"), FeatureNotSupported,
+    "is not allowed as initializer"),
+    (dense(kernel_initializer={"class_name": "Dense", "config": {}}), FeatureNotSupported,
+    "as initializer"),
+    (dense(kernel_regularizer={"class_name": "my>R", "config": {}}), FeatureNotSupported,
+    "as regularizer"),
+    (dense(bias_constraint=GET_FILE), FeatureNotSupported,
+    "'get_file' is not allowed as constraint"),
+    (dense(dtype={"class_name": "X", "config": {}}), FeatureNotSupported,
+    "is not allowed as dtype"),
+    (dense(anything={"deep": [{"class_name": "Dense", "config": {}}]}), FeatureNotSupported,
+    "as value"),
+    (dense(node={"inbound_nodes": [{"args": [GET_FILE], "kwargs": {}}]}), FeatureNotSupported,
+    "as argument"),
+    (dense("TimeDistributed", layer={"class_name": "Lambda", "config": {}}), FeatureNotSupported,
+    "'Lambda'"),
     (dense("LSTM", stateful=True), FeatureNotSupported, "stateful=True is not supported"),
-    *((dense(name, {"module": "keras.src.ops.numpy"}), FeatureNotSupported, f"class '{name}' is not allowed as layer")
-      for name in ("__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend")),
+    *((dense(name, {"module": "keras.src.ops.numpy"}), FeatureNotSupported,
+    f"class '{name}' is not allowed as layer")
+      for name in ("__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange",
+      "backend")),
     *((of_hub(name), FeatureNotSupported, f"class {name!r} of keras_hub is not allowed as layer")
-      for name in ("BertTextClassifier", "BertTokenizer", "ImageConverter", "SegFormerBackbone", "MaskedLMHead")),
-    (of_hub(preset="bert_base_en"), FeatureNotSupported, "with the preset 'bert_base_en' is not supported"),
+      for name in ("BertTextClassifier", "BertTokenizer", "ImageConverter", "SegFormerBackbone",
+      "MaskedLMHead")),
+    (of_hub(preset="bert_base_en"), FeatureNotSupported,
+    "with the preset 'bert_base_en' is not supported"),
     (of_hub(node={"module": "keras_hub.models.."}), FeatureNotSupported, "is not part of Keras"),
     (of_hub(node={"module": "keras_hubs.models"}), FeatureNotSupported, "is not part of Keras"),
-    (of_hub(node={"module": "keras.layers"}), FeatureNotSupported, "registered as 'keras_hub>BertBackbone'"),
-    (of_hub(node={"registered_name": "my>BertBackbone"}), FeatureNotSupported, "of keras_hub is not allowed"),
-    (of_hub(image_encoder=networks.bert()), FeatureNotSupported, "of keras_hub is not allowed as value"),
+    (of_hub(node={"module": "keras.layers"}), FeatureNotSupported,
+    "registered as 'keras_hub>BertBackbone'"),
+    (of_hub(node={"registered_name": "my>BertBackbone"}), FeatureNotSupported,
+    "of keras_hub is not allowed"),
+    (of_hub(image_encoder=networks.bert()), FeatureNotSupported,
+    "of keras_hub is not allowed as value"),
     (of_hub(dtype=networks.bert()), FeatureNotSupported, "of keras_hub is not allowed as dtype"),
     (of_hub(initializer="my_initializer"), FeatureNotSupported, "is not allowed as initializer"),
     (of_hub(num_layers=1001), InvalidParameter, "BertBackbone has 1001 layers"),
-    (of_hub(num_layers="2"), InvalidParameter, "num_layers of BertBackbone must be a positive whole number"),
+    (of_hub(num_layers="2"), InvalidParameter,
+    "num_layers of BertBackbone must be a positive whole number"),
     (of_hub(num_groups=100, num_inner_repetitions=100), InvalidParameter, "has 10000 layers"),
     (of_hub(vocabulary_size=2**29), InvalidParameter, "needs 4294967296 elements"),
     (of_hub(intermediate_dim=2**29), InvalidParameter, "needs 4294967296 elements"),
     (of_hub(image_shape=[2**16, 2**16, 3]), InvalidParameter, "needs 12884901888 elements"),
     (dense(anything=NESTED), InvalidParameter, "nested more than"),
     ({**dense(), "compile_config": NESTED}, InvalidParameter, "nested more than"),
-    (dense(units=0), InvalidParameter, "units of Dense must be a positive whole number, received 0"),
+    (dense(units=0), InvalidParameter,
+    "units of Dense must be a positive whole number, received 0"),
     (dense(units="3"), InvalidParameter, "received '3'"),
     (dense(units=MAX_ELEMENTS // 4 + 1), InvalidParameter, "needs 2147483652 elements"),
     (dense(batch_input_shape=[None, 2**16, 2**16]), InvalidParameter, "needs 4294967296 elements"),
-    (dense("Embedding", input_dim=2**20, output_dim=2**12), InvalidParameter, "needs 4294967296 elements"),
-    (dense("LSTM", units=2**16, recurrent_initializer="zeros"), InvalidParameter, "needs 4294967296"),
-    (dense("Conv2D", units=None, filters=2**10, kernel_size=[2**10, 2**10]), InvalidParameter, "elements"),
+    (dense("Embedding", input_dim=2**20, output_dim=2**12), InvalidParameter,
+    "needs 4294967296 elements"),
+    (dense("LSTM", units=2**16, recurrent_initializer="zeros"), InvalidParameter,
+    "needs 4294967296"),
+    (dense("Conv2D", units=None, filters=2**10, kernel_size=[2**10, 2**10]), InvalidParameter,
+    "elements"),
 ]  # fmt: skip
 
 
@@ -290,10 +341,17 @@ def test_text_that_is_json() -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-3, 10), st.sampled_from(["Dense", "relu", "Lambda", "layers"])),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 10),
+        st.sampled_from(["Dense", "relu", "Lambda", "layers"]),
+    ),
     lambda children: st.one_of(
         st.lists(children, max_size=3),
-        st.dictionaries(st.sampled_from(["class_name", "config", "module", "layers", "x"]), children, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["class_name", "config", "module", "layers", "x"]), children, max_size=3
+        ),
     ),
     max_leaves=5,
 )
@@ -301,12 +359,20 @@ JSON_VALUES = st.recursive(
 
 def places(value: Json) -> list[tuple[Json, Json]]:
     """Every (container, key) in a JSON value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [place for key, item in items for place in [(value, key), *places(item)]]
 
 
 @given(st.sampled_from([item[0] for item in READABLE]), st.data())
-def test_damaged_architectures_are_read_or_refused_as_such(architecture: Json, data: st.DataObject) -> None:
+def test_damaged_architectures_are_read_or_refused_as_such(
+    architecture: Json, data: st.DataObject
+) -> None:
     damaged = copy.deepcopy(architecture)
     container, key = data.draw(st.sampled_from(places(damaged)))
     container[key] = data.draw(JSON_VALUES)
@@ -320,10 +386,24 @@ def test_damaged_architectures_are_read_or_refused_as_such(architecture: Json, d
 
 def functional(name: str, layers: list[Json], outputs: list[tuple[str, int]]) -> Json:
     """A functional model of one input, with outputs that are tensors of layers."""
-    first = {"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_input_shape": [None, 2]}}
+    first = {
+        "class_name": "InputLayer",
+        "name": "x",
+        "config": {"name": "x", "batch_input_shape": [None, 2]},
+    }
     ends = [[layer, 0, tensor] for layer, tensor in outputs]
-    config = {"name": name, "layers": [first, *layers], "input_layers": [["x", 0, 0]], "output_layers": ends}
-    return {"class_name": "Functional", "name": name, "config": config, "inbound_nodes": [[["x", 0, 0, {}]]]}
+    config = {
+        "name": name,
+        "layers": [first, *layers],
+        "input_layers": [["x", 0, 0]],
+        "output_layers": ends,
+    }
+    return {
+        "class_name": "Functional",
+        "name": name,
+        "config": config,
+        "inbound_nodes": [[["x", 0, 0, {}]]],
+    }
 
 
 def dropouts(count: int) -> list[Json]:
@@ -341,7 +421,9 @@ def dropouts(count: int) -> list[Json]:
 
 
 def test_widths_are_followed_once_however_often_they_are_referred_to() -> None:
-    """Models within models whose two outputs are one tensor each: to follow each anew would double the work."""
+    """Models within models whose two outputs are one tensor each: to follow each anew would double
+    the work.
+    """
     inner = functional("m0", dropouts(1), [("d1", 0), ("d1", 0)])
     for depth in range(1, 25):
         inner = functional(f"m{depth}", [inner], [(f"m{depth - 1}", 0), (f"m{depth - 1}", 1)])
@@ -353,7 +435,9 @@ def test_widths_are_followed_once_however_often_they_are_referred_to() -> None:
 
 @pytest.mark.parametrize("tensor", [-9, 9])
 def test_a_tensor_that_a_model_within_does_not_give_has_no_width(tensor: int) -> None:
-    outer = functional("outer", [functional("inner", dropouts(0), [("d0", 0)])], [("inner", tensor)])
+    outer = functional(
+        "outer", [functional("inner", dropouts(0), [("d0", 0)])], [("inner", tensor)]
+    )
     assert check_architecture(outer).output_units == (None,)
 
 
@@ -368,7 +452,12 @@ TOO_LARGE = {
     "layers": functional("m", dropouts(limits.NETWORK_LAYERS.most), [("d0", 0)]),
     "layers within a wrapper": functional(
         "m",
-        [{"class_name": "TimeDistributed", "config": {"layer": {**KERAS_2_1, "config": [{}] * 10_001}}}],
+        [
+            {
+                "class_name": "TimeDistributed",
+                "config": {"layer": {**KERAS_2_1, "config": [{}] * 10_001}},
+            }
+        ],
         [("x", 0)],
     ),
     "output_layers": functional("m", dropouts(0), [("d0", 0)] * (limits.ENDS.most + 1)),

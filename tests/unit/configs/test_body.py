@@ -1,4 +1,6 @@
-"""Networks that somebody loaded as templates: they stand between the columns and what is predicted, or are refused."""
+"""Networks that somebody loaded as templates: they stand between the columns and what is predicted,
+or are refused.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NUMBER = Floats((Measure(5.0, 2.0, 0.0, 9.0),))
 def network(text: str, table: Table, head: Head) -> dict[str, Any]:
     """What the template comes to, which may be loaded and gives what is wanted."""
     template = body("nets:1", text)
-    found: dict[str, Any] = json.loads(template.architecture(table, head, template.params(head, 100, {})))
+    found: dict[str, Any] = json.loads(
+        template.architecture(table, head, template.params(head, 100, {}))
+    )
     assert check_architecture(found).output_units == (head.units,)
     return found
 
@@ -48,27 +52,43 @@ def test_numbers_come_in_the_units_of_the_target() -> None:
 def test_a_network_of_the_functional_form_is_one_too() -> None:
     inside = network(sequential([4], dense(3, "out", "softmax")), FLOWERS, Classes(3))
     functional = {**inside, "config": {**inside["config"], "name": "mine"}}
-    assert class_names(network(json.dumps(functional), Table(4), Classes(3))).count("Functional") == 1
+    assert (
+        class_names(network(json.dumps(functional), Table(4), Classes(3))).count("Functional") == 1
+    )
 
 
 def test_an_array_that_is_all_comes_in_its_shape() -> None:
     image = Table(wide=(Wide("image", (8, 8, 1)),))
     convolution = layer("Conv2D", "look", filters=2, kernel_size=[3, 3]), layer("Flatten", "flat")
-    found = network(sequential([8, 8, 1], *convolution, dense(2, "out", "softmax")), image, Classes(2))
+    found = network(
+        sequential([8, 8, 1], *convolution, dense(2, "out", "softmax")), image, Classes(2)
+    )
     assert "Reshape" in class_names(found)
 
 
 KERAS_2 = {**model([4], dense(3, "out", "softmax")), "keras_version": "2.15.0"}
 REFUSED: dict[str, tuple[str, Head, type[CerebroError], str]] = {
-    "another width": (sequential([5], dense(3, "out")), Classes(3), InvalidParameter, r"shape \[5\].* come to \[4\]"),
-    "too few classes": (sequential([4], dense(2, "out")), Classes(3), InvalidParameter, "gives 2 numbers; expected 3"),
+    "another width": (
+        sequential([5], dense(3, "out")),
+        Classes(3),
+        InvalidParameter,
+        r"shape \[5\].* come to \[4\]",
+    ),
+    "too few classes": (
+        sequential([4], dense(2, "out")),
+        Classes(3),
+        InvalidParameter,
+        "gives 2 numbers; expected 3",
+    ),
     "units unknown": (sequential([4]), Classes(3), InvalidParameter, "an unknown number"),
     "old JSON": (json.dumps(KERAS_2), Classes(3), FeatureNotSupported, "written by Keras 2.15.0"),
 }
 
 
 @pytest.mark.parametrize(("text", "head", "kind", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_is_refused(text: str, head: Head, kind: type[CerebroError], words: str) -> None:
+def test_what_does_not_fit_is_refused(
+    text: str, head: Head, kind: type[CerebroError], words: str
+) -> None:
     with pytest.raises(kind, match=words) as refused:
         network(text, FLOWERS, head)
     assert refused.value.hint
@@ -80,11 +100,14 @@ def test_what_was_loaded_is_found_in_what_was_made_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "fits"), [({"lr": 0.5, "dropout": 0.3}, True), ({"width": 384}, False), ({"depth": 4}, False)]
+    ("change", "fits"),
+    [({"lr": 0.5, "dropout": 0.3}, True), ({"width": 384}, False), ({"depth": 4}, False)],
 )
 def test_weights_fit_networks_of_the_same_sizes(change: dict[str, Any], fits: bool) -> None:
     made = [
-        json.loads(REALMLP.architecture(FLOWERS, Classes(3), REALMLP.params(Classes(3), 100, values)))
+        json.loads(
+            REALMLP.architecture(FLOWERS, Classes(3), REALMLP.params(Classes(3), 100, values))
+        )
         for values in ({}, change)
     ]
     assert same_sizes(*made) is fits

@@ -1,4 +1,6 @@
-"""Compile and fit parameter strings: MADlib's forms, its messages, and what Keras makes of the result."""
+"""Compile and fit parameter strings: MADlib's forms, its messages, and what Keras makes of the
+result.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def with_optimizer(text: str) -> str:
 
 COMPILE_FORMS = [
     "optimizer='Adam(lr=0.001)',metrics=['accuracy'],loss='categorical_crossentropy'",
-    "  loss = 'categorical_crossentropy' ,\n metrics = [ 'accuracy' ] , optimizer = 'Adam( lr = 0.001 )' ",
+    "  loss = 'categorical_crossentropy' ,\n metrics = [ 'accuracy' ] , optimizer = 'Adam( lr = "
+    "0.001 )' ",
     "loss='categorical_crossentropy',optimizer=\"adam(learning_rate=1e-3)\",metrics=['acc']",
     "optimizer='ADAM(lr=0.001, epsilon=None)',loss='CategoricalCrossentropy',metrics=['Accuracy'],",
 ]
@@ -62,7 +65,9 @@ def test_all_compile_keys() -> None:
 
 
 def test_losses_by_output_name() -> None:
-    params = parse_compile_params("optimizer='SGD', loss={'a': 'mse', 'b': 'kld'}, loss_weights={'a': 2}")
+    params = parse_compile_params(
+        "optimizer='SGD', loss={'a': 'mse', 'b': 'kld'}, loss_weights={'a': 2}"
+    )
     assert params.loss == {"a": "mean_squared_error", "b": "kl_divergence"}
     assert params.loss_weights == {"a": 2}
 
@@ -74,10 +79,14 @@ def test_names_as_given_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", ["sparse_categorical_crossentropy", "kullback_leibler_divergence", "logcosh", "huber_loss"]
+    "loss",
+    ["sparse_categorical_crossentropy", "kullback_leibler_divergence", "logcosh", "huber_loss"],
 )
 def test_losses_that_madlib_or_keras_3_refuse(loss: str) -> None:
-    text = f"optimizer='SGD', loss='{loss}', metrics=['sparse_categorical_accuracy', 'cosine_proximity']"
+    text = (
+        f"optimizer='SGD', loss='{loss}', metrics=['sparse_categorical_accuracy', "
+        "'cosine_proximity']"
+    )
     assert len(parse_compile_params(text).metrics) == 2
 
 
@@ -102,10 +111,14 @@ def test_optimizers(text: str, class_name: str, config: dict[str, object]) -> No
     assert optimizer_of(text) == {"class_name": class_name, "config": config}
     built = getattr(keras.optimizers, class_name)(**config).get_config()
     numbers = {key for key in config if isinstance(config[key], float)}
-    assert {key: built[key] for key in numbers} == pytest.approx({key: config[key] for key in numbers})
+    assert {key: built[key] for key in numbers} == pytest.approx(
+        {key: config[key] for key in numbers}
+    )
 
 
-@pytest.mark.parametrize(("text", "rate"), [("SGD(decay=0.5)", 0.01), ("Adam(lr=0.1, decay=0.5)", 0.1)])
+@pytest.mark.parametrize(
+    ("text", "rate"), [("SGD(decay=0.5)", 0.01), ("Adam(lr=0.1, decay=0.5)", 0.1)]
+)
 def test_decay_is_the_formula_of_keras_2(text: str, rate: float) -> None:
     schedule = optimizer_of(text)["config"]["learning_rate"]
     rates = keras.optimizers.schedules.deserialize(schedule)
@@ -136,14 +149,18 @@ REFUSED_COMPILE: list[tuple[str, type[CerebroError], str]] = [
     ("optimizer='SGD', loss=['mse', 1]", InvalidParameter, "Loss function 1 is not supported."),
     ("optimizer='SGD', loss='mse', metrics=['x']", InvalidParameter, "Metric x is not supported."),
     ("optimizer='SGD', loss='mse', metrics='acc'", InvalidParameter, "metrics='acc'"),
-    ("optimizer='SGD', loss='mse', lr=1", InvalidParameter, "lr is not currently accepted as a parameter."),
-    ("optimizer='SGD', loss='mse', loss_weights=['a']", InvalidParameter, "parameter loss_weights=['a']"),
+    ("optimizer='SGD', loss='mse', lr=1", InvalidParameter,
+    "lr is not currently accepted as a parameter."),
+    ("optimizer='SGD', loss='mse', loss_weights=['a']", InvalidParameter,
+    "parameter loss_weights=['a']"),
     ("optimizer='SGD', loss='mse', loss_weights={1: 2}", InvalidParameter, "loss_weights={1: 2}"),
     ("optimizer='SGD', loss={}", InvalidParameter, "parameter loss={}"),
     ("optimizer=0.1, loss='mse'", InvalidParameter, "parameter optimizer=0.1"),
     ("optimizer='', loss='mse'", InvalidParameter, "parameter optimizer=''"),
-    (with_optimizer("SGD(beta_1=0.1)"), InvalidParameter, "beta_1 is not currently accepted as a parameter"),
-    (with_optimizer("SGD(lr=0.1, learning_rate=0.1)"), InvalidParameter, "lr and learning_rate are the same"),
+    (with_optimizer("SGD(beta_1=0.1)"), InvalidParameter,
+    "beta_1 is not currently accepted as a parameter"),
+    (with_optimizer("SGD(lr=0.1, learning_rate=0.1)"), InvalidParameter,
+    "lr and learning_rate are the same"),
     (with_optimizer("SGD(lr=True)"), InvalidParameter, "parameter lr=True"),
     (with_optimizer("SGD(lr='0.1')"), InvalidParameter, "parameter lr='0.1'"),
     (with_optimizer("SGD(lr=-1)"), InvalidParameter, "parameter lr=-1"),
@@ -154,11 +171,15 @@ REFUSED_COMPILE: list[tuple[str, type[CerebroError], str]] = [
     (with_optimizer("SGD(name=1)"), InvalidParameter, "parameter name=1"),
     (with_optimizer("Muon(ns_steps=1.5)"), InvalidParameter, "parameter ns_steps=1.5"),
     (with_optimizer("Muon(exclude_layers='a')"), InvalidParameter, "parameter exclude_layers='a'"),
-    (with_optimizer("SGD(lr={'class_name': 'Lambda', 'config': {}})"), InvalidParameter, "parameter lr="),
-    (with_optimizer("SGD(lr={'class_name': 'CosineDecay', 'config': {'f': 1}})"), InvalidParameter, "lr="),
+    (with_optimizer("SGD(lr={'class_name': 'Lambda', 'config': {}})"), InvalidParameter,
+    "parameter lr="),
+    (with_optimizer("SGD(lr={'class_name': 'CosineDecay', 'config': {'f': 1}})"), InvalidParameter,
+    "lr="),
     (with_optimizer("SGD(lr={'class_name': [], 'config': {}})"), InvalidParameter, "lr="),
-    (with_optimizer("SGD(decay=1,lr={'class_name':'CosineDecay','config':{}})"), InvalidParameter, "decay"),
-    (with_optimizer("SGD(lr=__import__('os').getpid())"), InvalidParameter, "parameter lr=__import__"),
+    (with_optimizer("SGD(decay=1,lr={'class_name':'CosineDecay','config':{}})"), InvalidParameter,
+    "decay"),
+    (with_optimizer("SGD(lr=__import__('os').getpid())"), InvalidParameter,
+    "parameter lr=__import__"),
     (with_optimizer("SGD(0.1)"), InvalidText, "holds a value without a key"),
     (with_optimizer("SGD(lr=0.1"), InvalidText, "invalid syntax"),
     (with_optimizer("keras.SGD()"), InvalidText, "is not of the form Name(key=value, ...)"),

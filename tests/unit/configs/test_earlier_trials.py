@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.earlier_trials import read_runs, run_of, standings
 from cerebro_plpy.errors import InvalidParameter
 
-VALUES = st.lists(st.integers(-9, 9).map(float) | st.sampled_from([math.inf, math.nan]), min_size=1, max_size=12)
+VALUES = st.lists(
+    st.integers(-9, 9).map(float) | st.sampled_from([math.inf, math.nan]), min_size=1, max_size=12
+)
 
 
 def stood(values: list[float]) -> list[float]:

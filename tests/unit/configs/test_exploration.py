@@ -15,7 +15,11 @@ from cerebro_plpy.configs.space import space_of
 
 SEEDS = st.integers(0, 999).map(Random)
 RANGES = st.builds(
-    Range, st.sampled_from([1, 2, 5]), st.sampled_from([8, 20]), st.sampled_from(["linear", "log"]), st.booleans()
+    Range,
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from([8, 20]),
+    st.sampled_from(["linear", "log"]),
+    st.booleans(),
 )
 
 
@@ -29,14 +33,20 @@ def test_a_number_stays_within_its_range(draw: Range, value: int, random: Random
 def test_a_choice_moves_to_a_neighbour_unless_it_is_drawn_anew(place: int, seed: int) -> None:
     values = ("a", "b", "c", "d", "e")
     found = values.index(str(move(Choices(values), values[place], Random(seed))))
-    assert Random(seed).random() < RESAMPLED or abs(found - place) == (1 if 0 < place < 4 else found != place)
+    assert Random(seed).random() < RESAMPLED or abs(found - place) == (
+        1 if 0 < place < 4 else found != place
+    )
 
 
 @given(SEEDS)
 def test_nothing_changes_but_what_the_space_names(random: Random) -> None:
-    space = space_of({"optimizer": ["SGD"], "lr": [0.001, 0.1, "log"]}, {"batch_size": [8, 16]}, [7], None)
+    space = space_of(
+        {"optimizer": ["SGD"], "lr": [0.001, 0.1, "log"]}, {"batch_size": [8, 16]}, [7], None
+    )
     row = ConfigRow(
-        3, "optimizer='SGD(learning_rate=0.01,momentum=0.9)',loss='mse',metrics=['mae']", "batch_size=8,epochs=2"
+        3,
+        "optimizer='SGD(learning_rate=0.01,momentum=0.9)',loss='mse',metrics=['mae']",
+        "batch_size=8,epochs=2",
     )
     found = explored(space, row, random)
     compiled = keywords(found.compile_params)

@@ -1,4 +1,6 @@
-"""Fit parameters: every spelling that MADlib's users know, and what is refused before anything is trained."""
+"""Fit parameters: every spelling that MADlib's users know, and what is refused before anything is
+trained.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,18 @@ def test_forms(text: str | None, params: FitParams) -> None:
     assert parse_fit_params(text) == params
 
 
-@given(st.integers(0, 99), st.floats(0, 1), st.booleans(), st.sampled_from(["loss", "val_loss", "val_auc"]))
-def test_a_callback_is_what_its_text_says(patience: int, least: float, keeps: bool, monitor: str) -> None:
-    stopping = EarlyStopping(monitor, restore_best_weights=keeps, patience=patience, min_delta=least)
+@given(
+    st.integers(0, 99),
+    st.floats(0, 1),
+    st.booleans(),
+    st.sampled_from(["loss", "val_loss", "val_auc"]),
+)
+def test_a_callback_is_what_its_text_says(
+    patience: int, least: float, keeps: bool, monitor: str
+) -> None:
+    stopping = EarlyStopping(
+        monitor, restore_best_weights=keeps, patience=patience, min_delta=least
+    )
     assert parse_fit_params(f"callbacks=[{stopping.text}]").callbacks.stopping == stopping
 
 
@@ -44,7 +55,11 @@ REFUSED: list[tuple[str, type[CerebroError], str]] = [
     ("epochs=n", InvalidParameter, "parameter epochs=n"),
     ("shuffle=1", InvalidParameter, "parameter shuffle=1"),
     ("verbose=3", InvalidParameter, "parameter verbose=3"),
-    ("validation_split=0.1", InvalidParameter, "validation_split is not currently accepted as a parameter."),
+    (
+        "validation_split=0.1",
+        InvalidParameter,
+        "validation_split is not currently accepted as a parameter.",
+    ),
     ("class_weight=[1, 2]", InvalidParameter, "parameter class_weight=[1, 2]"),
     ("class_weight={'a': 1}", InvalidParameter, "parameter class_weight={'a': 1}"),
     ("class_weight={True: 1}", InvalidParameter, "parameter class_weight={True: 1}"),
@@ -58,33 +73,77 @@ REFUSED: list[tuple[str, type[CerebroError], str]] = [
     ("class_weight={0: 1e39}", InvalidParameter, "parameter class_weight={0: 1e+39}"),
     ("class_weight='balanced'", InvalidParameter, "parameter class_weight='balanced'"),
     ("initial_epoch=1", InvalidParameter, "initial_epoch=1 with epochs=1 leaves nothing to train"),
-    ("epochs=3, initial_epoch=5", InvalidParameter, "initial_epoch=5 with epochs=3 leaves nothing to train"),
+    (
+        "epochs=3, initial_epoch=5",
+        InvalidParameter,
+        "initial_epoch=5 with epochs=3 leaves nothing to train",
+    ),
     ("initial_epoch=-1", InvalidParameter, "parameter initial_epoch=-1"),
     ("initial_epoch=True, epochs=2", InvalidParameter, "parameter initial_epoch=True"),
     ("steps_per_epoch=0", InvalidParameter, "parameter steps_per_epoch=0"),
     ("steps_per_epoch=1.0", InvalidParameter, "parameter steps_per_epoch=1.0"),
-    ("callbacks=[]", InvalidParameter, "Invalid callbacks fit param.  Currently, only TensorBoard and"),
+    (
+        "callbacks=[]",
+        InvalidParameter,
+        "Invalid callbacks fit param.  Currently, only TensorBoard and",
+    ),
     ("callbacks='x'", InvalidParameter, "Invalid callbacks fit param."),
     ("callbacks=5", InvalidParameter, "Invalid callbacks fit param."),
     ("callbacks=[ReduceLROnPlateau()]", InvalidParameter, "Invalid callbacks fit param."),
-    ("callbacks=[EarlyStopping(), EarlyStopping()]", InvalidParameter, "Invalid callbacks fit param."),
+    (
+        "callbacks=[EarlyStopping(), EarlyStopping()]",
+        InvalidParameter,
+        "Invalid callbacks fit param.",
+    ),
     ("callbacks=[EarlyStopping(factor=2)]", InvalidParameter, "Invalid callbacks fit param."),
     ("callbacks=[EarlyStopping(monitor=None)]", InvalidParameter, "parameter monitor=None"),
     ("callbacks=[EarlyStopping(mode='up')]", InvalidParameter, "parameter mode='up'"),
     ("callbacks=[EarlyStopping(patience=1.5)]", InvalidParameter, "parameter patience=1.5"),
-    ("callbacks=[EarlyStopping(patience=9999999999)]", InvalidParameter, "parameter patience=9999999999"),
+    (
+        "callbacks=[EarlyStopping(patience=9999999999)]",
+        InvalidParameter,
+        "parameter patience=9999999999",
+    ),
     ("callbacks=[EarlyStopping(patience=-1)]", InvalidParameter, "parameter patience=-1"),
     ("callbacks=[EarlyStopping(min_delta='x')]", InvalidParameter, "parameter min_delta='x'"),
     ("callbacks=[EarlyStopping(baseline=1e999)]", InvalidParameter, "parameter baseline=inf"),
-    ("callbacks=[EarlyStopping(restore_best_weights=1)]", InvalidParameter, "parameter restore_best_weights=1"),
+    (
+        "callbacks=[EarlyStopping(restore_best_weights=1)]",
+        InvalidParameter,
+        "parameter restore_best_weights=1",
+    ),
     ("callbacks=[os.system('x')]", InvalidParameter, "Invalid callbacks fit param."),
-    ("callbacks=[TensorBoard(log_dir='/a'), TensorBoard(log_dir='/a')]", InvalidParameter, "Invalid callbacks"),
-    ("callbacks=[TensorBoard(log_dir='/a', profile_batch=2)]", InvalidParameter, "Invalid callbacks fit param."),
-    ("callbacks=[TensorBoard(log_dir=f())]", InvalidParameter, "invalid input value for parameter log_dir=f()"),
-    ("callbacks=[TensorBoard()]", InvalidParameter, "invalid input value for parameter log_dir=None"),
+    (
+        "callbacks=[TensorBoard(log_dir='/a'), TensorBoard(log_dir='/a')]",
+        InvalidParameter,
+        "Invalid callbacks",
+    ),
+    (
+        "callbacks=[TensorBoard(log_dir='/a', profile_batch=2)]",
+        InvalidParameter,
+        "Invalid callbacks fit param.",
+    ),
+    (
+        "callbacks=[TensorBoard(log_dir=f())]",
+        InvalidParameter,
+        "invalid input value for parameter log_dir=f()",
+    ),
+    (
+        "callbacks=[TensorBoard()]",
+        InvalidParameter,
+        "invalid input value for parameter log_dir=None",
+    ),
     ("callbacks=[TensorBoard(log_dir='logs')]", InvalidParameter, "parameter log_dir='logs'"),
-    ("callbacks=[TensorBoard(log_dir='/a', histogram_freq=-1)]", InvalidParameter, "parameter histogram_freq=-1"),
-    ("callbacks=[TensorBoard(log_dir='/a', write_graph=1)]", InvalidParameter, "parameter write_graph=1"),
+    (
+        "callbacks=[TensorBoard(log_dir='/a', histogram_freq=-1)]",
+        InvalidParameter,
+        "parameter histogram_freq=-1",
+    ),
+    (
+        "callbacks=[TensorBoard(log_dir='/a', write_graph=1)]",
+        InvalidParameter,
+        "parameter write_graph=1",
+    ),
     ("8", InvalidText, "holds a value without a key"),
 ]
 
@@ -111,4 +170,6 @@ def test_passes_are_counted_from_the_initial_epoch(epochs: int, initial: int) ->
 def test_weights_stand_at_their_class_and_the_others_are_one(weights: dict[int, float]) -> None:
     found = parse_fit_params(f"class_weight={weights!r}").to_json()["class_weight"]
     assert isinstance(found, list) and len(found) == max(weights) + 1
-    assert {i: w for i, w in enumerate(found) if w != 1.0} == {i: w for i, w in weights.items() if w != 1.0}
+    assert {i: w for i, w in enumerate(found) if w != 1.0} == {
+        i: w for i, w in weights.items() if w != 1.0
+    }

@@ -29,7 +29,8 @@ DEFINING = {
     "@decorated\ndef f(a, b): pass": "f",
 }
 NOT_DEFINING = [
-    "f", "f()", "x.f = 1", "x[f] = 1", "def g():\n    def f(a, b): pass", "if x:\n    f = 1", "from a import *",
+    "f", "f()", "x.f = 1", "x[f] = 1", "def g():\n    def f(a, b): pass", "if x:\n    f = 1",
+    "from a import *",
     "del f", "lambda f: f", "f += 1", "for f in x: pass",
 ]  # fmt: skip
 
@@ -85,7 +86,9 @@ def test_timings_are_those_of_a_source() -> None:
 
 
 def test_names_keep_their_case() -> None:
-    with pytest.raises(InvalidParameter, match="custom function 'G' is not defined in object table 't'!"):
+    with pytest.raises(
+        InvalidParameter, match="custom function 'G' is not defined in object table 't'!"
+    ):
         program(f="1", g="2")
 
 
@@ -107,10 +110,14 @@ def test_functions_that_changed() -> None:
         custom_functions.functions_in_log("t", {"f": "1", "g": "2"}),
         custom_functions.functions_in_log("t", {"f": "1", "g": "3"}),
     )
-    assert custom_functions.changes(before, now) == ["g"] and custom_functions.changes(before, None) == ["f", "g"]
+    assert custom_functions.changes(before, now) == ["g"] and custom_functions.changes(
+        before, None
+    ) == ["f", "g"]
     assert custom_functions.changes(before, before) == custom_functions.changes(None, now) == []
 
 
 def test_a_source_may_be_indented_as_a_whole() -> None:
-    stored, _ = function_source.check_source("\n    def f(y_true, y_pred):\n        return y_pred\n    ", "f")
+    stored, _ = function_source.check_source(
+        "\n    def f(y_true, y_pred):\n        return y_pred\n    ", "f"
+    )
     assert stored.decode() == "\ndef f(y_true, y_pred):\n    return y_pred\n"

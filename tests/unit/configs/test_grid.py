@@ -1,4 +1,6 @@
-"""Grids, random search and given lists: which rows they make, in which order, and what they refuse."""
+"""Grids, random search and given lists: which rows they make, in which order, and what they
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.draws import Range
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.grid import ConfigRow, collapse, cross_product, expand_grid, generate, random_search
+from cerebro_plpy.configs.grid import (
+    ConfigRow,
+    collapse,
+    cross_product,
+    expand_grid,
+    generate,
+    random_search,
+)
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 
 FAMILIES = """{
@@ -24,7 +33,8 @@ FAMILIES = """{
 FIT = "{'batch_size': [8, 16], 'epochs': [1]}"
 RANDOM = """{'loss': ['mse', 'mae'], 'optimizer_params_list': [
     {'optimizer': ['Adam'], 'lr': [0.0001, 0.1, 'log']},
-    {'optimizer': ['SGD'], 'lr': [0.1, 0.5, 'linear'], 'momentum': [0.5, 0.999, 'log_near_one']}]}"""
+    {'optimizer': ['SGD'], 'lr': [0.1, 0.5, 'linear'], 'momentum': [0.5, 0.999,
+        'log_near_one']}]}"""
 
 
 def test_the_grid_in_its_order_and_wording() -> None:
@@ -43,7 +53,9 @@ def test_the_grid_in_its_order_and_wording() -> None:
 def test_keys_vary_in_their_order_in_the_dict() -> None:
     rows = expand_grid("{'loss': ['mse', 'mae'], 'lr': [0.1, 0.2]}", None, [7])
     assert [row.compile_params for row in rows] == [
-        f"optimizer='RMSprop(lr={rate})',loss='{loss}'" for loss in ("mse", "mae") for rate in (0.1, 0.2)
+        f"optimizer='RMSprop(lr={rate})',loss='{loss}'"
+        for loss in ("mse", "mae")
+        for rate in (0.1, 0.2)
     ]
     assert {row.fit_params for row in rows} == {""}
 
@@ -55,16 +67,25 @@ def test_the_default_optimizer() -> None:
 
 def test_metrics_alone_and_in_lists() -> None:
     rows = expand_grid("{'loss': ['mse'], 'metrics': [['mae', 'mse'], 'mae', []]}", None, [1])
-    assert [parse_compile_params(row.compile_params).metrics_given for row in rows] == [("mae", "mse"), ("mae",), ()]
+    assert [parse_compile_params(row.compile_params).metrics_given for row in rows] == [
+        ("mae", "mse"),
+        ("mae",),
+        (),
+    ]
 
 
 def test_spaces_in_values_stay() -> None:
     (row,) = expand_grid("{'loss': ['mse'], 'name': ['my own, optimizer']}", None, [1])
-    assert parse_compile_params(row.compile_params).optimizer.config == {"name": "my own, optimizer"}
+    assert parse_compile_params(row.compile_params).optimizer.config == {
+        "name": "my own, optimizer"
+    }
 
 
 def test_equal_combinations_come_once() -> None:
-    overlapping = "{'loss': ['mse'], 'optimizer_params_list': [{'optimizer': ['SGD']}, {'optimizer': ['sgd']}]}"
+    overlapping = (
+        "{'loss': ['mse'], 'optimizer_params_list': [{'optimizer': ['SGD']}, {'optimizer': "
+        "['sgd']}]}"
+    )
     assert len(expand_grid(overlapping, "{'epochs': [1, 1]}", [1, 1])) == 1
 
 
@@ -111,11 +132,17 @@ def test_random_states_differ_also_zero_and_none() -> None:
 
 
 def test_parameters_are_drawn_independently() -> None:
-    grid = "{'loss': ['mse'], 'beta_1': [0, 1, 'linear'], 'optimizer': ['Adam'], 'beta_2': [0, 1, 'linear']}"
+    grid = (
+        "{'loss': ['mse'], 'beta_1': [0, 1, 'linear'], 'optimizer': ['Adam'], 'beta_2': [0, 1, "
+        "'linear']}"
+    )
     configs = [
-        parse_compile_params(row.compile_params).optimizer.config for row in random_search(grid, None, [1], 400, 3)
+        parse_compile_params(row.compile_params).optimizer.config
+        for row in random_search(grid, None, [1], 400, 3)
     ]
-    halves = [tuple(float(str(config[name])) > 0.5 for name in ("beta_1", "beta_2")) for config in configs]
+    halves = [
+        tuple(float(str(config[name])) > 0.5 for name in ("beta_1", "beta_2")) for config in configs
+    ]
     assert all(60 < halves.count(half) < 140 for half in product((False, True), repeat=2))
 
 
@@ -137,7 +164,11 @@ def test_overlapping_families_are_counted_once() -> None:
         random_search(equal, None, [1], 3, 0)
 
 
-BOUNDS = st.tuples(st.floats(1e-6, 0.999), st.floats(1e-6, 0.999)).map(sorted).filter(lambda b: b[0] < b[1])
+BOUNDS = (
+    st.tuples(st.floats(1e-6, 0.999), st.floats(1e-6, 0.999))
+    .map(sorted)
+    .filter(lambda b: b[0] < b[1])
+)
 
 
 @given(BOUNDS, st.sampled_from(["linear", "log", "log_near_one"]), st.integers())
@@ -155,7 +186,9 @@ def test_the_median_of_a_distribution(distribution: str, middle: float | None) -
     low, high = (0.001, 1.0) if middle else (0.0, 0.999)
     expected = middle if middle else 1 - math.sqrt(0.001)
     random = Random(0)
-    below = sum(float(str(Range(low, high, distribution).draw(random))) < expected for _ in range(2000))
+    below = sum(
+        float(str(Range(low, high, distribution).draw(random))) < expected for _ in range(2000)
+    )
     assert 900 < below < 1100
 
 
@@ -168,67 +201,239 @@ def test_whole_numbers_are_drawn_as_such(distribution: str) -> None:
 
 
 REFUSED: list[tuple[str, str, str, int | None, type[CerebroError], str]] = [
-    ("{'loss': ['mse']", "{}", "grid", None, InvalidText, "Invalid syntax in 'compile_params_dict'"),
+    (
+        "{'loss': ['mse']",
+        "{}",
+        "grid",
+        None,
+        InvalidText,
+        "Invalid syntax in 'compile_params_dict'",
+    ),
     ("['mse']", "{}", "grid", None, InvalidText, "Invalid syntax in 'compile_params_dict'"),
-    ("{'loss': [open('x')]}", "{}", "grid", None, InvalidText, "Invalid syntax in 'compile_params_dict'"),
+    (
+        "{'loss': [open('x')]}",
+        "{}",
+        "grid",
+        None,
+        InvalidText,
+        "Invalid syntax in 'compile_params_dict'",
+    ),
     ("{'loss': ['mse'], 'loss': ['mae']}", "{}", "grid", None, InvalidText, "given twice"),
     ("{1: ['mse']}", "{}", "grid", None, InvalidText, "a key that is not text"),
     ("{**{}}", "{}", "grid", None, InvalidText, "a key that is not text"),
-    ("{'loss': ['mse']}", "{'epochs': ", "grid", None, InvalidText, "Invalid syntax in 'fit_params_dict'"),
-    ("{'loss': 'mse'}", "{}", "grid", None, InvalidParameter,
-     "DL: compile param values must be specified in a list"),
-    ("{'loss': ['mse']}", "{'epochs': 1}", "grid", None, InvalidParameter,
-     "DL: fit param values must be specified in a list"),
+    (
+        "{'loss': ['mse']}",
+        "{'epochs': ",
+        "grid",
+        None,
+        InvalidText,
+        "Invalid syntax in 'fit_params_dict'",
+    ),
+    (
+        "{'loss': 'mse'}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "DL: compile param values must be specified in a list",
+    ),
+    (
+        "{'loss': ['mse']}",
+        "{'epochs': 1}",
+        "grid",
+        None,
+        InvalidParameter,
+        "DL: fit param values must be specified in a list",
+    ),
     ("{'loss': []}", "{}", "grid", None, InvalidParameter, "the list for 'loss' is empty"),
-    ("{'loss': ['mse'], 'lr': []}", "{}", "grid", None, InvalidParameter, "the list for 'lr' is empty"),
-    ("{'loss': ['mse']}", "{}", "both", None, InvalidParameter,
-     "DL: 'search_type' must be either 'grid' or 'random'"),
+    (
+        "{'loss': ['mse'], 'lr': []}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "the list for 'lr' is empty",
+    ),
+    (
+        "{'loss': ['mse']}",
+        "{}",
+        "both",
+        None,
+        InvalidParameter,
+        "DL: 'search_type' must be either 'grid' or 'random'",
+    ),
     ("{'loss': ['mse']}", "{}", "", None, InvalidParameter, "DL: 'search_type' must be either"),
-    ("{'loss': ['mse']}", "{}", "grid", 3, InvalidParameter,
-     "DL: 'num_configs' and 'random_state' must be NULL for grid search"),
-    ("{'loss': ['mse'], 'lr': [1, 2, 'log']}", "{}", "grid", None, InvalidParameter,
-     "DL: Cannot search from a distribution with grid search"),
-    ("{'loss': ['mse']}", "{'batch_size': [1, 2, 'log']}", "grid", None, InvalidParameter,
-     "DL: Cannot search from a distribution with grid search"),
-    ("{'loss': ['mse']}", "{}", "random", None, InvalidParameter,
-     "DL: 'num_configs' cannot be NULL and needs to be a natural number for random search"),
+    (
+        "{'loss': ['mse']}",
+        "{}",
+        "grid",
+        3,
+        InvalidParameter,
+        "DL: 'num_configs' and 'random_state' must be NULL for grid search",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [1, 2, 'log']}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "DL: Cannot search from a distribution with grid search",
+    ),
+    (
+        "{'loss': ['mse']}",
+        "{'batch_size': [1, 2, 'log']}",
+        "grid",
+        None,
+        InvalidParameter,
+        "DL: Cannot search from a distribution with grid search",
+    ),
+    (
+        "{'loss': ['mse']}",
+        "{}",
+        "random",
+        None,
+        InvalidParameter,
+        "DL: 'num_configs' cannot be NULL and needs to be a natural number for random search",
+    ),
     ("{'loss': ['mse']}", "{}", "random", 0, InvalidParameter, "DL: 'num_configs' cannot be NULL"),
     ("{'loss': ['mse']}", "{}", "random", 10**9, InvalidParameter, "1000000000 configurations"),
-    ("{'loss': ['mse'], 'lr': [1, 'log']}", "{}", "random", 1, InvalidParameter,
-     "DL: 'lr' should have exactly 3 elements if picking from a distribution"),
-    ("{'loss': ['mse'], 'lr': [1, 2, 'lg']}", "{}", "random", 1, InvalidParameter,
-     "DL: Please choose a valid distribution type for 'lr': ['linear', 'log', 'log_near_one']"),
-    ("{'loss': ['mse'], 'lr': [2, 1, 'log']}", "{}", "random", 1, InvalidParameter,
-     "DL: 'lr' should be of the format [lower_bound, upper_bound, distribution_type]"),
-    ("{'loss': ['mse'], 'lr': [0, 1, 'log']}", "{}", "random", 1, InvalidParameter,
-     "DL: 'lr' should be of the format"),
-    ("{'loss': ['mse'], 'lr': [0, 1, 'log_near_one']}", "{}", "random", 1, InvalidParameter,
-     "DL: 'lr' should be of the format"),
-    ("{'loss': ['mse'], 'lr': [None, 1, 'linear']}", "{}", "random", 1, InvalidParameter,
-     "DL: 'lr' should be of the format"),
-    ("{'loss': ['mse']}", "{'epochs': [1, 2.5, 'linear']}", "random", 1, InvalidParameter,
-     "DL: 'epochs' should be of the format"),
-    ("{'loss': ['mse'], 'lr': [0.1], 'optimizer_params_list': [{}]}", "{}", "grid", None, InvalidParameter,
-     "DL: 'optimizer_params_list' key should only contain 'optimizer' and/or optimizer related params"),
-    ("{'optimizer_params_list': [{'loss': ['mse']}]}", "{}", "grid", None, InvalidParameter,
-     "DL: 'optimizer_params_list' key should only contain 'optimizer' and/or optimizer related params"),
-    ("{'loss': ['mse'], 'optimizer_params_list': []}", "{}", "grid", None, InvalidParameter, "list of dicts"),
-    ("{'loss': ['mse'], 'optimizr': ['SGD']}", "{}", "grid", None, InvalidParameter,
-     "optimizr is not currently accepted as a parameter."),
-    ("{'loss': ['mse'], 'optimizer': ['foo']}", "{}", "grid", None, InvalidParameter,
-     "model_keras error: invalid optimizer name: foo"),
+    (
+        "{'loss': ['mse'], 'lr': [1, 'log']}",
+        "{}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: 'lr' should have exactly 3 elements if picking from a distribution",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [1, 2, 'lg']}",
+        "{}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: Please choose a valid distribution type for 'lr': ['linear', 'log', 'log_near_one']",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [2, 1, 'log']}",
+        "{}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: 'lr' should be of the format [lower_bound, upper_bound, distribution_type]",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [0, 1, 'log']}",
+        "{}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: 'lr' should be of the format",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [0, 1, 'log_near_one']}",
+        "{}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: 'lr' should be of the format",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [None, 1, 'linear']}",
+        "{}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: 'lr' should be of the format",
+    ),
+    (
+        "{'loss': ['mse']}",
+        "{'epochs': [1, 2.5, 'linear']}",
+        "random",
+        1,
+        InvalidParameter,
+        "DL: 'epochs' should be of the format",
+    ),
+    (
+        "{'loss': ['mse'], 'lr': [0.1], 'optimizer_params_list': [{}]}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "DL: 'optimizer_params_list' key should only contain 'optimizer' and/or optimizer related "
+        "params",
+    ),
+    (
+        "{'optimizer_params_list': [{'loss': ['mse']}]}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "DL: 'optimizer_params_list' key should only contain 'optimizer' and/or optimizer related "
+        "params",
+    ),
+    (
+        "{'loss': ['mse'], 'optimizer_params_list': []}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "list of dicts",
+    ),
+    (
+        "{'loss': ['mse'], 'optimizr': ['SGD']}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "optimizr is not currently accepted as a parameter.",
+    ),
+    (
+        "{'loss': ['mse'], 'optimizer': ['foo']}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "model_keras error: invalid optimizer name: foo",
+    ),
     ("{'loss': ['mes']}", "{}", "grid", None, InvalidParameter, "Compile param check failed for: "),
-    ("{'optimizer': ['SGD']}", "{}", "grid", None, InvalidParameter,
-     "loss is a required parameter for compile"),
-    ("{'loss': ['mse'], 'optimizer': ['SGD'], 'rho': [1]}", "{}", "grid", None, InvalidParameter,
-     "rho is not currently accepted as a parameter of SGD."),
-    ("{'loss': ['mse']}", "{'epochs': [0]}", "grid", None, InvalidParameter, "Fit param check failed for: "),
-    ("{'loss': ['mse']}", f"{{'batch_size': {[*range(1, 1000)]}, 'epochs': {[*range(1, 200)]}}}", "grid",
-     None, InvalidParameter, "198801 configurations"),
-]  # fmt: skip
+    (
+        "{'optimizer': ['SGD']}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "loss is a required parameter for compile",
+    ),
+    (
+        "{'loss': ['mse'], 'optimizer': ['SGD'], 'rho': [1]}",
+        "{}",
+        "grid",
+        None,
+        InvalidParameter,
+        "rho is not currently accepted as a parameter of SGD.",
+    ),
+    (
+        "{'loss': ['mse']}",
+        "{'epochs': [0]}",
+        "grid",
+        None,
+        InvalidParameter,
+        "Fit param check failed for: ",
+    ),
+    (
+        "{'loss': ['mse']}",
+        f"{{'batch_size': {[*range(1, 1000)]}, 'epochs': {[*range(1, 200)]}}}",
+        "grid",
+        None,
+        InvalidParameter,
+        "198801 configurations",
+    ),
+]
 
 
-@pytest.mark.parametrize(("compile_grid", "fit_grid", "search_type", "num_configs", "error", "message"), REFUSED)
+@pytest.mark.parametrize(
+    ("compile_grid", "fit_grid", "search_type", "num_configs", "error", "message"), REFUSED
+)
 def test_refused(
     compile_grid: str,
     fit_grid: str,
@@ -250,7 +455,10 @@ def test_no_model_is_refused() -> None:
 
 
 def test_given_lists_collapse_what_differs_in_spaces_and_order_only() -> None:
-    compile_list = ["loss='mse',optimizer='Adam(lr=0.1)'", " optimizer='Adam( lr=0.1 )', loss='mse'"]
+    compile_list = [
+        "loss='mse',optimizer='Adam(lr=0.1)'",
+        " optimizer='Adam( lr=0.1 )', loss='mse'",
+    ]
     fit_list = ["epochs=1,batch_size=4", "batch_size=4, epochs=1", None, "epochs=2,batch_size=4"]
     assert cross_product([3, 1, 3], compile_list, fit_list) == tuple(
         ConfigRow(model, "loss='mse',optimizer='Adam(lr=0.1)'", fit)
@@ -263,13 +471,22 @@ def test_given_lists_must_be_there_and_right() -> None:
         cross_product([1], [None], [""])
     with pytest.raises(NullNotAllowed, match="fit_params_list cannot be NULL"):
         cross_product([1], ["optimizer='SGD',loss='mse'"], [])
-    with pytest.raises(InvalidParameter, match=r"^Compile param check failed for: .*Loss function x is not"):
+    with pytest.raises(
+        InvalidParameter, match=r"^Compile param check failed for: .*Loss function x is not"
+    ):
         cross_product([1], ["optimizer='SGD',loss='x'"], [""])
     with pytest.raises(InvalidParameter, match=r"^Fit param check failed for: .*epochs=0"):
         cross_product([1], ["optimizer='SGD',loss='mse'"], ["epochs=0"])
 
 
 def test_rows_of_an_existing_table_are_not_repeated_even_odd_ones() -> None:
-    existing = [ConfigRow(1, "loss='mse', optimizer='SGD'", ""), ConfigRow(1, "someone's (own text", "")]
-    new = [ConfigRow(1, "optimizer='sgd()',loss='mse'", ""), existing[1], ConfigRow(2, existing[0][1], "")]
+    existing = [
+        ConfigRow(1, "loss='mse', optimizer='SGD'", ""),
+        ConfigRow(1, "someone's (own text", ""),
+    ]
+    new = [
+        ConfigRow(1, "optimizer='sgd()',loss='mse'", ""),
+        existing[1],
+        ConfigRow(2, existing[0][1], ""),
+    ]
     assert list(collapse(new, existing)) == [new[2]]

@@ -1,4 +1,6 @@
-"""What a template makes of an image without a framework: how many numbers, and how long that is expected to take."""
+"""What a template makes of an image without a framework: how many numbers, and how long that is
+expected to take.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SHAPES = st.tuples(SIDES, SIDES, st.integers(1, 4))
 def test_all_is_read_of_a_small_image_and_means_of_a_large_one(
     shape: tuple[int, int, int], depth: int, width: int
 ) -> None:
-    """It is halved in each block as long as it is large, and has twice as many channels, up to four times as many."""
+    """It is halved in each block as long as it is large, and has twice as many channels, up to four
+    times as many.
+    """
     (height, wide, _), channels = shape, width * min(4, 2 ** (depth - 1))
     for _ in range(depth):
         height, wide = (side // 2 if side > images.SMALL else side for side in (height, wide))

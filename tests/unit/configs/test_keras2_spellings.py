@@ -1,7 +1,8 @@
-"""Every way in which MADlib's users write parameters, and every name that Keras 2 had, means what it meant.
+"""Every way in which MADlib's users write parameters, and every name that Keras 2 had, means what
+it meant.
 
-The texts are the forms of MADlib's manual and of its own tests. The names are those of Keras 2.1 to 2.15, and where
-Keras 3 has them too, it agrees.
+The texts are the forms of MADlib's manual and of its own tests. The names are those of Keras 2.1 to
+2.15, and where Keras 3 has them too, it agrees.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ COMPILE = {
         ("Adam", {"learning_rate": 0.01}, CROSSENTROPY, ("accuracy",)),
     f"optimizer='Adam(lr=0.001)',metrics=['categorical_accuracy'],loss='{CROSSENTROPY}'":
         ("Adam", {"learning_rate": 0.001}, CROSSENTROPY, ("categorical_accuracy",)),
-    f" loss='{CROSSENTROPY}', optimizer='adam', metrics=['acc'] ": ("Adam", {}, CROSSENTROPY, ("accuracy",)),
+    f" loss='{CROSSENTROPY}', optimizer='adam', metrics=['acc'] ": ("Adam", {}, CROSSENTROPY,
+    ("accuracy",)),
     f"optimizer=SGD(lr=0.01, nesterov=True, momentum=0.9), loss='{CROSSENTROPY}', metrics=['mae']":
-        ("SGD", {"learning_rate": 0.01, "nesterov": True, "momentum": 0.9}, CROSSENTROPY, ("mean_absolute_error",)),
+        ("SGD", {"learning_rate": 0.01, "nesterov": True, "momentum": 0.9}, CROSSENTROPY,
+        ("mean_absolute_error",)),
     f"optimizer=SGD, loss={CROSSENTROPY}": ("SGD", {}, CROSSENTROPY, ()),
     f"optimizer='SGD()',loss=\"{CROSSENTROPY}\",metrics=[]": ("SGD", {}, CROSSENTROPY, ()),
     f'optimizer="SGD(lr=0.001,momentum=0.95)",loss="{CROSSENTROPY}",metrics=["top_k_categorical_accuracy"]':
-        ("SGD", {"learning_rate": 0.001, "momentum": 0.95}, CROSSENTROPY, ("top_k_categorical_accuracy",)),
+        ("SGD", {"learning_rate": 0.001, "momentum": 0.95}, CROSSENTROPY,
+        ("top_k_categorical_accuracy",)),
     f"optimizer='RMSprop()',loss='{CROSSENTROPY}',metrics=None": ("RMSprop", {}, CROSSENTROPY, ()),
     f"optimizer = 'rmsprop' , loss = '{CROSSENTROPY}' , loss_weights=[2] , sample_weight_mode=None":
         ("RMSprop", {}, CROSSENTROPY, ()),
@@ -43,7 +47,12 @@ COMPILE = {
 @pytest.mark.parametrize("text", COMPILE)
 def test_compile_texts(text: str) -> None:
     found = parse_compile_params(text)
-    assert (found.optimizer.class_name, found.optimizer.config, found.loss, found.metrics) == COMPILE[text]
+    assert (
+        found.optimizer.class_name,
+        found.optimizer.config,
+        found.loss,
+        found.metrics,
+    ) == COMPILE[text]
     assert found.notices == ()
 
 
@@ -53,7 +62,9 @@ FIT = {
     " batch_size = 16 , epochs = 2 , verbose = 0 ": FitParams(16, 2),
     "batch_size=2, epochs=1, verbose=0, shuffle = True": FitParams(2, 1),
     "batch_size=2, epochs=1, shuffle=False": FitParams(2, 1, shuffle=False),
-    "batch_size=2, epochs=3, initial_epoch=1, steps_per_epoch=2": FitParams(2, 3, initial_epoch=1, steps_per_epoch=2),
+    "batch_size=2, epochs=3, initial_epoch=1, steps_per_epoch=2": FitParams(
+        2, 3, initial_epoch=1, steps_per_epoch=2
+    ),
     "class_weight={0: 1, 1: 2.5}": FitParams(class_weight=((0, 1.0), (1, 2.5))),
     "class_weight=None, steps_per_epoch=None": FitParams(),
     "verbose='auto'": FitParams(),
@@ -82,7 +93,9 @@ REFUSED_FIT = [
 
 @pytest.mark.parametrize("text", REFUSED_FIT)
 def test_fit_texts_that_madlib_refuses(text: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"{text.partition('=')[0]} is not currently accepted as a parameter"):
+    with pytest.raises(
+        InvalidParameter, match=f"{text.partition('=')[0]} is not currently accepted as a parameter"
+    ):
         parse_fit_params(text)
 
 
@@ -92,7 +105,8 @@ LOSSES = {
     "mean_absolute_percentage_error": "mape MAPE MeanAbsolutePercentageError",
     "mean_squared_logarithmic_error": "msle MSLE MeanSquaredLogarithmicError",
     "squared_hinge": "SquaredHinge", "hinge": "Hinge", "categorical_hinge": "CategoricalHinge",
-    "log_cosh": "logcosh LogCosh", "huber": "huber_loss Huber", CROSSENTROPY: "CategoricalCrossentropy",
+    "log_cosh": "logcosh LogCosh", "huber": "huber_loss Huber",
+    CROSSENTROPY: "CategoricalCrossentropy",
     "sparse_categorical_crossentropy": "SparseCategoricalCrossentropy",
     "binary_crossentropy": "bce BCE BinaryCrossentropy",
     "binary_focal_crossentropy": "BinaryFocalCrossentropy",
@@ -101,14 +115,17 @@ LOSSES = {
     "cosine_similarity": "cosine cosine_proximity CosineSimilarity",
 }  # fmt: skip
 METRICS = {
-    "accuracy": "acc ACC", "binary_accuracy": "BinaryAccuracy", "categorical_accuracy": "CategoricalAccuracy",
+    "accuracy": "acc ACC", "binary_accuracy": "BinaryAccuracy",
+    "categorical_accuracy": "CategoricalAccuracy",
     "sparse_categorical_accuracy": "SparseCategoricalAccuracy", "crossentropy": "ce",
     "top_k_categorical_accuracy": "TopKCategoricalAccuracy",
     "sparse_top_k_categorical_accuracy": "SparseTopKCategoricalAccuracy",
-    "mean_squared_error": "mse MSE MeanSquaredError", "mean_absolute_error": "mae MAE MeanAbsoluteError",
+    "mean_squared_error": "mse MSE MeanSquaredError",
+    "mean_absolute_error": "mae MAE MeanAbsoluteError",
     "mean_absolute_percentage_error": "mape MAPE MeanAbsolutePercentageError",
     "mean_squared_logarithmic_error": "msle MSLE MeanSquaredLogarithmicError",
-    "root_mean_squared_error": "RootMeanSquaredError", "log_cosh_error": "logcosh log_cosh LogCoshError",
+    "root_mean_squared_error": "RootMeanSquaredError",
+    "log_cosh_error": "logcosh log_cosh LogCoshError",
     "cosine_similarity": "cosine cosine_proximity CosineSimilarity",
     "kl_divergence": "kld kullback_leibler_divergence KLDivergence", "poisson": "Poisson",
     "hinge": "Hinge", "squared_hinge": "SquaredHinge", "categorical_hinge": "CategoricalHinge",
@@ -131,7 +148,8 @@ def test_metrics_of_keras_2(name: str) -> None:
     assert {find_metric(spelling) for spelling in [name, *METRICS[name].split()]} == {name}
 
 
-# Constructor arguments of Keras 2.1 to 2.15: those of all optimizers, those of old ones, of new ones, and of each.
+# Constructor arguments of Keras 2.1 to 2.15: those of all optimizers, those of old ones, of new
+# ones, and of each.
 OLD = ("lr=0.1", "learning_rate=0.1", "clipnorm=1.0", "clipvalue=0.5", "name='x'")
 NEW = (
     "weight_decay=0.01",
@@ -151,8 +169,10 @@ OPTIMIZERS = {
     "AdamW": ("beta_1=0.8", "beta_2=0.99", "epsilon=1e-6", "amsgrad=False"),
     "Adamax": ("beta_1=0.8", "beta_2=0.99", "epsilon=None"),
     "Nadam": ("beta_1=0.8", "beta_2=0.99", "epsilon=None"),
-    "Ftrl": ("learning_rate_power=-0.5", "initial_accumulator_value=0.1", "l1_regularization_strength=0.1",
-             "l2_regularization_strength=0.1", "l2_shrinkage_regularization_strength=0.1", "beta=0.1"),
+    "Ftrl": ("learning_rate_power=-0.5", "initial_accumulator_value=0.1",
+    "l1_regularization_strength=0.1",
+             "l2_regularization_strength=0.1", "l2_shrinkage_regularization_strength=0.1",
+             "beta=0.1"),
     "Adafactor": ("beta_2_decay=-0.8", "epsilon_1=1e-30", "epsilon_2=0.001", "clip_threshold=1.0",
                   "relative_step=True"),
     "Lion": ("beta_1=0.9", "beta_2=0.99"),
@@ -198,7 +218,9 @@ def test_decay_of_keras_2_is_kept(name: str) -> None:
 def test_settings_without_an_equal_are_told(name: str, argument: str) -> None:
     found = compiled(f"{name}({argument})")
     assert found.optimizer.config == {}
-    assert found.notices == (f"{name}: {argument.partition('=')[0]} has no equal in Keras 3 and is ignored",)
+    assert found.notices == (
+        f"{name}: {argument.partition('=')[0]} has no equal in Keras 3 and is ignored",
+    )
 
 
 def test_shuffling_batches_is_told() -> None:

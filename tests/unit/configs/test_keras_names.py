@@ -1,4 +1,6 @@
-"""The static tables against the installed Keras: they must name what it has, with the right arguments."""
+"""The static tables against the installed Keras: they must name what it has, with the right
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def arguments(cls: type) -> set[str]:
 def optimizer_classes() -> set[str]:
     """The optimizers that one set of numbers makes, as Keras has them."""
     wrappers = {"Optimizer", "OptimizerMap", "MultiOptimizer", "LossScaleOptimizer"}
-    return {name for name, value in vars(keras.optimizers).items() if inspect.isclass(value)} - wrappers
+    return {
+        name for name, value in vars(keras.optimizers).items() if inspect.isclass(value)
+    } - wrappers
 
 
 def test_every_optimizer_of_keras_is_listed() -> None:
@@ -40,7 +44,9 @@ def test_optimizer_arguments(name: str) -> None:
 
 @pytest.mark.parametrize("name", keras_names.OPTIMIZERS)
 def test_argument_kinds_are_those_of_the_defaults(name: str) -> None:
-    for argument, parameter in inspect.signature(getattr(keras.optimizers, name).__init__).parameters.items():
+    for argument, parameter in inspect.signature(
+        getattr(keras.optimizers, name).__init__
+    ).parameters.items():
         if isinstance(parameter.default, bool):
             assert argument in keras_names.BOOLEAN_ARGUMENTS
         elif isinstance(parameter.default, (int, float)):
@@ -48,7 +54,9 @@ def test_argument_kinds_are_those_of_the_defaults(name: str) -> None:
 
 
 def test_dropped_arguments_are_unknown_to_keras() -> None:
-    known = keras_names.COMMON_ARGUMENTS.union(*(item.arguments for item in keras_names.OPTIMIZERS.values()))
+    known = keras_names.COMMON_ARGUMENTS.union(
+        *(item.arguments for item in keras_names.OPTIMIZERS.values())
+    )
     assert not known & keras_names.DROPPED_ARGUMENTS
 
 
@@ -68,7 +76,11 @@ def test_losses_are_functions_of_keras() -> None:
 
 def test_no_loss_of_keras_is_missing() -> None:
     needs_more_arguments = {"circle"}
-    functions = {value.__name__ for value in keras.src.losses.ALL_OBJECTS_DICT.values() if inspect.isfunction(value)}
+    functions = {
+        value.__name__
+        for value in keras.src.losses.ALL_OBJECTS_DICT.values()
+        if inspect.isfunction(value)
+    }
     assert functions - needs_more_arguments == set(keras_names.LOSSES)
 
 
@@ -87,11 +99,15 @@ def test_no_metric_that_a_name_is_enough_for_is_missing() -> None:
         required = [
             parameter
             for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]
-            if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+            if parameter.default is parameter.empty
+            and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         ]
         if not required and cls.__name__ not in not_of_predictions:
             built.add(cls.__name__)
-    listed = {type(keras.metrics.get(name)).__name__ for name in set(keras_names.METRICS) - RESOLVED_BY_COMPILE}
+    listed = {
+        type(keras.metrics.get(name)).__name__
+        for name in set(keras_names.METRICS) - RESOLVED_BY_COMPILE
+    }
     assert listed == built
 
 
@@ -103,7 +119,9 @@ def test_no_metric_that_a_name_is_enough_for_is_missing() -> None:
     ],
 )
 def test_spellings_that_keras_knows_mean_the_same_to_it(
-    table: Mapping[str, tuple[str, ...]], find: Callable[[str], str | None], get: Callable[[str], object]
+    table: Mapping[str, tuple[str, ...]],
+    find: Callable[[str], str | None],
+    get: Callable[[str], object],
 ) -> None:
     for canonical, others in table.items():
         for name in others:
@@ -151,36 +169,56 @@ def test_operations_are_those_of_keras(module: str) -> None:
     there = vars(import_module(module))
     listed = {name: there.get(name) for name in allowlist.OPERATIONS[module]}
     assert {
-        name for name, kind in listed.items() if not (isinstance(kind, type) and issubclass(kind, Operation))
+        name
+        for name, kind in listed.items()
+        if not (isinstance(kind, type) and issubclass(kind, Operation))
     } == set()
     assert Operation not in listed.values()
 
 
 def test_layers_that_hold_code_or_read_files_are_not_listed() -> None:
-    for name in ("Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer", "TorchModuleWrapper", "StringLookup"):
+    for name in (
+        "Lambda",
+        "TFSMLayer",
+        "JaxLayer",
+        "FlaxLayer",
+        "TorchModuleWrapper",
+        "StringLookup",
+    ):
         assert hasattr(keras.layers, name)
         assert name not in allowlist.LAYERS | allowlist.OLD_LAYERS.keys()
 
 
 HUB_ARGUMENTS = allowlist.names("""
-    activation attention_dropout beta_fast beta_slow bias_initializer data_format denominator_dim dropout dropout_rate
-    dtype embedding_dim embeddings_initializer feature_axis hidden_dim image_shape initializer intermediate_dim
-    kernel_initializer kwargs layer_norm_epsilon mask_zero max_sequence_length max_wavelength mlp_dim normalize_first
-    num_groups num_heads num_inner_repetitions num_layers num_segments original_max_position_embeddings patch_size
-    rope_type scaling_factor self sequence_axis sequence_length tie_weights truncate use_class_token use_mha_bias
+    activation attention_dropout beta_fast beta_slow bias_initializer data_format denominator_dim
+        dropout dropout_rate
+    dtype embedding_dim embeddings_initializer feature_axis hidden_dim image_shape initializer
+        intermediate_dim
+    kernel_initializer kwargs layer_norm_epsilon mask_zero max_sequence_length max_wavelength
+        mlp_dim normalize_first
+    num_groups num_heads num_inner_repetitions num_layers num_segments
+        original_max_position_embeddings patch_size
+    rope_type scaling_factor self sequence_axis sequence_length tie_weights truncate use_class_token
+        use_mha_bias
     use_mlp_bias use_patch_bias vocab_size vocabulary_size""")
-"""What somebody has looked at: numbers, names, and initializers, which are rewritten; no other object, and no place."""
+"""What somebody has looked at: numbers, names, and initializers, which are rewritten; no other
+object, and no place.
+"""
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in allowlist.HUB for name in sorted(allowlist.HUB[module])]
+    ("module", "name"),
+    [(module, name) for module in allowlist.HUB for name in sorted(allowlist.HUB[module])],
 )
 def test_classes_of_keras_hub_are_made_of_numbers(module: str, name: str) -> None:
     kind = getattr(import_module(module), name)
     assert kind.__module__.startswith("keras_hub.src.")
     assert keras.saving.get_registered_name(kind) == f"keras_hub>{name}"
     assert set(inspect.signature(kind.__init__).parameters) <= HUB_ARGUMENTS
-    made_by = {base for base in kind.__mro__ if "from_config" in vars(base)} - {keras.Model, keras.layers.Layer}
+    made_by = {base for base in kind.__mro__ if "from_config" in vars(base)} - {
+        keras.Model,
+        keras.layers.Layer,
+    }
     assert {base.__name__ for base in made_by} <= {"Backbone", "Operation", "Functional"}
 
 

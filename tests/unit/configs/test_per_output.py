@@ -9,22 +9,38 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.compile_params import canonical, parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.per_output import check_outputs, in_order, logged_metrics, losses_of, metrics_of
+from cerebro_plpy.configs.per_output import (
+    check_outputs,
+    in_order,
+    logged_metrics,
+    losses_of,
+    metrics_of,
+)
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.run.messages import ranking_of
 
 NAMES = ("a", "b", "c")
 COLUMNS = ("x", "y", "z")
 KERAS = {"mae": "mean_absolute_error", "acc": "accuracy", "AUC": "auc"}
-metric_lists = st.lists(st.lists(st.sampled_from(sorted(KERAS)), max_size=2), min_size=2, max_size=3)
+metric_lists = st.lists(
+    st.lists(st.sampled_from(sorted(KERAS)), max_size=2), min_size=2, max_size=3
+)
 
 
 def compiled(loss: object = "mse", **more: object) -> str:
-    return ", ".join(["optimizer='SGD'", f"loss={loss!r}", *(f"{name}={value!r}" for name, value in more.items())])
+    return ", ".join(
+        [
+            "optimizer='SGD'",
+            f"loss={loss!r}",
+            *(f"{name}={value!r}" for name, value in more.items()),
+        ]
+    )
 
 
 @given(metric_lists, st.randoms(use_true_random=False))
-def test_a_list_and_a_dict_in_any_order_say_the_same(lists: list[list[str]], random: object) -> None:
+def test_a_list_and_a_dict_in_any_order_say_the_same(
+    lists: list[list[str]], random: object
+) -> None:
     outputs = NAMES[: len(lists)]
     pairs = list(zip(outputs, lists, strict=True))
     random.shuffle(pairs)  # type: ignore[attr-defined]
@@ -34,7 +50,9 @@ def test_a_list_and_a_dict_in_any_order_say_the_same(lists: list[list[str]], ran
         params = parse_compile_params(compiled(metrics=form))
         check_outputs(1, params, "a model", outputs)
         assert metrics_of(params.metrics, outputs) == wanted
-        assert in_order(params.metrics_given, outputs) == [name for names in lists for name in names]
+        assert in_order(params.metrics_given, outputs) == [
+            name for names in lists for name in names
+        ]
         assert parse_compile_params(canonical(compiled(metrics=form))).metrics == params.metrics
 
 
@@ -49,9 +67,13 @@ def test_all_forms_are_the_metrics_of_a_single_output(names: list[str]) -> None:
 
 @pytest.mark.parametrize(("form", "count"), [(["mae"], 3), (["mae", "acc"], 2)])
 def test_one_metric_is_for_all_outputs_and_several_go_by_place(form: list[str], count: int) -> None:
-    found = logged_metrics(parse_compile_params(compiled(metrics=form)).metrics, NAMES[:count], COLUMNS[:count])
+    found = logged_metrics(
+        parse_compile_params(compiled(metrics=form)).metrics, NAMES[:count], COLUMNS[:count]
+    )
     names = form if len(form) == count else form * count
-    assert [m.logged for m in found] == [f"{c}_{KERAS[n]}" for c, n in zip(COLUMNS, names, strict=False)]
+    assert [m.logged for m in found] == [
+        f"{c}_{KERAS[n]}" for c, n in zip(COLUMNS, names, strict=False)
+    ]
     assert [m.metric for m in found] == [KERAS[name] for name in names]
 
 
@@ -70,8 +92,10 @@ def test_what_is_no_loss_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"loss": ["mse"]}, {"loss": {"a": "mse"}}, {"loss": {"a": "mse", "c": "mse"}}, {"loss_weights": [1]},
-     {"loss_weights": {"a": 1}}, {"loss_weights": []}, {"metrics": ["mae"] * 3}, {"metrics": [["mae"]]},
+    [{"loss": ["mse"]}, {"loss": {"a": "mse"}}, {"loss": {"a": "mse", "c": "mse"}},
+    {"loss_weights": [1]},
+     {"loss_weights": {"a": 1}}, {"loss_weights": []}, {"metrics": ["mae"] * 3},
+     {"metrics": [["mae"]]},
      {"metrics": {"c": ["mae"]}}, {"weighted_metrics": {"c": ["mae"]}}],
 )  # fmt: skip
 def test_what_does_not_fit_two_outputs_is_refused(more: dict[str, object]) -> None:
@@ -81,9 +105,13 @@ def test_what_does_not_fit_two_outputs_is_refused(more: dict[str, object]) -> No
 
 
 @pytest.mark.parametrize(("metric", "descending"), [("acc", True), ("mae", False)])
-def test_runs_are_ranked_by_the_metric_whatever_the_column_is_called(metric: str, descending: bool) -> None:
+def test_runs_are_ranked_by_the_metric_whatever_the_column_is_called(
+    metric: str, descending: bool
+) -> None:
     params = parse_compile_params(compiled(metrics=[metric]))
     found = logged_metrics(params.metrics, NAMES[:2], ["error_rate", "loss"])
-    told = ranking_of([Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False)
+    told = ranking_of(
+        [Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False
+    )
     assert told.metric == f"error_rate_{KERAS[metric]}"
     assert told.descending is descending

@@ -1,4 +1,6 @@
-"""Where a configuration lies in a space of parameters: the other way round from a point to its texts."""
+"""Where a configuration lies in a space of parameters: the other way round from a point to its
+texts.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from cerebro_plpy.configs.space import read_space
 
 COMPILE = """{'loss': ['categorical_crossentropy', 'mse'], 'optimizer_params_list': [
     {'optimizer': ['SGD'], 'lr': [0.001, 0.1, 'log'], 'momentum': [0.1, 0.99, 'log_near_one']},
-    {'optimizer': ['Adam', 'Adagrad'], 'lr': [0.01, 0.02, 'linear']}], 'metrics': ['accuracy', ['mae', 'mse']]}"""
-SPACE = ParameterSpace(read_space(COMPILE, "{'batch_size': [4, 16, 'linear'], 'epochs': [1, 2]}", [1, 2]))
+    {'optimizer': ['Adam', 'Adagrad'], 'lr': [0.01, 0.02, 'linear']}], 'metrics': ['accuracy',
+        ['mae', 'mse']]}"""
+SPACE = ParameterSpace(
+    read_space(COMPILE, "{'batch_size': [4, 16, 'linear'], 'epochs': [1, 2]}", [1, 2])
+)
 INSIDE = {
     "model_id": 2,
     "compile_params": "optimizer='SGD(lr=0.01,momentum=0.9)',loss='mse',metrics=['accuracy']",
@@ -39,14 +44,19 @@ def test_a_configuration_lies_where_it_came_from(seed: int) -> None:
     row = SPACE.row({"alternative": alternative, "values": values})
     found = SPACE.point(row)
     assert found is not None and found["alternative"] == alternative
-    assert found["values"] == {name: pytest.approx(value, rel=1e-9) for name, value in values.items()}
+    assert found["values"] == {
+        name: pytest.approx(value, rel=1e-9) for name, value in values.items()
+    }
     assert SPACE.point(SPACE.row(found)) == found
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"compile_params": "loss='mse',metrics=['accuracy'],optimizer='sgd(momentum=0.9, learning_rate=0.01)'"},
+        {
+            "compile_params": "loss='mse',metrics=['accuracy'],optimizer='sgd(momentum=0.9, "
+            "learning_rate=0.01)'"
+        },
         {"compile_params": "optimizer='SGD(momentum=0.9,lr=0.01)',metrics='accuracy',loss='mse'"},
         {"fit_params": "epochs = 2, batch_size = 8"},
     ],
@@ -61,8 +71,14 @@ def test_another_spelling_is_the_same_point(other: dict[str, str]) -> None:
         {"model_id": 3},
         {"compile_params": "optimizer='SGD(lr=0.2,momentum=0.9)',loss='mse',metrics=['accuracy']"},
         {"compile_params": "optimizer='SGD(lr=0.01)',loss='mse',metrics=['accuracy']"},
-        {"compile_params": "optimizer='SGD(lr=0.01,momentum=0.9,nesterov=True)',loss='mse',metrics=['accuracy']"},
-        {"compile_params": "optimizer='SGD(lr=CosineDecay(0.1, 9),momentum=0.9)',loss='mse',metrics=['accuracy']"},
+        {
+            "compile_params": "optimizer='SGD(lr=0.01,momentum=0.9,nesterov=True)',loss='mse',"
+            "metrics=['accuracy']"
+        },
+        {
+            "compile_params": "optimizer='SGD(lr=CosineDecay(0.1, "
+            "9),momentum=0.9)',loss='mse',metrics=['accuracy']"
+        },
         {"compile_params": "optimizer='Nadam(lr=0.01)',loss='mse',metrics=['accuracy']"},
         {"compile_params": "optimizer='SGD(lr=0.01,momentum=0.9)',loss='mae',metrics=['accuracy']"},
         {"compile_params": "optimizer='SGD(lr=0.01,momentum=0.9)',loss='mse'"},
@@ -79,8 +95,12 @@ def test_what_is_not_of_the_space_lies_nowhere(other: dict[str, object]) -> None
 
 
 def test_an_optimizer_that_nobody_names_is_the_usual_one() -> None:
-    space = ParameterSpace(read_space("{'loss': ['mse'], 'lr': [0.1, 0.2]}", "{'batch_size': [8]}", [1]))
+    space = ParameterSpace(
+        read_space("{'loss': ['mse'], 'lr': [0.1, 0.2]}", "{'batch_size': [8]}", [1])
+    )
     row = {"model_id": 1, "fit_params": "batch_size=8"}
-    assert space.point({**row, "compile_params": "optimizer='RMSprop(lr=0.2)',loss='mse'"}) is not None
+    assert (
+        space.point({**row, "compile_params": "optimizer='RMSprop(lr=0.2)',loss='mse'"}) is not None
+    )
     assert space.point({**row, "compile_params": "optimizer='SGD(lr=0.2)',loss='mse'"}) is None
     assert isinstance(space.space.alternatives[0]["lr"], Choices)

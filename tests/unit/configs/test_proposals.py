@@ -48,7 +48,9 @@ def holds(wanted: Any, value: Any) -> bool:
 
 
 @given(st.sampled_from(HEADS), st.integers(1, 10**6), SPACES, st.integers(0, 10**6))
-def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: dict[str, Any], seed: int) -> None:
+def test_proposals_are_different_and_of_the_space(
+    head: Head, rows: int, space: dict[str, Any], seed: int
+) -> None:
     check_space("train", TEMPLATES, space)
     made = list(islice(proposals(TEMPLATES, Searched(head, rows, space), seed), 12))
     assert made == list(islice(proposals(TEMPLATES, Searched(head, rows, space), seed), 12))
@@ -58,7 +60,9 @@ def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: 
         assert all(holds(space[name], value) for name, value in params.items() if name in space)
         parse_compile_params(template.compile_params(head, params))
     everyone = len(TEMPLATES)
-    assert {template.name for template, _, _ in made[:everyone]} == {template.name for template in TEMPLATES}
+    assert {template.name for template, _, _ in made[:everyone]} == {
+        template.name for template in TEMPLATES
+    }
 
 
 @pytest.mark.parametrize("rows", [MANY - 1, MANY])
@@ -66,8 +70,13 @@ def test_a_template_begins_with_all_its_starts(rows: int) -> None:
     """Of few rows the usual values come before them, of many after them."""
     tried = proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], rows, {"width": 64}), 1)
     made = list(islice(tried, 6))
-    assert [template.name for template, _, _ in made] == ["realmlp", "realmlp_simple", "linear"] + ["realmlp"] * 3
-    usual, found = REALMLP.params(HEADS[0], rows, {}), [params for template, params, _ in made if template is REALMLP]
+    assert [template.name for template, _, _ in made] == ["realmlp", "realmlp_simple", "linear"] + [
+        "realmlp"
+    ] * 3
+    usual, found = (
+        REALMLP.params(HEADS[0], rows, {}),
+        [params for template, params, _ in made if template is REALMLP],
+    )
     starts = (*REALMLP.starts, {}) if rows >= MANY else ({}, *REALMLP.starts)
     assert found == [{**usual, **start, "width": 64} for start in starts]
 
@@ -75,26 +84,41 @@ def test_a_template_begins_with_all_its_starts(rows: int) -> None:
 @pytest.mark.parametrize("head", HEADS)
 def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
     first = list(islice(proposals(TEMPLATES, Searched(head, 500, {}), 1), len(TEMPLATES)))
-    assert [params for _, params, _ in first] == [template.params(head, 500, {}) for template in TEMPLATES]
+    assert [params for _, params, _ in first] == [
+        template.params(head, 500, {}) for template in TEMPLATES
+    ]
     (fixed,) = islice(proposals([REALMLP], Searched(head, 500, {"lr": 0.5, "depth": [4, 5]}), 1), 1)
     assert fixed.params["lr"] == 0.5 and fixed.params["depth"] in (4, 5)
-    assert {**fixed.params, "lr": 0, "depth": 0} == {**REALMLP.params(head, 500, {}), "lr": 0, "depth": 0}
+    assert {**fixed.params, "lr": 0, "depth": 0} == {
+        **REALMLP.params(head, 500, {}),
+        "lr": 0,
+        "depth": 0,
+    }
 
 
 @pytest.mark.parametrize("head", [HEADS[1], Classes(2, calibrated=True)])
 def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) -> None:
     for space, shares in (({}, {0.0}), ({"label_smoothing": [0.2, 0.3]}, {0.2, 0.3})):
-        found = {p["label_smoothing"] for _, p, _ in islice(proposals([REALMLP], Searched(head, 500, space), 1), 30)}
+        found = {
+            p["label_smoothing"]
+            for _, p, _ in islice(proposals([REALMLP], Searched(head, 500, space), 1), 30)
+        }
         assert found == shares
     usual = islice(proposals([REALMLP], Searched(HEADS[0], 500, {}), 1), 30)
     assert {p["label_smoothing"] for _, p, _ in usual} == {0.0, 0.1}
 
 
-@pytest.mark.parametrize(("metric", "harmed"), [("log_loss", True), ("auc", True), ("accuracy", False), (None, False)])
-def test_labels_are_not_smoothed_for_a_metric_to_which_that_does_harm(metric: str | None, harmed: bool) -> None:
+@pytest.mark.parametrize(
+    ("metric", "harmed"), [("log_loss", True), ("auc", True), ("accuracy", False), (None, False)]
+)
+def test_labels_are_not_smoothed_for_a_metric_to_which_that_does_harm(
+    metric: str | None, harmed: bool
+) -> None:
     tried = islice(proposals([REALMLP], searched_for(HEADS[0], metric, 500, {}), 1), 30)
     assert {p["label_smoothing"] for _, p, _ in tried} == ({0.0} if harmed else {0.0, 0.1})
-    assert searched_for(HEADS[1], metric, 500, {}) == Searched(HEADS[1], 500, {}), "there are no labels"
+    assert searched_for(HEADS[1], metric, 500, {}) == Searched(HEADS[1], 500, {}), (
+        "there are no labels"
+    )
 
 
 def test_they_end_where_the_space_does() -> None:
@@ -104,19 +128,32 @@ def test_they_end_where_the_space_does() -> None:
 
 
 def test_what_did_well_before_is_tried_early_and_once() -> None:
-    """What is named comes first, what is known of like tables after the usual values; as far as the space has it."""
-    named = Predecessor("linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3", 3)
+    """What is named comes first, what is known of like tables after the usual values; as far as the
+    space has it.
+    """
+    named = Predecessor(
+        "linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3", 3
+    )
     usual = Predecessor("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
     like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
     wrong = Predecessor("realmlp", {"depth": "deep"}, "model c", 5)
     other = Predecessor("transformer", {"depth": 3}, "model of a template that is not tried", 4)
     known = Predecessors((named, named), (usual, other, like, wrong, named))
     assert known.runs == [3, 4, 5]
-    made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 8))
+    made = list(
+        islice(
+            proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 8
+        )
+    )
     starts = ["good to begin with"] * len(REALMLP.starts)
     reasons = ["run 3", "usual values", "usual values", *starts, "model b", "drawn at random"]
     assert [reason for _, _, reason in made] == reasons
-    assert made[0].params == {"lr": 0.5, "batch_size": 64, "class_weight": "none", "weight_decay": 0.25}
+    assert made[0].params == {
+        "lr": 0.5,
+        "batch_size": 64,
+        "class_weight": "none",
+        "weight_decay": 0.25,
+    }
     assert made[6].params == {**REALMLP.params(HEADS[0], 100, {}), "lr": 0.125, "batch_size": 64}
     assert [each.template.name for each in made[1:3]] == ["linear", "realmlp"]
 
@@ -162,4 +199,6 @@ def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) 
         assert row["template"] == found.template.name
         for field in searched:
             value = found.params[field]
-            assert again[field] == (pytest.approx(value, rel=1e-3) if isinstance(value, float) else value)
+            assert again[field] == (
+                pytest.approx(value, rel=1e-3) if isinstance(value, float) else value
+            )

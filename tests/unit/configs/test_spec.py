@@ -22,32 +22,47 @@ NUMBERS = st.integers(0, 2**31 - 1)
 EPOCHS = st.integers(1, limits.EPOCHS.most)
 OPTIONAL = st.none() | TEXT
 # The columns of one and two targets as version 0.2.0 logged them.
-DATA = DataSpec("packed", 96, ("y",), ("x",), ("text",), (("a", "b"),), ("text[]",), 1.0, (False,), ((2,),))
+DATA = DataSpec(
+    "packed", 96, ("y",), ("x",), ("text",), (("a", "b"),), ("text[]",), 1.0, (False,), ((2,),)
+)
 # Of version 0.1.0, shortened by what is not read.
 OLD = {
-    "name": "first", "seed": 864713864, "schedule": "longest", "segments": [0, 1], "use_gpus": False,
-    "source": {"rows": 96, "table": "packed", "dependent": ["label"], "class_types": ["text[]"], "independent": ["x"],
-               "class_values": [["high", "low"]], "float_target": False, "dependent_types": ["text"],
+    "name": "first", "seed": 864713864, "schedule": "longest", "segments": [0, 1],
+    "use_gpus": False,
+    "source": {"rows": 96, "table": "packed", "dependent": ["label"], "class_types": ["text[]"],
+    "independent": ["x"],
+               "class_values": [["high", "low"]], "float_target": False,
+               "dependent_types": ["text"],
                "normalizing_const": 1.0},
-    "validation": None, "tables": {"source": "public.packed", "model_output": "public.model"}, "version": "0.1.0",
-    "warm_start": False, "rank_metric": "accuracy", "rank_dataset": "training", "rank_descending": True,
-    "num_iterations": 2, "evaluate_epochs": [2], "model_arch_table": "models", "metrics_compute_frequency": 2,
+    "validation": None, "tables": {"source": "public.packed", "model_output": "public.model"},
+    "version": "0.1.0",
+    "warm_start": False, "rank_metric": "accuracy", "rank_dataset": "training",
+    "rank_descending": True,
+    "num_iterations": 2, "evaluate_epochs": [2], "model_arch_table": "models",
+    "metrics_compute_frequency": 2,
     "model_output_table": "model", "source_table": "packed",
 }  # fmt: skip
 
 
 def arguments() -> st.SearchStrategy[FitArguments]:
     """Arguments of any call."""
-    single = st.none() | st.builds(SingleModel, OPTIONAL, st.none() | NUMBERS, OPTIONAL, OPTIONAL, OPTIONAL)
+    single = st.none() | st.builds(
+        SingleModel, OPTIONAL, st.none() | NUMBERS, OPTIONAL, OPTIONAL, OPTIONAL
+    )
     kinds = {"str | None": TEXT, "int | None": NUMBERS, "bool | None": st.booleans()}
     values: dict[str, st.SearchStrategy[Any]] = {
-        each.name: st.none() | kinds[str(each.type)] for each in fields(FitArguments) if each.name != "single"
+        each.name: st.none() | kinds[str(each.type)]
+        for each in fields(FitArguments)
+        if each.name != "single"
     }
-    return st.fixed_dictionaries({**values, "single": single}).map(lambda found: FitArguments(**found))
+    return st.fixed_dictionaries({**values, "single": single}).map(
+        lambda found: FitArguments(**found)
+    )
 
 
 DATA_SPECS = st.builds(
-    DataSpec, TEXT, NUMBERS, NAMES, NAMES, NAMES, st.lists(st.none() | NAMES, max_size=3).map(tuple), NAMES,
+    DataSpec, TEXT, NUMBERS, NAMES, NAMES, NAMES, st.lists(st.none() | NAMES,
+    max_size=3).map(tuple), NAMES,
     st.floats(0.1, 255), st.lists(st.booleans(), max_size=3).map(tuple),
     st.none() | st.lists(st.lists(NUMBERS, max_size=3).map(tuple), max_size=3).map(tuple),
 )  # fmt: skip
@@ -73,7 +88,8 @@ SPECS = st.builds(
     earlier_trials=st.lists(
         st.builds(
             EarlierTrial, NUMBERS, NUMBERS,
-            st.fixed_dictionaries({"alternative": NUMBERS, "values": st.dictionaries(TEXT, st.floats(0, 1))}),
+            st.fixed_dictionaries({"alternative": NUMBERS, "values": st.dictionaries(TEXT,
+            st.floats(0, 1))}),
             st.none() | st.floats(0, 1),
         ),
         max_size=2,
@@ -81,7 +97,9 @@ SPECS = st.builds(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [{"seed": "1"}, {"use_gpus": 1}, {"source_table": 1}, {"num_iterations": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"seed": "1"}, {"use_gpus": 1}, {"source_table": 1}, {"num_iterations": True}]
+)
 def test_arguments_have_the_types_of_the_call(wrong: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         FitArguments.from_json(wrong)
@@ -89,7 +107,9 @@ def test_arguments_have_the_types_of_the_call(wrong: dict[str, Any]) -> None:
         Spec.from_json({**OLD, **wrong})
 
 
-@pytest.mark.parametrize("wrong", [[[1, 2]], [[1, 2, {}, 0.5]], [[1, 2, {"values": 3}, 0.5]], [{"run": 1}], 7])
+@pytest.mark.parametrize(
+    "wrong", [[[1, 2]], [[1, 2, {}, 0.5]], [[1, 2, {"values": 3}, 0.5]], [{"run": 1}], 7]
+)
 def test_what_a_search_was_told_has_its_form(wrong: Any) -> None:
     assert Spec.from_json(OLD).earlier_trials == ()
     with pytest.raises(DataCorrupted):
@@ -101,7 +121,14 @@ def test_a_spec_comes_back_from_its_log(spec: Spec) -> None:
     logged = json.dumps(spec.to_json())
     back = Spec.from_json(json.loads(logged))
     assert json.dumps(back.to_json()) == logged
-    settled = {"num_iterations", "metrics_compute_frequency", "seed", "schedule", "dtype_policy", "warm_start"}
+    settled = {
+        "num_iterations",
+        "metrics_compute_frequency",
+        "seed",
+        "schedule",
+        "dtype_policy",
+        "warm_start",
+    }
     for name in {each.name for each in fields(FitArguments)} - settled:
         assert getattr(back.arguments, name) == getattr(spec.arguments, name)
     assert replace(back, arguments=spec.arguments) == spec
@@ -109,8 +136,17 @@ def test_a_spec_comes_back_from_its_log(spec: Spec) -> None:
 
 def test_the_log_of_the_first_version_is_read() -> None:
     spec = Spec.from_json(OLD)
-    assert (spec.source.float_targets, spec.source.target_shapes, spec.functions) == ((False,), None, {})
-    assert (spec.arguments.name, spec.max_attempts, spec.search, spec.arguments.single) == ("first", 3, None, None)
+    assert (spec.source.float_targets, spec.source.target_shapes, spec.functions) == (
+        (False,),
+        None,
+        {},
+    )
+    assert (spec.arguments.name, spec.max_attempts, spec.search, spec.arguments.single) == (
+        "first",
+        3,
+        None,
+        None,
+    )
     assert spec.source.differing(replace(spec.source, target_shapes=((2,),), table="other")) == []
 
 
@@ -141,7 +177,12 @@ def test_tables_differ_in_what_both_know() -> None:
 
 
 def test_classes_are_counted_for_predictions() -> None:
-    two = replace(DATA, float_targets=(False, True), class_values=(("a", "b"), None), target_shapes=((2,), (1,)))
+    two = replace(
+        DATA,
+        float_targets=(False, True),
+        class_values=(("a", "b"), None),
+        target_shapes=((2,), (1,)),
+    )
     assert num_classes(two) == [2, None]
     assert num_classes(DATA) == [2]
     assert num_classes(replace(DATA, class_values=(None,))) == []

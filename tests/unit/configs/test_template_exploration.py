@@ -1,4 +1,6 @@
-"""What population based training makes of the fields of a clone, so that it can go on from the state of another one."""
+"""What population based training makes of the fields of a clone, so that it can go on from the
+state of another one.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,27 @@ from cerebro_plpy.configs.templates.template import Params, Rates, Template
 from cerebro_plpy.configs.topology import same_predictions, same_sizes
 
 ROWS, RATES = 500, Rates(30, 30)
-TABLE = Table(3, 2, (4, 12), (Wide(TEXT, (6,), 31), Wide("series", (11, 2)), Wide("image", (9, 5, 1))))
+TABLE = Table(
+    3, 2, (4, 12), (Wide(TEXT, (6,), 31), Wide("series", (11, 2)), Wide("image", (9, 5, 1)))
+)
 HEADS: tuple[Head, ...] = (Classes(3), Floats((Measure(10.0, 2.0, 5.0, 20.0),)))
-STAY = {"batch_size", "width", "depth", "members", "numbers", "block", "frequency", "label_smoothing", "activation"}
+STAY = {
+    "batch_size",
+    "width",
+    "depth",
+    "members",
+    "numbers",
+    "block",
+    "frequency",
+    "label_smoothing",
+    "activation",
+}
 """Fields that change the steps of an epoch, weights, how these begin, or what is made of them."""
 
 
-def drawn(template: Template, head: Head, seed: int, space: dict[str, object]) -> tuple[Searched, list[Params]]:
+def drawn(
+    template: Template, head: Head, seed: int, space: dict[str, object]
+) -> tuple[Searched, list[Params]]:
     """Configurations that a search may try."""
     searched, found = Searched(head, ROWS, space), list[Params]()
     for proposal in proposals([template], searched, seed):
@@ -39,9 +55,9 @@ def drawn(template: Template, head: Head, seed: int, space: dict[str, object]) -
 
 def rates(template: Template, head: Head, params: Params) -> dict[str, Any]:
     """How its learning rate rises and falls, but for how high."""
-    rate = parse_compile_params(template.compile_params(head, params, (), RATES), None).optimizer.config[
-        "learning_rate"
-    ]
+    rate = parse_compile_params(
+        template.compile_params(head, params, (), RATES), None
+    ).optimizer.config["learning_rate"]
     assert isinstance(rate, dict)
     return {name: value for name, value in rate["config"].items() if name != "warmup_target"}
 
@@ -65,7 +81,9 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
 
 
 @pytest.mark.parametrize(
-    ("template", "head"), [*zip(TEMPLATES, cycle(HEADS), strict=False)], ids=[template.name for template in TEMPLATES]
+    ("template", "head"),
+    [*zip(TEMPLATES, cycle(HEADS), strict=False)],
+    ids=[template.name for template in TEMPLATES],
 )
 def test_the_learning_rate_of_each_template_moves_and_what_makes_other_weights_stays(
     template: Template, head: Head
@@ -73,12 +91,18 @@ def test_the_learning_rate_of_each_template_moves_and_what_makes_other_weights_s
     searched, (params, *_) = drawn(template, head, 1, {})
     found = Kin(template, TABLE, head).movable(params, draws_of(template, searched))
     assert "lr" in found and not STAY.intersection(found)
-    fixed = Searched(head, ROWS, {"lr": 0.01, "weight_decay": 0.0, "dropout": 0.0, "width": [8, 16]})
+    fixed = Searched(
+        head, ROWS, {"lr": 0.01, "weight_decay": 0.0, "dropout": 0.0, "width": [8, 16]}
+    )
     left = Kin(template, TABLE, head).movable({**params, "lr": 0.01}, draws_of(template, fixed))
     assert not {"lr", "weight_decay", "width"}.intersection(left)
 
 
 def test_layers_that_drop_nothing_have_no_state_of_their_own() -> None:
-    one, other, none = ({"class_name": "Dropout", "config": {"rate": rate}} for rate in (0.1, 0.2, 0.0))
+    one, other, none = (
+        {"class_name": "Dropout", "config": {"rate": rate}} for rate in (0.1, 0.2, 0.0)
+    )
     assert same_predictions(one, other) and not same_predictions(one, none)
-    assert not same_predictions({"units": 1}, {"units": 2}) and not same_predictions({"scale": 1.0}, {"scale": 2.0})
+    assert not same_predictions({"units": 1}, {"units": 2}) and not same_predictions(
+        {"scale": 1.0}, {"scale": 2.0}
+    )

@@ -28,14 +28,25 @@ Params = dict[str, Value]
 Json = Any
 
 COUNTS = st.integers(0, 6)
-WIDE = st.builds(lambda words, levels: Wide(TEXT, (words,), levels), st.integers(1, 9), st.integers(2, 40))
-EDGES = st.lists(st.integers(-50, 50), max_size=5, unique=True).map(lambda found: tuple(map(float, sorted(found))))
+WIDE = st.builds(
+    lambda words, levels: Wide(TEXT, (words,), levels), st.integers(1, 9), st.integers(2, 40)
+)
+EDGES = st.lists(st.integers(-50, 50), max_size=5, unique=True).map(
+    lambda found: tuple(map(float, sorted(found)))
+)
 TABLES = (
     st.tuples(
-        COUNTS, COUNTS, st.lists(st.integers(2, 40), max_size=4).map(tuple), st.lists(WIDE, max_size=2).map(tuple)
+        COUNTS,
+        COUNTS,
+        st.lists(st.integers(2, 40), max_size=4).map(tuple),
+        st.lists(WIDE, max_size=2).map(tuple),
     )
     .filter(any)
-    .flatmap(lambda of: st.builds(Table, *map(st.just, of), st.lists(EDGES, min_size=of[0], max_size=of[0]).map(tuple)))
+    .flatmap(
+        lambda of: st.builds(
+            Table, *map(st.just, of), st.lists(EDGES, min_size=of[0], max_size=of[0]).map(tuple)
+        )
+    )
 )
 FINITE = st.floats(-1e15, 1e15)
 MEASURES = st.builds(
@@ -45,7 +56,8 @@ MEASURES = st.builds(
     st.tuples(FINITE, FINITE),
 )
 HEADS: st.SearchStrategy[Head] = st.one_of(
-    st.integers(2, 5).map(Classes), st.lists(MEASURES, min_size=1, max_size=3).map(lambda all_: Floats(tuple(all_)))
+    st.integers(2, 5).map(Classes),
+    st.lists(MEASURES, min_size=1, max_size=3).map(lambda all_: Floats(tuple(all_))),
 )
 FLOAT = Floats((Measure(10.0, 2.0, 5.0, 20.0),))
 TABLE = Table(3, 2, (12, 40))
@@ -56,7 +68,9 @@ def allowed(field: Field) -> st.SearchStrategy[Value]:
     numbers: list[st.SearchStrategy[Value]] = []
     if field.limits:
         low, high = field.limits
-        numbers = [st.integers(int(low), min(int(high), 20))] if field.whole else [st.floats(low, high)]
+        numbers = (
+            [st.integers(int(low), min(int(high), 20))] if field.whole else [st.floats(low, high)]
+        )
     return st.one_of(st.sampled_from(field.words), *numbers) if field.words else st.one_of(*numbers)
 
 
@@ -67,7 +81,9 @@ def cases(draw: st.DrawFn) -> tuple[Template, Table, Head, Params]:
     return template, draw(TABLES), head, template.params(head, draw(st.integers(1, 10**6)), chosen)
 
 
-def built(template: Template, table: Table, head: Head, params: Params) -> tuple[Json, Architecture]:
+def built(
+    template: Template, table: Table, head: Head, params: Params
+) -> tuple[Json, Architecture]:
     model = read_architecture(template.architecture(table, head, params))
     return model, check_architecture(model)
 
@@ -78,7 +94,9 @@ def layers(model: Json) -> list[Json]:
 
 
 def references(value: Json) -> Iterator[tuple[str, list[int | None]]]:
-    """The tensors that a call takes, by their layers, and the shapes that the JSON says they have."""
+    """The tensors that a call takes, by their layers, and the shapes that the JSON says they
+    have.
+    """
     if isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
         yield value["config"]["keras_history"][0], value["config"]["shape"]
     elif isinstance(value, (dict, list)):
@@ -96,7 +114,10 @@ def parameters(layer: Json) -> int:
     if layer["class_name"] == "EinsumDense":
         of, rest = config["equation"].split(",")
         kernel, gives = rest.split("->")
-        sizes = {**dict(zip(of, shape[0], strict=True)), **dict(zip(gives[1:], config["output_shape"], strict=True))}
+        sizes = {
+            **dict(zip(of, shape[0], strict=True)),
+            **dict(zip(gives[1:], config["output_shape"], strict=True)),
+        }
         axes = [kernel, config["bias_axes"]] if config.get("bias_axes") else [kernel]
         return sum(math.prod(sizes[axis] for axis in axis_names) for axis_names in axes)
     last = shape[0][-1] or 0 if shape else 0
@@ -107,7 +128,9 @@ def parameters(layer: Json) -> int:
 
 
 def pair_levels(wide: Wide, units: int) -> int:
-    """Four for each number of a word, but the weights of all of them are limited; a power of two."""
+    """Four for each number of a word, but the weights of all of them are limited; a power of
+    two.
+    """
     return 1 << int(math.log2(min(4 * wide.levels, (1 << 22) // units)))
 
 
@@ -119,7 +142,11 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
         return (columns + levels + words + pairs + 1) * units
     width, depth = int(params["width"]), int(params["depth"])
     if template.name == "resnet":
-        first = 8 * levels + (columns + 8 * len(table.cardinalities) + 32 * len(table.wide) + 1) * width + 32 * words
+        first = (
+            8 * levels
+            + (columns + 8 * len(table.cardinalities) + 32 * len(table.wide) + 1) * width
+            + 32 * words
+        )
         block = 4 * width + (width + 1) * 2 * width + (2 * width + 1) * width
         return first + depth * block + 4 * width + (width + 1) * units
     if template.name == "transformer":
@@ -127,11 +154,19 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
         attention = 3 * (width + 1) * inner + (inner + 1) * width
         block = 4 * width + attention + 2 * (width + 1) * wide + (wide + 1) * width
         of_texts = 32 * words + len(table.wide) * (32 + 1) * width
-        return of_texts + (2 * columns + levels + 1) * width + depth * block + 2 * width + (width + 1) * units
+        return (
+            of_texts
+            + (2 * columns + levels + 1) * width
+            + depth * block
+            + 2 * width
+            + (width + 1) * units
+        )
     if template.name == "text":
         word = int(params["word"])
         first = (
-            8 * levels + (columns + 8 * len(table.cardinalities) + word * len(table.wide) + 1) * width + word * words
+            8 * levels
+            + (columns + 8 * len(table.cardinalities) + word * len(table.wide) + 1) * width
+            + word * words
         )
         return first + (depth - 1) * (width + 1) * width + (width + 1) * units
     if template.name in ("series", "cnn"):  # of a table without such arrays
@@ -141,17 +176,36 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
     deeper, out = width * width + width, (width + 1) * units
     if template.name == "realmlp_simple":
         of_texts = 32 * words + len(table.wide) * 32 * width
-        return of_texts + columns + columns * width + levels * (width + 1) + width + (depth - 1) * deeper + out
+        return (
+            of_texts
+            + columns
+            + columns * width
+            + levels * (width + 1)
+            + width
+            + (depth - 1) * deeper
+            + out
+        )
     others = table.indicators + 8 * len(table.cardinalities) + 32 * len(table.wide)
     if params["numbers"] == "piecewise":
-        features, periodic = n + sum(max(0, len(edges) - 1) for edges in table.pieces) + others, 32 * words
+        features, periodic = (
+            n + sum(max(0, len(edges) - 1) for edges in table.pieces) + others,
+            32 * words,
+        )
     else:
         features, periodic = 4 * n + others, n * (2 * 16 + 16 * 3 + 3) + 32 * words
     if template.name == "tabm":
         many = int(params["members"])
         own = many * (features + (depth - 1) * width + 2 * depth * width + (width + 1) * units)
         return periodic + 8 * levels + features * width + (depth - 1) * width * width + own
-    return periodic + 8 * levels + features + features * width + 2 * width + (depth - 1) * (deeper + width) + out
+    return (
+        periodic
+        + 8 * levels
+        + features
+        + features * width
+        + 2 * width
+        + (depth - 1) * (deeper + width)
+        + out
+    )
 
 
 @given(cases())
@@ -212,14 +266,23 @@ def test_what_a_search_draws_may_be_asked_for(template: Template, head: Head, se
 def test_the_same_json_comes_of_the_same_parameters(template: Template) -> None:
     params = template.params(FLOAT, 500, {})
     for table in (TABLE, Table(0, 0, (5, 3))):
-        assert template.architecture(table, FLOAT, params) == template.architecture(table, FLOAT, dict(params))
+        assert template.architecture(table, FLOAT, params) == template.architecture(
+            table, FLOAT, dict(params)
+        )
 
 
 def test_defaults_go_by_the_task_and_the_rows() -> None:
     realmlp, simple = find_template("realmlp"), find_template("realmlp_simple")
-    rates = [template.params(head, 5000, {})["lr"] for template in (realmlp, simple) for head in (Classes(2), FLOAT)]
+    rates = [
+        template.params(head, 5000, {})["lr"]
+        for template in (realmlp, simple)
+        for head in (Classes(2), FLOAT)
+    ]
     assert rates == [0.04, 0.04, 0.04, 0.07]
-    assert [realmlp.params(head, 1, {})["activation"] for head in (Classes(2), FLOAT)] == ["selu", "mish"]
+    assert [realmlp.params(head, 1, {})["activation"] for head in (Classes(2), FLOAT)] == [
+        "selu",
+        "mish",
+    ]
     heads: tuple[Head, ...] = (Classes(2), Classes(2, calibrated=True), FLOAT)
     assert [realmlp.params(head, 1, {})["label_smoothing"] for head in heads] == [0.1, 0.0, 0.0]
     assert realmlp.params(FLOAT, 5000, {})["batch_size"] == 128
@@ -288,10 +351,12 @@ def test_what_makes_no_model_is_refused(make: Any) -> None:
 
 def test_templates_for_columns_of_a_kind_are_tried_where_there_are_any() -> None:
     plain, with_text = Table(1), Table(1, wide=(Wide(TEXT, (5,), 9),))
-    assert {each.name for each in TEMPLATES} - {each.name for each in fitting(TEMPLATES, plain)} >= {"text"}
-    assert fitting(USUAL, with_text)[0] is find_template("text") and fitting(USUAL, plain)[0] is find_template(
-        "realmlp"
-    )
+    assert {each.name for each in TEMPLATES} - {
+        each.name for each in fitting(TEMPLATES, plain)
+    } >= {"text"}
+    assert fitting(USUAL, with_text)[0] is find_template("text") and fitting(USUAL, plain)[
+        0
+    ] is find_template("realmlp")
 
 
 def test_of_texts_alone_networks_for_columns_learn_nothing_more() -> None:
@@ -326,7 +391,12 @@ def test_operations_are_numbered_as_keras_does() -> None:
     x = graph.input("x", (2,))
     for _ in range(3):
         x = graph.operation("Add", x, 1.0)
-    assert [layer["name"] for layer in layers(json.loads(graph.text(x)))] == ["x", "add", "add_1", "add_2"]
+    assert [layer["name"] for layer in layers(json.loads(graph.text(x)))] == [
+        "x",
+        "add",
+        "add_1",
+        "add_2",
+    ]
 
 
 @pytest.mark.parametrize("units", [1, 2, 100])
@@ -339,5 +409,9 @@ def test_the_weights_of_a_line_are_counted(wide: Wide, units: int) -> None:
     text = LINEAR.architecture(Table(wide=(wide,)), head, LINEAR.params(head, 1000, {}))
     configs = [layer["config"] for layer in json.loads(text)["config"]["layers"]]
     found = sum(each["input_dim"] * each["output_dim"] for each in configs if "input_dim" in each)
-    found += sum(each["units"] * wide.elements for each in configs if "units" in each and each["name"] != "bias")
+    found += sum(
+        each["units"] * wide.elements
+        for each in configs
+        if "units" in each and each["name"] != "bias"
+    )
     assert 0 <= found - encoders.weights_of_line(wide, units) <= units

@@ -1,4 +1,6 @@
-"""The caller's client is told from all other open files of a process, and no file is left open by looking."""
+"""The caller's client is told from all other open files of a process, and no file is left open by
+looking.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ from cerebro_trainer import confinement
         ("", ""),  # no group was made of it
     ],
 )
-def test_a_group_is_weighed_where_there_is_one_that_is_not_as_nice(tmp_path: Path, told: str, written: str) -> None:
+def test_a_group_is_weighed_where_there_is_one_that_is_not_as_nice(
+    tmp_path: Path, told: str, written: str
+) -> None:
     group = tmp_path / "autogroup"
     group.write_text(told)
     courtesy._weigh(str(group))
@@ -40,7 +42,9 @@ def test_nothing_is_to_be_done_for_a_process_that_is_gone() -> None:
 
 
 def test_a_process_becomes_nicer_and_stays_so() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
+    ) as process:
         while not courtesy.give_way(process.pid):
             pass
         usual = os.getpriority(os.PRIO_PROCESS, 0)
@@ -52,7 +56,9 @@ def test_a_process_becomes_nicer_and_stays_so() -> None:
         process.kill()
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="of one processor nothing can be spared")
+@pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="of one processor nothing can be spared"
+)
 def test_a_beginning_is_apart_and_over_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     every = os.sched_getaffinity(os.getppid())
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
@@ -75,7 +81,9 @@ def test_sessions_ask_for_slices_as_trainers_do() -> None:
 
 
 @pytest.mark.parametrize(("niceness", "yields"), [(0, 0), (courtesy.NICENESS, 4), (19, 4)])
-def test_who_gives_way_pauses_so_often_at_most(monkeypatch: pytest.MonkeyPatch, niceness: int, yields: int) -> None:
+def test_who_gives_way_pauses_so_often_at_most(
+    monkeypatch: pytest.MonkeyPatch, niceness: int, yields: int
+) -> None:
     seen, now = list[float](), 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(os, "getpriority", lambda which, who: niceness)

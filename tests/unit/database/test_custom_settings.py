@@ -1,4 +1,6 @@
-"""Settings as the server serializes them are read as they are, or not at all; their values are shown nowhere."""
+"""Settings as the server serializes them are read as they are, or not at all; their values are
+shown nowhere.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Entry(NamedTuple):
 
 
 def serialize(entries: list[Entry], has_role: bool) -> bytes:
-    """Write settings as SerializeGUCState of PostgreSQL does: with the role that has set each from 15 on."""
+    """Write settings as SerializeGUCState of PostgreSQL does: with the role that has set each from
+    15 on.
+    """
     parts = []
     for each in entries:
         texts = b"".join(text.encode() + b"\0" for text in (each.name, each.value, each.file))
@@ -46,7 +50,9 @@ ENTRIES = st.lists(
     st.builds(
         Entry,
         name=st.from_regex(r"[a-zA-Zé_][a-z0-9_$é]{0,9}(\.[a-z_]{1,9}){0,2}", fullmatch=True),
-        value=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20),
+        value=st.text(
+            st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20
+        ),
         file=TEXT,
         line=st.integers(0, 2**31 - 1),
         source=st.integers(1, 13),
@@ -58,7 +64,9 @@ ENTRIES = st.lists(
 
 
 @given(entries=ENTRIES, has_role=st.booleans(), spare=st.binary(max_size=30))
-def test_names_are_read_of_either_layout(entries: list[Entry], has_role: bool, spare: bytes) -> None:
+def test_names_are_read_of_either_layout(
+    entries: list[Entry], has_role: bool, spare: bytes
+) -> None:
     assert parse_names(serialize(entries, has_role) + spare) == [each.name for each in entries]
 
 
@@ -75,7 +83,13 @@ def test_noise_is_no_error(noise: bytes, honest: bool) -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [Entry(""), Entry("a\nb"), Entry("app.a", source=99), Entry("app.a", context=7), Entry("app.a", source=-1)],
+    [
+        Entry(""),
+        Entry("a\nb"),
+        Entry("app.a", source=99),
+        Entry("app.a", context=7),
+        Entry("app.a", source=-1),
+    ],
     ids=["no name", "a control character", "a source", "a context", "a negative source"],
 )
 @pytest.mark.parametrize("has_role", [False, True])
@@ -85,7 +99,9 @@ def test_entries_of_another_form_are_none(entry: Entry, has_role: bool) -> None:
 
 def test_values_are_in_no_representation() -> None:
     settings = CustomSettings({"app.tenant_id": SECRET, "app.b": SECRET})
-    assert repr(settings) == str(settings) == f"{settings}" == "CustomSettings(app.b, app.tenant_id)"
+    assert (
+        repr(settings) == str(settings) == f"{settings}" == "CustomSettings(app.b, app.tenant_id)"
+    )
     assert SECRET not in repr(startup_options(settings))
     assert settings == {"app.tenant_id": SECRET, "app.b": SECRET}
 
@@ -113,7 +129,9 @@ def test_names_that_cannot_be_passed_are_refused(name: str) -> None:
 
 
 def _split(options: str) -> list[str]:
-    """Split startup options as the server does: at blanks, and a backslash takes the next character as it is."""
+    """Split startup options as the server does: at blanks, and a backslash takes the next character
+    as it is.
+    """
     found, word, position = [], "", 0
     while position < len(options):
         sign = options[position]
@@ -129,7 +147,11 @@ def _split(options: str) -> list[str]:
     return found + ([word] if word else [])
 
 
-@given(values=st.dictionaries(st.sampled_from(["app.a", "app.b", "app c.d"]), TEXT | st.text(" \t\n\v\f\r\\'\"=a")))
+@given(
+    values=st.dictionaries(
+        st.sampled_from(["app.a", "app.b", "app c.d"]), TEXT | st.text(" \t\n\v\f\r\\'\"=a")
+    )
+)
 def test_the_server_reads_options_as_the_values_were(values: dict[str, str]) -> None:
     options = " ".join(f"-c {name}={value}" for name, value in startup_options(values).items())
     words = _split(options)
@@ -141,7 +163,10 @@ class Caller:
     """A session in which one setting can be read by privileged roles alone."""
 
     def rows(self, statement: str, *values: object) -> list[dict[str, object]]:
-        return [{"name": name, "is_default": True, "context": None} for name in ("app.a", "app.hidden", "app.unset")]
+        return [
+            {"name": name, "is_default": True, "context": None}
+            for name in ("app.a", "app.hidden", "app.unset")
+        ]
 
     def value(self, statement: str, name: str) -> str | None:
         return {"app.a": SECRET, "app.unset": None}[name]
@@ -173,7 +198,9 @@ def test_any_other_error_ends_the_call() -> None:
     settings=st.dictionaries(st.sampled_from(["app.a", "app.b"]), TEXT),
     read=st.dictionaries(st.sampled_from(["app.a", "app.b"]), TEXT),
 )
-def test_a_reader_with_other_values_is_refused_without_them(settings: dict[str, str], read: dict[str, str]) -> None:
+def test_a_reader_with_other_values_is_refused_without_them(
+    settings: dict[str, str], read: dict[str, str]
+) -> None:
     class Reader:
         def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
             return list(read.items())

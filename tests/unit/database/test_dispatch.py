@@ -1,4 +1,6 @@
-"""Steps that are cancelled hear of it once, wherever they are, and may still say what became of them."""
+"""Steps that are cancelled hear of it once, wherever they are, and may still say what became of
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 
 
 class Session:
-    """Answers each statement after so many looks; one that hears a cancel fails at the next look."""
+    """Answers each statement after so many looks; one that hears a cancel fails at the next
+    look.
+    """
 
     pid = 0
     platform = Postgres()
@@ -103,7 +107,9 @@ def test_a_moment_that_is_past_keeps_no_answer_waiting() -> None:
 
 
 @pytest.mark.parametrize("pieces", [0, 3])
-def test_while_nobody_answers_pieces_of_other_work_are_done_one_between_two_looks(pieces: int) -> None:
+def test_while_nobody_answers_pieces_of_other_work_are_done_one_between_two_looks(
+    pieces: int,
+) -> None:
     told: list[str] = []
     reading, writing = os.pipe()
 
@@ -131,6 +137,8 @@ def test_while_nobody_answers_pieces_of_other_work_are_done_one_between_two_look
 
 
 def test_who_has_answered_does_not_wait_for_a_piece() -> None:
-    dispatcher: Dispatcher[str] = Dispatcher(lambda: None, lambda: pytest.fail("a worker has an answer"))
+    dispatcher: Dispatcher[str] = Dispatcher(
+        lambda: None, lambda: pytest.fail("a worker has an answer")
+    )
     dispatcher.begin(1, Session(5, hears=True), work(3, []))
     assert [outcome.value for outcome in dispatcher.wait()] == ["done"]

@@ -45,13 +45,18 @@ def test_qualified_names(text: str, parts: tuple[str, ...]) -> None:
 
 def test_this_database_may_stand_in_front_and_no_other() -> None:
     assert split_qualified('"My db".public.Iris', "My db") == ("public", "iris")
-    for text, database in (("other.public.iris", "my"), ("my.iris.x.y", "my"), ("my.public.iris", None)):
+    for text, database in (
+        ("other.public.iris", "my"),
+        ("my.iris.x.y", "my"),
+        ("my.public.iris", None),
+    ):
         with pytest.raises(InvalidName, match="parts"):
             split_qualified(text, database)
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "a,", ",a", "a b", "1a", '"a', 'a"b"', '""', "a;b", "a-b", "a.b", "x" * 64, "ä" * 32]
+    "text",
+    ["", " ", "a,", ",a", "a b", "1a", '"a', 'a"b"', '""', "a;b", "a-b", "a.b", "x" * 64, "ä" * 32],
 )
 def test_refused_column_lists(text: str) -> None:
     with pytest.raises(InvalidName):

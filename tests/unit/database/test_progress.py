@@ -26,7 +26,9 @@ class Recorder:
         self.told.append((self.now, text))
 
 
-def test_notices_come_more_and_more_seldom_and_others_see_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notices_come_more_and_more_seldom_and_others_see_every_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     session: Any = Recorder()
     monkeypatch.setattr("cerebro_plpy.database.progress.time.monotonic", lambda: session.now)
     task = progress.Progress("packing", "sales")
@@ -36,4 +38,7 @@ def test_notices_come_more_and_more_seldom_and_others_see_every_step(monkeypatch
         task.reached(session, second)
     assert [at - 100 for at, _ in session.told] == [5, 15, 35, 75, 135, 195, 255]
     assert session.told[1][1] == "packing sales: read 15 of 300 rows"
-    assert len(session.shown) == 300 and session.shown[-1][1] == "packing: read 299 of 300 rows (sales)"
+    assert (
+        len(session.shown) == 300
+        and session.shown[-1][1] == "packing: read 299 of 300 rows (sales)"
+    )

@@ -1,4 +1,6 @@
-"""Formats of a version: what of its record counts, and what of it another role's reading may have."""
+"""Formats of a version: what of its record counts, and what of it another role's reading may
+have.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ def test_a_version_without_a_record_is_read_as_before() -> None:
 
 def test_a_record_sets_formats_and_nothing_else() -> None:
     """Its owner can write anything there."""
-    record = {"timezone": "Asia/Tokyo", "search_path": "trap", "row_security": "off", "role": "postgres", "rows": 3}
+    record = {
+        "timezone": "Asia/Tokyo",
+        "search_path": "trap",
+        "row_security": "off",
+        "role": "postgres",
+        "rows": 3,
+    }
     assert read_recorded(record) == {"timezone": "Asia/Tokyo"}
     assert not {"search_path", "row_security", "role", "session_authorization"} & {*FORMATS}
 
@@ -49,7 +57,12 @@ def test_pg_catalog_comes_first_and_temporary_tables_last(path: str, expected: s
 
 
 def test_the_difference_names_both_values() -> None:
-    assert describe_difference({"timezone": "UTC", "lc_time": "C"}, {"timezone": "UTC", "lc_time": "C"}) == ""
+    assert (
+        describe_difference(
+            {"timezone": "UTC", "lc_time": "C"}, {"timezone": "UTC", "lc_time": "C"}
+        )
+        == ""
+    )
     assert "DateStyle ISO, DMY (this session: ISO, MDY)" in describe_difference(
         {"datestyle": "ISO, DMY"}, {"datestyle": "ISO, MDY"}
     )

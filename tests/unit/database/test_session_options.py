@@ -43,7 +43,9 @@ def test_states_hop_by_tcp_unless_the_cluster_has_proxies() -> None:
 
 
 @pytest.mark.parametrize("platform", [Greenplum(), Postgres()])
-def test_settings_are_those_that_the_version_of_the_server_knows(platform: TrainingPlatform) -> None:
+def test_settings_are_those_that_the_version_of_the_server_knows(
+    platform: TrainingPlatform,
+) -> None:
     """Also on a Greenplum that is made of PostgreSQL 14, where a waiting session would be ended."""
     assert not LATER & options(platform, OLDEST).keys()
     assert options(platform, OF_POSTGRESQL_14)["idle_session_timeout"] == "0"

@@ -1,4 +1,6 @@
-"""What a copy of a source has in the way of it: a disk that gets full, and columns with names of the system's own."""
+"""What a copy of a source has in the way of it: a disk that gets full, and columns with names of
+the system's own.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_a_copy_ends_before_it_has_half_of_the_disk(monkeypatch: pytest.MonkeyPa
     assert session.canceled
 
 
-def test_one_that_leaves_more_than_half_is_made_and_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_leaves_more_than_half_is_made_and_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     session = Session()
     with (
         free(monkeypatch, 100, 51),
@@ -78,11 +82,17 @@ def test_the_statement_that_copies_contains_columns_alone(monkeypatch: pytest.Mo
         session_rows(cast(WorkerSession, session), Reading({}, "public", "on"), {}) as rows,
     ):
         name = rows.open(VIEW, ["a", 'b "c"'])
-    copy = next(number for number, each in enumerate(session.statements) if each.startswith("CREATE"))
-    assert session.statements[copy] == (
-        f'CREATE UNLOGGED TABLE {name} AS SELECT t."a" AS "a", t."b ""c""" AS "b ""c""" FROM "public"."seen" AS t'
+    copy = next(
+        number for number, each in enumerate(session.statements) if each.startswith("CREATE")
     )
-    assert session.statements[copy + 1] == "RESET ALL" and session.statements[copy + 2] == 'SET ROLE "ann"'
+    assert session.statements[copy] == (
+        f'CREATE UNLOGGED TABLE {name} AS SELECT t."a" AS "a", t."b ""c""" AS "b ""c""" FROM '
+        '"public"."seen" AS t'
+    )
+    assert (
+        session.statements[copy + 1] == "RESET ALL"
+        and session.statements[copy + 2] == 'SET ROLE "ann"'
+    )
 
 
 def test_a_column_may_have_the_name_of_a_system_column() -> None:
@@ -91,4 +101,6 @@ def test_a_column_may_have_the_name_of_a_system_column() -> None:
     source = rows.open(VIEW, ["ctid", "ctid_0"])
     copy = next(each for each in session.statements if each.startswith("CREATE"))
     assert 't."ctid" AS "ctid_1", t."ctid_0" AS "ctid_0"' in copy
-    assert source.startswith('(SELECT t."ctid_1" AS "ctid", t."ctid_0" AS "ctid_0" FROM "cerebro_state"."source_')
+    assert source.startswith(
+        '(SELECT t."ctid_1" AS "ctid", t."ctid_0" AS "ctid_0" FROM "cerebro_state"."source_'
+    )

@@ -27,7 +27,9 @@ class Held(Postgres):
 
 
 class Backend:
-    """A backend that remembers how a subtransaction began and ended, and whether cancels were held back then."""
+    """A backend that remembers how a subtransaction began and ended, and whether cancels were held
+    back then.
+    """
 
     def __init__(self, platform: Held) -> None:
         self.platform = platform
@@ -50,7 +52,9 @@ class Backend:
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt])
-def test_cancels_wait_where_a_subtransaction_begins_and_ends(error: type[BaseException] | None) -> None:
+def test_cancels_wait_where_a_subtransaction_begins_and_ends(
+    error: type[BaseException] | None,
+) -> None:
     platform = Held()
     backend = Backend(platform)
     db = Database(backend, platform)

@@ -1,4 +1,6 @@
-"""Greedy selection: what is chosen is better together than each model alone, over the rows that it was chosen by."""
+"""Greedy selection: what is chosen is better together than each model alone, over the rows that it
+was chosen by.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,19 @@ def libraries(draw: st.DrawFn) -> tuple[list[list[Told]], str, bool]:
     if draw(st.booleans()):
         labels = draw(st.lists(st.sampled_from("ab"), min_size=rows, max_size=rows))
         sure = [draw(st.lists(SHARES, min_size=rows, max_size=rows)) for _ in range(models)]
-        told = [[Told(label, {"a": p, "b": 1 - p}) for label, p in zip(labels, each, strict=True)] for each in sure]
+        told = [
+            [Told(label, {"a": p, "b": 1 - p}) for label, p in zip(labels, each, strict=True)]
+            for each in sure
+        ]
         name = draw(st.sampled_from(("accuracy", "log_loss", "auc")))
         return told, name, name != "log_loss"
     values = draw(st.lists(NUMBERS, min_size=rows, max_size=rows))
     found = [draw(st.lists(NUMBERS, min_size=rows, max_size=rows)) for _ in range(models)]
-    return [[Told(str(v), {}, n) for v, n in zip(values, each, strict=True)] for each in found], "rmse", False
+    return (
+        [[Told(str(v), {}, n) for v, n in zip(values, each, strict=True)] for each in found],
+        "rmse",
+        False,
+    )
 
 
 @given(libraries(), st.integers(1, 6))

@@ -24,7 +24,9 @@ def family_of(feature: Input) -> str:
 
 def columns_of(recipe: Recipe) -> list[RawColumn]:
     """Return the columns of a table that the recipe could have been learned from."""
-    return [RawColumn(each.column, family_of(each), family_of(each), False) for each in recipe.inputs]
+    return [
+        RawColumn(each.column, family_of(each), family_of(each), False) for each in recipe.inputs
+    ]
 
 
 @given(RECIPES | PLAIN_ARRAYS)
@@ -43,5 +45,7 @@ def test_a_column_that_is_missing_or_of_another_kind_is_named(recipe: Recipe) ->
             matched("predict", recipe, others, "orders")
         assert repr(column.name) in str(missing.value)
         with pytest.raises(DatatypeMismatch) as different:
-            matched("predict", recipe, [*others, column._replace(type="point", family=None)], "orders")
+            matched(
+                "predict", recipe, [*others, column._replace(type="point", family=None)], "orders"
+            )
         assert f"column {column.name!r} of orders has type point" in str(different.value)

@@ -1,4 +1,6 @@
-"""A profile is data of a closed grammar that fits its recipe, and an index of stability keeps its laws."""
+"""A profile is data of a closed grammar that fits its recipe, and an index of stability keeps its
+laws.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from trials import trials
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.feature import Category, Input
-from cerebro_plpy.features.profile import MOST_SINGLE, Part, Profile, countings, edges_of, parts_of, stability
+from cerebro_plpy.features.profile import (
+    MOST_SINGLE,
+    Part,
+    Profile,
+    countings,
+    edges_of,
+    parts_of,
+    stability,
+)
 from cerebro_plpy.features.recipe import Recipe
 
 COUNTS = st.lists(st.integers(0, 10_000), min_size=1, max_size=20)
@@ -26,7 +36,9 @@ def profiles(recipe: Recipe) -> st.SearchStrategy[Profile]:
         if isinstance(feature, Category):
             size = 1 + min(len(feature.values), MOST_SINGLE)
             return st.builds(Part, st.just(()), _counts(size))
-        return NUMBERS.map(edges_of).flatmap(lambda edges: st.builds(Part, st.just(edges), _counts(len(edges) + 1)))
+        return NUMBERS.map(edges_of).flatmap(
+            lambda edges: st.builds(Part, st.just(edges), _counts(len(edges) + 1))
+        )
 
     keys = {(each.column, name): part(each) for each in recipe.inputs for name in parts_of(each)}
     missing = {each.column: st.integers(0, 10_000) for each in recipe.inputs}
@@ -48,11 +60,15 @@ def test_json_says_the_same_again(both: tuple[Recipe, Profile]) -> None:
 
 @trials(100)
 @given(st.data(), BOTH)
-def test_what_is_changed_is_a_profile_or_refused(data: st.DataObject, both: tuple[Recipe, Profile]) -> None:
+def test_what_is_changed_is_a_profile_or_refused(
+    data: st.DataObject, both: tuple[Recipe, Profile]
+) -> None:
     """And one that is read can be used: nothing later relies on what was not checked."""
     recipe, profile = both
     try:
-        read = Profile.from_json(data.draw(changed(json.loads(json.dumps(profile.to_json())))), recipe)
+        read = Profile.from_json(
+            data.draw(changed(json.loads(json.dumps(profile.to_json())))), recipe
+        )
     except DataCorrupted as error:
         assert error.hint
         return

@@ -71,8 +71,10 @@ def test_a_template_makes_a_network_for_its_inputs(recipe: Recipe, template: Tem
 @pytest.mark.parametrize(
     "value",
     [
-        None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}, {"version": 1, "features": [3]},
-        {"version": 1, "features": [{"kind": "sound", "column": "c"}]}, {"version": 1, "features": [{"kind": []}]},
+        None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}, {"version": 1,
+        "features": [3]},
+        {"version": 1, "features": [{"kind": "sound", "column": "c"}]}, {"version": 1,
+        "features": [{"kind": []}]},
     ],
 )  # fmt: skip
 def test_what_is_none_is_refused(value: object) -> None:
@@ -83,7 +85,9 @@ def test_what_is_none_is_refused(value: object) -> None:
 @given(SCALES, st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_scales_keep_the_order_within_bounds(scale: Scale, one: float, other: float) -> None:
     low, high = sorted((one, other))
-    far = FAR + abs(scale.center) / scale.width * sys.float_info.epsilon  # what the digits of its ends may be off
+    far = (
+        FAR + abs(scale.center) / scale.width * sys.float_info.epsilon
+    )  # what the digits of its ends may be off
     assert -far <= scale.apply(low) <= scale.apply(high) <= far
 
 

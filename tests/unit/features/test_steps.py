@@ -31,7 +31,9 @@ class Reader:
         return [(3, *((3, 0.0, 1.0) * AT_ONCE))]
 
 
-@pytest.mark.parametrize(("statements", "columns"), [(0, 0), (1, 0), (2, AT_ONCE), (3, AT_ONCE), (4, 2 * AT_ONCE)])
+@pytest.mark.parametrize(
+    ("statements", "columns"), [(0, 0), (1, 0), (2, AT_ONCE), (3, AT_ONCE), (4, 2 * AT_ONCE)]
+)
 def test_columns_are_counted(statements: int, columns: int) -> None:
     names = [f"c{number}" for number in range(3 * AT_ONCE)]
     some = [RawColumn(name, "integer", "integer", False) for name in names]

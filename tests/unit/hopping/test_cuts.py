@@ -1,4 +1,6 @@
-"""Which frozen layers' outputs are stored: never worse than any other way, and never over the budget."""
+"""Which frozen layers' outputs are stored: never worse than any other way, and never over the
+budget.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def all_wishes(draw: st.DrawFn) -> list[Wish]:
 
 
 means = st.builds(
-    Means, st.integers(1, 1000), st.integers(4, 2000), st.integers(0, 400_000), st.integers(0, 10_000_000)
+    Means,
+    st.integers(1, 1000),
+    st.integers(4, 2000),
+    st.integers(0, 400_000),
+    st.integers(0, 10_000_000),
 )
 
 
@@ -44,7 +50,9 @@ def test_no_other_way_takes_less(wishes: list[Wish], of: Means) -> None:
     found = choose(wishes, of)
     cuts = list({cut.digest: cut for wish in wishes for cut in wish.cuts}.values())
     subsets = chain.from_iterable(combinations(cuts, size) for size in range(len(cuts) + 1))
-    least = min(cost(wishes, some, of) for some in subsets if sum(map(of.bytes_of, some)) <= of.budget)
+    least = min(
+        cost(wishes, some, of) for some in subsets if sum(map(of.bytes_of, some)) <= of.budget
+    )
     assert total(wishes, found, of) == least
 
 
@@ -52,7 +60,10 @@ def test_no_other_way_takes_less(wishes: list[Wish], of: Means) -> None:
 def test_what_is_stored_fits_and_is_the_configurations_own(wishes: list[Wish], of: Means) -> None:
     found = choose(wishes, of)
     assert all(found[wish.mst_key] in wish.cuts for wish in wishes if wish.mst_key in found)
-    assert sum(of.bytes_of(cut) for cut in {cut.digest: cut for cut in found.values()}.values()) <= of.budget
+    assert (
+        sum(of.bytes_of(cut) for cut in {cut.digest: cut for cut in found.values()}.values())
+        <= of.budget
+    )
 
 
 @given(all_wishes(), means)

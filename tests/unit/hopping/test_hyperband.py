@@ -25,14 +25,18 @@ def hyperbands(draw: st.DrawFn) -> Hyperband:
 
 
 def pseudo_code(R: int, eta: int, skip_last: int) -> list[Round]:
-    """Algorithm 1 of the paper, round by round; the division in the size of a bracket is floored first."""
+    """Algorithm 1 of the paper, round by round; the division in the size of a bracket is floored
+    first.
+    """
     s_max = max(s for s in range(R) if Fraction(eta) ** s <= R)
     made = []
     for s in reversed(range(s_max + 1)):
         n = math.ceil(Fraction(math.floor(Fraction(s_max + 1, s + 1))) * Fraction(eta) ** s)
         r = R * Fraction(eta) ** -s
         for i in range(s + 1 - skip_last):
-            made.append(Round(s, i, math.floor(n * Fraction(eta) ** -i), round(r * Fraction(eta) ** i)))
+            made.append(
+                Round(s, i, math.floor(n * Fraction(eta) ** -i), round(r * Fraction(eta) ** i))
+            )
     return made
 
 
@@ -54,7 +58,9 @@ def test_brackets_are_halved_and_end_with_the_most_iterations(found: Hyperband) 
         by_bracket.setdefault(each.s, []).append(each)
     for rounds in by_bracket.values():
         assert [each.i for each in rounds] == list(range(len(rounds)))
-        assert all(later.configs * found.eta == earlier.configs for earlier, later in pairwise(rounds))
+        assert all(
+            later.configs * found.eta == earlier.configs for earlier, later in pairwise(rounds)
+        )
         if not found.skip_last:
             assert rounds[-1].iterations == found.R
 
@@ -74,11 +80,15 @@ def test_brackets_share_the_keys_out(found: Hyperband) -> None:
     brackets = dict(found.brackets())
     first = {each.s: each.configs for each in found.schedule() if each.i == 0}
     assert {s: len(keys) for s, keys in brackets.items()} == first
-    assert [key for keys in brackets.values() for key in keys] == list(range(1, sum(first.values()) + 1))
+    assert [key for keys in brackets.values() for key in keys] == list(
+        range(1, sum(first.values()) + 1)
+    )
 
 
 def test_madlib_s_example() -> None:
-    """With R=81 and eta=3 the paper has 81, 34, 15, 8, 5 configurations; MADlib's inner brackets are smaller."""
+    """With R=81 and eta=3 the paper has 81, 34, 15, 8, 5 configurations; MADlib's inner brackets
+    are smaller.
+    """
     assert [(each.s, each.configs) for each in Hyperband(81, 3, 0).schedule() if each.i == 0] == [
         (4, 81),
         (3, 27),
@@ -104,19 +114,29 @@ def test_a_power_of_eta_is_seen_as_one() -> None:
         ((9, 3, 3), "m: skip_last must be non-negative and less than 3"),
     ],
 )
-def test_wrong_numbers_are_refused_in_madlib_s_words(numbers: tuple[int, int, int], text: str) -> None:
+def test_wrong_numbers_are_refused_in_madlib_s_words(
+    numbers: tuple[int, int, int], text: str
+) -> None:
     with pytest.raises(InvalidParameter) as caught:
         Hyperband(*numbers).check("m")
     assert caught.value.message == text
     assert "Received" in str(caught.value.detail)
 
 
-METHODS = st.sampled_from([Hyperband(R, eta, skip) for R, eta in ((6, 3), (9, 3), (9, 2), (27, 3)) for skip in (0, 1)])
+METHODS = st.sampled_from(
+    [Hyperband(R, eta, skip) for R, eta in ((6, 3), (9, 3), (9, 2), (27, 3)) for skip in (0, 1)]
+)
 
 
-@given(METHODS, st.lists(numbers, min_size=60, max_size=60), st.sets(st.integers(1, 60), max_size=9))
-def test_diagonals_are_trained_one_after_the_other(method: Hyperband, losses: list[float], failing: set[int]) -> None:
-    """With nobody failing they are those of the schedule; nobody who is out of a round was better than who went on."""
+@given(
+    METHODS, st.lists(numbers, min_size=60, max_size=60), st.sets(st.integers(1, 60), max_size=9)
+)
+def test_diagonals_are_trained_one_after_the_other(
+    method: Hyperband, losses: list[float], failing: set[int]
+) -> None:
+    """With nobody failing they are those of the schedule; nobody who is out of a round was better
+    than who went on.
+    """
     keys, ends = range(1, method.configs + 1), method.ends()
     course = Course(Diagonals(method, keys), keys, 2, fixed=False)
     heard, begun = [*course.due()], list[dict[tuple[int, int], list[int]]]()
@@ -136,7 +156,9 @@ def test_diagonals_are_trained_one_after_the_other(method: Hyperband, losses: li
             heard += course.due()
     if not failing and all(map(math.isfinite, losses)):
         planned = [{(r.s, r.i): r.configs for r in diagonal} for diagonal in method.diagonals()]
-        assert [{place: len(found) for place, found in places.items()} for places in begun] == planned
+        assert [
+            {place: len(found) for place, found in places.items()} for places in begun
+        ] == planned
     for before, after in pairwise(begun):
         for (s, i), found in after.items():
             if i == 0:
@@ -144,6 +166,14 @@ def test_diagonals_are_trained_one_after_the_other(method: Hyperband, losses: li
             assert set(found) <= set(before[s, i - 1]), "nobody returns, or changes the bracket"
             end = ends[s][i - 1]
             worst = max((course.trials[key].values[end], key) for key in found)
-            out = [key for key in before[s, i - 1] if key not in found and end in course.trials[key].values]
-            able = [key for key in out if not course.trials[key].over and math.isfinite(course.trials[key].values[end])]
+            out = [
+                key
+                for key in before[s, i - 1]
+                if key not in found and end in course.trials[key].values
+            ]
+            able = [
+                key
+                for key in out
+                if not course.trials[key].over and math.isfinite(course.trials[key].values[end])
+            ]
             assert all((course.trials[key].values[end], key) > worst for key in able)

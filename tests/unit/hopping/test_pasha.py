@@ -1,4 +1,6 @@
-"""PASHA: the ceiling grows where orders change from rung to rung, by more than epsilon, and nowhere else."""
+"""PASHA: the ceiling grows where orders change from rung to rung, by more than epsilon, and nowhere
+else.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,19 @@ EPOCHS = 27
 ENDS = rungs(EPOCHS, 3, 1)
 
 
-def trained(course: Course, values: Values, picks: Sequence[int] = (), until: int = 10**6) -> list[Heard]:
-    """Let so many epochs of a search have their values, each config's in turn, in the order that `picks` says."""
+def trained(
+    course: Course, values: Values, picks: Sequence[int] = (), until: int = 10**6
+) -> list[Heard]:
+    """Let so many epochs of a search have their values, each config's in turn, in the order that
+    `picks` says.
+    """
     heard, order = [*course.due()], iter(picks)
     while until > 0:
-        coming = sorted(key for key, trial in course.trials.items() if trial.under_way and key not in course._waiting)
+        coming = sorted(
+            key
+            for key, trial in course.trials.items()
+            if trial.under_way and key not in course._waiting
+        )
         if not coming:
             break
         key, until = coming[next(order, 0) % len(coming)], until - 1
@@ -40,8 +50,8 @@ def searched(rule: Rule, values: Values, count: int, width: int, picks: Sequence
 
 
 def upside_down(key: int, epoch: int) -> float:
-    """The order turns over at the end of each rung, where values are ever closer: so they cross, by less than epsilon
-    ever is where they were farther apart."""
+    """The order turns over at the end of each rung, where values are ever closer: so they cross, by
+    less than epsilon ever is where they were farther apart."""
     rung = sum(epoch > end for end in ENDS)
     return (key if rung % 2 == 0 else -key) / 10.0 ** (3 * rung)
 
@@ -55,7 +65,9 @@ def test_one_order_never_raises_the_ceiling(count: int, width: int, picks: list[
 
 
 @given(st.integers(18, 50), st.integers(1, 6), PICKS)
-def test_where_the_order_always_turns_over_the_last_rung_is_come_to(count: int, width: int, picks: list[int]) -> None:
+def test_where_the_order_always_turns_over_the_last_rung_is_come_to(
+    count: int, width: int, picks: list[int]
+) -> None:
     course = searched(Pasha(EPOCHS), upside_down, count, width, picks)
     assert max(course.limits.values()) == EPOCHS == course.rule.asked[-1]
 
@@ -71,14 +83,22 @@ def test_where_the_order_always_turns_over_the_last_rung_is_come_to(count: int, 
 def test_nobody_is_trained_but_by_rungs_of_asha(
     count: int, epochs: int, eta: int, width: int, picks: list[int], random: Random
 ) -> None:
-    table = {(key, epoch): random.random() for key in range(count) for epoch in range(1, epochs + 1)}
+    table = {
+        (key, epoch): random.random() for key in range(count) for epoch in range(1, epochs + 1)
+    }
     course = searched(Pasha(epochs, eta), lambda key, epoch: table[key, epoch], count, width, picks)
     ends = Asha(epochs, eta).asked
     assert course.rule.asked == ends and set(course.limits.values()) <= set(ends)
-    assert isinstance(course.rule, Pasha) and max(course.limits.values()) == course.rule.ceiling(course.trials)
+    assert isinstance(course.rule, Pasha) and max(course.limits.values()) == course.rule.ceiling(
+        course.trials
+    )
 
 
-CURVES = st.lists(st.lists(st.integers(0, 4).map(float), min_size=EPOCHS, max_size=EPOCHS), min_size=1, max_size=14)
+CURVES = st.lists(
+    st.lists(st.integers(0, 4).map(float), min_size=EPOCHS, max_size=EPOCHS),
+    min_size=1,
+    max_size=14,
+)
 
 
 @given(CURVES, st.integers(1, 4), st.booleans(), PICKS, st.integers(0, 90))
@@ -88,7 +108,9 @@ def test_who_takes_a_search_up_decides_as_without(
     def values(key: int, epoch: int) -> float:
         return curves[key][epoch - 1]
 
-    whole, first, second = (Course(Pasha(EPOCHS), range(len(curves)), width, fixed=fixed) for _ in range(3))
+    whole, first, second = (
+        Course(Pasha(EPOCHS), range(len(curves)), width, fixed=fixed) for _ in range(3)
+    )
     decided = trained(whole, values, picks)
     begun = trained(first, values, picks, until)
     second.recall(begun, first._curves)
@@ -125,7 +147,9 @@ def come(*curves: Sequence[float]) -> dict[int, Trial]:
         ([(1.0, 2.0, 1.0), (2.0, 1.0, float("nan"))], 0.0),  # who diverges says nothing of noise
     ],
 )
-def test_epsilon_is_what_curves_that_cross_to_and_fro_differ_by(curves: list[list[float]], epsilon: float) -> None:
+def test_epsilon_is_what_curves_that_cross_to_and_fro_differ_by(
+    curves: list[list[float]], epsilon: float
+) -> None:
     assert Pasha(EPOCHS).epsilon(come(*curves), 1) == pytest.approx(epsilon)
 
 
@@ -142,7 +166,9 @@ def test_epsilon_is_what_curves_that_cross_to_and_fro_differ_by(curves: list[lis
         ([(1.0, 1.0, 2.0), (2.0,)], 3),  # one alone
     ],
 )
-def test_the_ceiling_grows_where_somebody_leaves_its_like(curves: list[list[float]], ceiling: int) -> None:
+def test_the_ceiling_grows_where_somebody_leaves_its_like(
+    curves: list[list[float]], ceiling: int
+) -> None:
     assert Pasha(EPOCHS).ceiling(come(*curves)) == ceiling
 
 

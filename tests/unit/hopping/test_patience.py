@@ -30,9 +30,12 @@ def early_stopping() -> type:
 
 @trials(100)
 @given(rule=RULES, values=st.lists(NUMBERS, max_size=12))
-def test_it_decides_as_keras_does(early_stopping: type, rule: Patience, values: list[float]) -> None:
+def test_it_decides_as_keras_does(
+    early_stopping: type, rule: Patience, values: list[float]
+) -> None:
     keras = early_stopping(
-        monitor="loss", mode="max" if rule.larger else "min", patience=rule.patience, min_delta=rule.min_delta,
+        monitor="loss", mode="max" if rule.larger else "min", patience=rule.patience,
+        min_delta=rule.min_delta,
         baseline=rule.baseline, start_from_epoch=rule.start_from_epoch, restore_best_weights=True,
     )  # fmt: skip
     model = SimpleNamespace(stop_training=False, get_weights=list, set_weights=list)
@@ -61,9 +64,13 @@ def test_what_is_certain_to_go_on_does_so_whatever_the_next_values_are(
 
 @trials(100)
 @given(rule=RULES, values=st.lists(NUMBERS | st.just(float("nan")), max_size=12))
-def test_more_values_change_nothing_of_what_was_decided(rule: Patience, values: list[float]) -> None:
+def test_more_values_change_nothing_of_what_was_decided(
+    rule: Patience, values: list[float]
+) -> None:
     found = [rule.judge(enumerate(values[:count], 1)) for count in range(len(values) + 1)]
     stopped = next((each for each in found if each.stopped), None)
     assert all(each == stopped for each in found if each.stopped)
     assert stopped is None or found[-1] == stopped
-    assert all(each.best is None or values[each.best - 1] == values[each.best - 1] for each in found)
+    assert all(
+        each.best is None or values[each.best - 1] == values[each.best - 1] for each in found
+    )

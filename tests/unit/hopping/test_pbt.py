@@ -31,15 +31,21 @@ def worst(value: float) -> float:
 
 
 LOSSES = st.lists(st.floats(), min_size=1, max_size=9)
-RULES = st.builds(Pbt, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.25, 0.5]), st.integers(0, 9))
+RULES = st.builds(
+    Pbt, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.25, 0.5]), st.integers(0, 9)
+)
 
 
 @given(RULES, st.integers(1, 9), LOSSES)
 @trials(100)
-def test_the_worst_of_each_step_go_on_from_the_best(rule: Pbt, population: int, losses: list[float]) -> None:
+def test_the_worst_of_each_step_go_on_from_the_best(
+    rule: Pbt, population: int, losses: list[float]
+) -> None:
     course, heard = bred(rule, population, losses)
     known = course.trials.items()
-    values = {(key, epoch): worst(value) for key, trial in known for epoch, value in trial.values.items()}
+    values = {
+        (key, epoch): worst(value) for key, trial in known for epoch, value in trial.values.items()
+    }
     for made in heard:
         stopped = [each.mst_key for each in made.decisions if each.action == "stop"]
         clones = [each for each in made.decisions if each.action == "clone"]
@@ -49,14 +55,23 @@ def test_the_worst_of_each_step_go_on_from_the_best(rule: Pbt, population: int, 
             assert clone.of in going and clone.of is not None
             own = course.trials[clone.mst_key].before - course.trials[clone.of].before
             lost = [course.trials[key].limit for key in stopped]
-            assert all(not values[key, end] < values[clone.of, own] for key, end in zip(stopped, lost, strict=True))
-    assert len(course.trials) == population + sum(e.action == "clone" for h in heard for e in h.decisions)
+            assert all(
+                not values[key, end] < values[clone.of, own]
+                for key, end in zip(stopped, lost, strict=True)
+            )
+    assert len(course.trials) == population + sum(
+        e.action == "clone" for h in heard for e in h.decisions
+    )
 
 
 @given(RULES, st.integers(1, 9), LOSSES)
 @trials(100)
-def test_each_line_trains_the_epochs_of_the_run(rule: Pbt, population: int, losses: list[float]) -> None:
-    """As many lines as there were configurations come to the end, and values were asked for wherever a step ends."""
+def test_each_line_trains_the_epochs_of_the_run(
+    rule: Pbt, population: int, losses: list[float]
+) -> None:
+    """As many lines as there were configurations come to the end, and values were asked for
+    wherever a step ends.
+    """
     course, _ = bred(rule, population, losses)
     whole = [trial for trial in course.trials.values() if trial.before + trial.limit == rule.epochs]
     assert len(whole) == population and not any(trial.over for trial in whole)
@@ -66,7 +81,9 @@ def test_each_line_trains_the_epochs_of_the_run(rule: Pbt, population: int, loss
 
 @given(RULES, st.integers(1, 9), LOSSES)
 @trials(100)
-def test_who_takes_up_the_decisions_comes_to_the_same(rule: Pbt, population: int, losses: list[float]) -> None:
+def test_who_takes_up_the_decisions_comes_to_the_same(
+    rule: Pbt, population: int, losses: list[float]
+) -> None:
     course, heard = bred(rule, population, losses)
     values = {key: dict(trial.values) for key, trial in course.trials.items()}
     for cut in range(len(heard) + 1):

@@ -21,7 +21,9 @@ def loads(pieces: list[Piece]) -> Counter[int]:
 
 
 @given(GROUPS, st.integers(0, 100), st.integers(1, 6))
-def test_all_rows_lie_somewhere_and_no_segment_has_more_than_it_must(groups: list[int], loose: int, count: int) -> None:
+def test_all_rows_lie_somewhere_and_no_segment_has_more_than_it_must(
+    groups: list[int], loose: int, count: int
+) -> None:
     pieces = wrap_around(groups, loose, count)
     rows: Counter[int] = Counter()
     for piece in pieces:
@@ -32,7 +34,9 @@ def test_all_rows_lie_somewhere_and_no_segment_has_more_than_it_must(groups: lis
 
 
 @given(GROUPS, st.integers(0, 100), st.integers(1, 6))
-def test_few_groups_are_split_and_each_between_neighbours(groups: list[int], loose: int, count: int) -> None:
+def test_few_groups_are_split_and_each_between_neighbours(
+    groups: list[int], loose: int, count: int
+) -> None:
     own = [piece for piece in wrap_around(groups, loose, count) if piece.group < len(groups)]
     split = [one for one, two in pairwise(own) if one.group == two.group]
     assert len(split) < count and len({piece.group for piece in split}) == len(split)
@@ -41,13 +45,16 @@ def test_few_groups_are_split_and_each_between_neighbours(groups: list[int], loo
 
 @given(GROUPS, st.integers(1, 5))
 def test_no_placement_lets_an_epoch_take_less_time(groups: list[int], count: int) -> None:
-    """One config of each group, for which a row takes a unit of time: where each segment is worked off in the order of
-    its pieces, no config is in two places at once, and all is done when the fullest segment is. No other placement can
-    be done before, for a config is in one place at a time, and so is a worker."""
+    """One config of each group, for which a row takes a unit of time: where each segment is worked
+    off in the order of its pieces, no config is in two places at once, and all is done when the
+    fullest segment is. No other placement can be done before, for a config is in one place at a
+    time, and so is a worker."""
     filled: Counter[int] = Counter()
     busy: dict[int, list[tuple[int, int]]] = {}
     for piece in wrap_around(groups, 0, count):
-        busy.setdefault(piece.group, []).append((filled[piece.segment], filled[piece.segment] + piece.rows))
+        busy.setdefault(piece.group, []).append(
+            (filled[piece.segment], filled[piece.segment] + piece.rows)
+        )
         filled[piece.segment] += piece.rows
     for times in busy.values():
         assert all(one[1] <= two[0] for one, two in pairwise(sorted(times)))
@@ -64,7 +71,9 @@ def test_other_rows_lie_on_the_segments_of_their_groups(
     found: Counter[int] = Counter()
     for piece in beside:
         found[piece.group] += piece.rows
-    assert [found[group] for group in range(len(held))] == held and all(piece.rows for piece in beside)
+    assert [found[group] for group in range(len(held))] == held and all(
+        piece.rows for piece in beside
+    )
     for group in range(len(groups)):
         own = {piece.segment for piece in pieces if piece.group == group}
         shares = [piece.rows for piece in beside if piece.group == group]

@@ -1,4 +1,6 @@
-"""A plan that is made again differs from the one before where measured times do, and only where that is worth it."""
+"""A plan that is made again differs from the one before where measured times do, and only where
+that is worth it.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +36,41 @@ COSTS = st.fixed_dictionaries({name: st.integers(0, 9).map(float) for name in ("
 
 def work_of(configs: int, epochs: int, evaluated: tuple[int, ...] = ()) -> Work:
     """Configs that train on one row of each segment."""
-    return Work(epochs, evaluated, tuple(range(WORKERS)), dict.fromkeys(range(1, configs + 1), 1), 0.0, "longest")
+    return Work(
+        epochs,
+        evaluated,
+        tuple(range(WORKERS)),
+        dict.fromkeys(range(1, configs + 1), 1),
+        0.0,
+        "longest",
+    )
 
 
-def programs_of(rows: Sequence[float | None], compile: float = 0.0, hop: float = 0.0) -> list[Program]:
+def programs_of(
+    rows: Sequence[float | None], compile: float = 0.0, hop: float = 0.0
+) -> list[Program]:
     """A program for each config; it takes as long to store a state as to read it."""
     return [
-        Program(f"p{key}", (key,), "jax", 1, MEASURED, row=row, spread=0.05, compile=compile, hop=hop, store=hop)
+        Program(
+            f"p{key}",
+            (key,),
+            "jax",
+            1,
+            MEASURED,
+            row=row,
+            spread=0.05,
+            compile=compile,
+            hop=hop,
+            store=hop,
+        )
         for key, row in enumerate(rows, 1)
     ]
 
 
 def test_the_toy_case_of_the_paper_goes_over_to_hopping() -> None:
-    """It stays for the first epoch, for nobody knows then how long visits take; the second one takes 7 and not 9."""
+    """It stays for the first epoch, for nobody knows then how long visits take; the second one
+    takes 7 and not 9.
+    """
     rest = left(work_of(5, 2), 1, dict.fromkeys(range(1, 6), WORKERS))
     now, programs = Strategy(TASK, WORKERS, 1), programs_of([*map(float, UNITS)])
     found = change(rest, programs, {}, now)
@@ -68,10 +92,19 @@ def test_a_run_changes_where_and_only_where_the_other_strategy_is_much_sooner(
     done, programs = data.draw(st.integers(1, epochs - 1)), programs_of([*rows], **costs)
     alive = data.draw(st.sets(st.sampled_from(range(1, len(rows) + 1)), min_size=1))
     compiled = {
-        worker: frozenset(data.draw(st.sets(st.sampled_from([each.name for each in programs])))) for worker in (0, 1)
+        worker: frozenset(data.draw(st.sets(st.sampled_from([each.name for each in programs]))))
+        for worker in (0, 1)
     }
-    rest = left(work_of(len(rows), epochs, (1, epochs)), done, dict.fromkeys(alive, (epochs - done) * WORKERS))
-    assert (rest.epochs, rest.evaluate_epochs, {*rest.rows}) == (epochs - done, (epochs - done,), alive)
+    rest = left(
+        work_of(len(rows), epochs, (1, epochs)),
+        done,
+        dict.fromkeys(alive, (epochs - done) * WORKERS),
+    )
+    assert (rest.epochs, rest.evaluate_epochs, {*rest.rows}) == (
+        epochs - done,
+        (epochs - done,),
+        alive,
+    )
     own = [each for each in programs if alive.intersection(each.configs)]
     took = {
         each: priced(Settled(rest, {}, compiled), own, Strategy(each, WORKERS, 1)).seconds or 0.0
@@ -81,7 +114,11 @@ def test_a_run_changes_where_and_only_where_the_other_strategy_is_much_sooner(
     found = change(rest, programs, compiled, Strategy(name, WORKERS, 1))
     if took[other] <= WORTH * took[name]:
         assert found is not None
-        assert (found.after.name, found.after.seconds, found.before.seconds) == (other, took[other], took[name])
+        assert (found.after.name, found.after.seconds, found.before.seconds) == (
+            other,
+            took[other],
+            took[name],
+        )
     else:
         assert found is None
 
@@ -90,12 +127,21 @@ def test_a_run_changes_where_and_only_where_the_other_strategy_is_much_sooner(
 def test_what_was_expected_is_no_surprise(rows: list[float], error: float, off: float) -> None:
     programs = programs_of([*rows])
     plan = RunPlan(
-        work_of(len(rows), 2), tuple(programs), Strategy(TASK, WORKERS, 1), (), Data(1, 1, 1, 1), error=error
+        work_of(len(rows), 2),
+        tuple(programs),
+        Strategy(TASK, WORKERS, 1),
+        (),
+        Data(1, 1, 1, 1),
+        error=error,
     )
     assert not surprising(plan, programs)
     if 1 + off > 0 and not math.isclose(abs(off), error, abs_tol=1e-9):
-        assert surprising(plan, [replace(programs[0], row=rows[0] * (1 + off)), *programs[1:]]) == (abs(off) > error)
-    unknown = replace(plan, programs=tuple(replace(each, row=None, source=UNKNOWN) for each in programs))
+        assert surprising(plan, [replace(programs[0], row=rows[0] * (1 + off)), *programs[1:]]) == (
+            abs(off) > error
+        )
+    unknown = replace(
+        plan, programs=tuple(replace(each, row=None, source=UNKNOWN) for each in programs)
+    )
     assert surprising(unknown, programs), "nobody knew anything"
     assert not surprising(unknown, unknown.programs), "and nobody knows yet"
 

@@ -1,4 +1,6 @@
-"""Search rules against the papers' tables and a plain reading of their algorithms; and the order in which they hear."""
+"""Search rules against the papers' tables and a plain reading of their algorithms; and the order in
+which they hear.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,19 @@ def worked_through(
     fails: Mapping[int, int] | None = None,
     until: int = 10**6,
 ) -> list[Heard]:
-    """Let the results of a search come in the order that `picks` says, and write down what is decided.
+    """Let the results of a search come in the order that `picks` says, and write down what is
+    decided.
 
     No more than `until` results come.
     """
     heard = [*course.due()]
     order = iter(picks)
     while until > 0:
-        coming = sorted(key for key, trial in course.trials.items() if trial.under_way and key not in course._waiting)
+        coming = sorted(
+            key
+            for key, trial in course.trials.items()
+            if trial.under_way and key not in course._waiting
+        )
         if not coming:
             break
         key, until = coming[next(order, 0) % len(coming)], until - 1
@@ -93,7 +100,10 @@ PICKS = st.lists(st.integers(0, 20), max_size=60)
 
 def test_hyperband_is_the_table_of_the_paper() -> None:
     """Table 1 of arXiv 1603.06560, with R = 81 and eta = 3."""
-    table = {81: [(1, 81), (3, 27), (9, 9), (27, 3), (81, 1)], 34: [(3, 34), (9, 11), (27, 3), (81, 1)]}
+    table = {
+        81: [(1, 81), (3, 27), (9, 9), (27, 3), (81, 1)],
+        34: [(3, 34), (9, 11), (27, 3), (81, 1)],
+    }
     table |= {15: [(9, 15), (27, 5), (81, 1)], 8: [(27, 8), (81, 2)], 5: [(81, 5)]}
     course = Course(hyperband(range(143), 81, 3), range(143), 4, fixed=False)
     assert isinstance(course.rule, Brackets)
@@ -109,7 +119,9 @@ def test_halving_lets_the_best_go_on(count: int, eta: int, epochs: int) -> None:
     worked_through(course, lambda key, epoch: float(-key))
     for number, end in enumerate(rungs(epochs, eta, 1)):
         best = max(1, count // eta**number)
-        assert {key for key, trial in course.trials.items() if end in trial.values} == set(range(count - best, count))
+        assert {key for key, trial in course.trials.items() if end in trial.values} == set(
+            range(count - best, count)
+        )
 
 
 def finite(value: float) -> float:
@@ -117,7 +129,9 @@ def finite(value: float) -> float:
 
 
 def plain_job(trials: Trials, ends: Sequence[int], eta: int) -> tuple[int, int] | None:
-    """Algorithm 2 of arXiv 1810.05934, `get_job`, over configs that are drawn in the order of their keys."""
+    """Algorithm 2 of arXiv 1810.05934, `get_job`, over configs that are drawn in the order of their
+    keys.
+    """
     for k in reversed(range(len(ends) - 1)):
         came = [(key, trial) for key, trial in trials.items() if ends[k] in trial.values]
         came.sort(key=lambda each: (finite(each[1].values[ends[k]]), each[0]))
@@ -131,7 +145,12 @@ def plain_job(trials: Trials, ends: Sequence[int], eta: int) -> tuple[int, int] 
 
 TRIALS = st.dictionaries(
     st.integers(1, 20),
-    st.tuples(st.sampled_from((0, 1, 3, 9)), st.lists(VALUES, min_size=3, max_size=3), st.booleans(), st.booleans()),
+    st.tuples(
+        st.sampled_from((0, 1, 3, 9)),
+        st.lists(VALUES, min_size=3, max_size=3),
+        st.booleans(),
+        st.booleans(),
+    ),
     max_size=20,
 )
 
@@ -141,9 +160,13 @@ def by_epoch(values: Sequence[float], epochs: Sequence[int]) -> list[tuple[int, 
 
 
 @given(TRIALS)
-def test_asha_takes_the_job_of_the_paper(drawn: Mapping[int, tuple[int, list[float], bool, bool]]) -> None:
+def test_asha_takes_the_job_of_the_paper(
+    drawn: Mapping[int, tuple[int, list[float], bool, bool]],
+) -> None:
     trials = {
-        key: Trial(limit, {e: v for e, v in by_epoch(values, (1, 3, 9)) if e < limit + reported}, over)
+        key: Trial(
+            limit, {e: v for e, v in by_epoch(values, (1, 3, 9)) if e < limit + reported}, over
+        )
         for key, (limit, values, reported, over) in drawn.items()
     }
     wanted, found = plain_job(trials, (1, 3, 9), 3), Asha(9).decide(trials, Room(1), None)
@@ -165,7 +188,9 @@ def test_asha_begins_all_and_one_comes_to_the_end(count: int, width: int, picks:
 
 
 @given(st.integers(1, 30), st.integers(1, 6), PICKS)
-def test_who_ends_by_itself_on_the_way_to_the_end_has_come_there(count: int, width: int, picks: list[int]) -> None:
+def test_who_ends_by_itself_on_the_way_to_the_end_has_come_there(
+    count: int, width: int, picks: list[int]
+) -> None:
     """As by EarlyStopping: else all would be tried in its place."""
     whole, course = (Course(Asha(9), range(count), width, fixed=False) for _ in range(2))
     worked_through(whole, lambda key, epoch: float(key), picks)
@@ -177,7 +202,9 @@ def test_who_ends_by_itself_on_the_way_to_the_end_has_come_there(count: int, wid
 def test_the_median_rule_stops_whom_the_paper_stops(
     drawn: Mapping[int, tuple[int, list[float], bool, bool]],
 ) -> None:
-    trials = {key: Trial(3, dict(by_epoch(values, (1, 2, 3)))) for key, (_, values, _, _) in drawn.items()}
+    trials = {
+        key: Trial(3, dict(by_epoch(values, (1, 2, 3)))) for key, (_, values, _, _) in drawn.items()
+    }
     rule = Median((1, 2, 3, 4), 1, 2)
     for key in trials:
         (found,) = rule.decide(trials, Room(1), key)
@@ -192,7 +219,9 @@ def test_the_median_rule_stops_whom_the_paper_stops(
 def test_a_target_ends_all(values: list[int], target: int, picks: list[int]) -> None:
     course = Course(UntilReached(Asha(9), float(target)), range(len(values)), 3, fixed=False)
     decided = worked_through(course, lambda key, epoch: float(values[key]), picks)
-    reached = [key for key, trial in course.trials.items() if values[key] <= target and trial.values]
+    reached = [
+        key for key, trial in course.trials.items() if values[key] <= target and trial.values
+    ]
     stopped = [each for heard in decided for each in heard.decisions if each.action == "stop"]
     assert bool(reached) == bool(stopped) == (min(values) <= target)
     assert not course.under_way and all(f"mst_key={reached[0]}" in each.why for each in stopped)
@@ -216,8 +245,15 @@ def test_no_more_epochs_are_decided_than_may_be(
         assert course.limits == whole.limits
 
 
-@given(st.integers(0, 12), st.integers(1, 5), PICKS, st.sampled_from([Asha(9), Stepwise((9,)), Median((1, 3, 9))]))
-def test_others_are_drawn_when_there_is_room(draws: int, width: int, picks: list[int], rule: Rule) -> None:
+@given(
+    st.integers(0, 12),
+    st.integers(1, 5),
+    PICKS,
+    st.sampled_from([Asha(9), Stepwise((9,)), Median((1, 3, 9))]),
+)
+def test_others_are_drawn_when_there_is_room(
+    draws: int, width: int, picks: list[int], rule: Rule
+) -> None:
     """All of them in the end, but never more at a time than could begin."""
     course = Course(rule, range(2), width, fixed=False, draws=draws)
     known, coming = list(range(2)), 0
@@ -225,11 +261,17 @@ def test_others_are_drawn_when_there_is_room(draws: int, width: int, picks: list
     while True:
         for heard in course.due():
             if heard.wanted:
-                assert heard.wanted <= width - sum(trial.under_way for trial in course.trials.values())
+                assert heard.wanted <= width - sum(
+                    trial.under_way for trial in course.trials.values()
+                )
                 for _ in range(heard.wanted):
                     known.append(len(known))
                     course.enter(known[-1])
-        under_way = [key for key, trial in course.trials.items() if trial.under_way and key not in course._waiting]
+        under_way = [
+            key
+            for key, trial in course.trials.items()
+            if trial.under_way and key not in course._waiting
+        ]
         if not under_way:
             break
         key = under_way[next(order, 0) % len(under_way)]
@@ -252,9 +294,15 @@ def test_a_search_ends_and_limits_only_grow(
         assert len({each.mst_key for each in heard.decisions}) == len(heard.decisions)
         for each in heard.decisions:
             grows = each.action in ("start", "continue", "promote")
-            assert (each.limit > limits.get(each.mst_key, 0)) if grows else (each.limit == limits[each.mst_key])
+            assert (
+                (each.limit > limits.get(each.mst_key, 0))
+                if grows
+                else (each.limit == limits[each.mst_key])
+            )
             limits[each.mst_key] = each.limit
-    assert not course.under_way and limits == {key: limit for key, limit in course.limits.items() if limit}
+    assert not course.under_way and limits == {
+        key: limit for key, limit in course.limits.items() if limit
+    }
 
 
 @given(searches(), PICKS, PICKS)
@@ -264,7 +312,9 @@ def test_where_the_order_is_fixed_it_does_not_matter_who_comes_first(
     new, values, fails = search
     one, other = new(), new()
     if one._fixed:
-        assert worked_through(one, values, picks, fails) == worked_through(other, values, others, fails)
+        assert worked_through(one, values, picks, fails) == worked_through(
+            other, values, others, fails
+        )
 
 
 @given(searches(), PICKS, st.integers(0, 40))
@@ -277,7 +327,11 @@ def test_a_search_that_is_taken_up_goes_on_as_it_would_have(
     begun = worked_through(first, values, picks, fails, until)
     known = {key: {epoch: values(key, epoch) for epoch in range(1, 13)} for key in whole.trials}
     logged = {
-        key: {e: v for e, v in by_epoch.items() if e in first.trials[key].values or unheard(first, key, e)}
+        key: {
+            e: v
+            for e, v in by_epoch.items()
+            if e in first.trials[key].values or unheard(first, key, e)
+        }
         for key, by_epoch in known.items()
     }
     second.recall(begun, logged)
@@ -292,4 +346,6 @@ def test_a_search_that_is_taken_up_goes_on_as_it_would_have(
 def unheard(course: Course, mst_key: int, epoch: int) -> bool:
     """Whether a result has come that the rule has not heard of."""
     waiting = course._waiting.get(mst_key)
-    return waiting is not None and waiting.value is not None and course.trials[mst_key].limit == epoch
+    return (
+        waiting is not None and waiting.value is not None and course.trials[mst_key].limit == epoch
+    )

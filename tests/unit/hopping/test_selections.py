@@ -21,7 +21,13 @@ EPOCHS = 9
 
 def rules(keys: Sequence[int]) -> list[Rule]:
     evaluated = tuple(range(1, EPOCHS + 1))
-    return [Stepwise(evaluated), Median(evaluated, 1, 2), halving(keys, EPOCHS, 3, 1), Asha(EPOCHS), Pasha(EPOCHS)]
+    return [
+        Stepwise(evaluated),
+        Median(evaluated, 1, 2),
+        halving(keys, EPOCHS, 3, 1),
+        Asha(EPOCHS),
+        Pasha(EPOCHS),
+    ]
 
 
 def named(shares: Sequence[Sequence[int]]) -> dict[int, str]:
@@ -30,7 +36,11 @@ def named(shares: Sequence[Sequence[int]]) -> dict[int, str]:
 
 
 def limits(
-    rule: Rule, keys: Sequence[int], values: dict[tuple[int, int], float], width: int, groups: Groups = NO_GROUPS
+    rule: Rule,
+    keys: Sequence[int],
+    values: dict[tuple[int, int], float],
+    width: int,
+    groups: Groups = NO_GROUPS,
 ) -> dict[int, int]:
     """How far each config of a search trains, in which results come in a fixed order."""
     course = Course(rule, keys, width, fixed=True, groups=groups)
@@ -42,14 +52,18 @@ def limits(
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(0, 3), st.integers())
-def test_with_room_for_all_each_selection_goes_as_it_would_alone(sizes: list[int], place: int, seed: int) -> None:
+def test_with_room_for_all_each_selection_goes_as_it_would_alone(
+    sizes: list[int], place: int, seed: int
+) -> None:
     random, first, shares = Random(seed), 1, list[list[int]]()
     for size in sizes:
         shares.append(list(range(first, first + size)))
         first += size
     keys = [key for share in shares for key in share]
     values = {(key, epoch): random.random() for key in keys for epoch in range(1, EPOCHS + 1)}
-    together = Selections({str(n) if n else None: rules(share)[place] for n, share in enumerate(shares)})
+    together = Selections(
+        {str(n) if n else None: rules(share)[place] for n, share in enumerate(shares)}
+    )
     found = limits(together, keys, values, 1000, Groups(named(shares)))
     for share in shares:
         alone = limits(rules(share)[place], share, values, 1000)
@@ -60,22 +74,34 @@ def test_with_room_for_all_each_selection_goes_as_it_would_alone(sizes: list[int
 def test_each_group_may_make_as_many_visits_as_a_search_over_its_rows_alone(
     sizes: list[int], visits: int, seed: int
 ) -> None:
-    """The rows of the group in place n are on n segments, all rows on as many as there are groups."""
+    """The rows of the group in place n are on n segments, all rows on as many as there are
+    groups.
+    """
     random, count, keys = Random(seed), len(sizes), iter(range(1, sum(sizes) + 1))
     shares = [[next(keys) for _ in range(size)] for size in sizes]
     rule = SearchRule(HALVING, PARAMETERS[HALVING], max_visits=count + visits)
-    places = {str(n): GroupPlace((), {segment: () for segment in range(n)}, {}) for n in range(1, count)}
-    values = {(key, epoch): random.random() for key in range(1, sum(sizes) + 1) for epoch in range(1, EPOCHS + 1)}
+    places = {
+        str(n): GroupPlace((), {segment: () for segment in range(n)}, {}) for n in range(1, count)
+    }
+    values = {
+        (key, epoch): random.random()
+        for key in range(1, sum(sizes) + 1)
+        for epoch in range(1, EPOCHS + 1)
+    }
     groups = {key: str(n) if n else None for n, share in enumerate(shares) for key in share}
     span = Span(EPOCHS, (), segments=count)
-    found = limits(rule_of_groups(rule, groups, span, places), [*groups], values, 1000, Groups(named(shares)))
+    found = limits(
+        rule_of_groups(rule, groups, span, places), [*groups], values, 1000, Groups(named(shares))
+    )
     for n, share in enumerate(shares):
         alone = limits(rule.over(share, span._replace(segments=n or count)), share, values, 1000)
         assert {key: found[key] for key in share} == alone
 
 
 @given(st.integers(2, 5), st.integers(2, 6), st.integers(1, 4))
-def test_where_there_is_little_room_all_selections_begin_alike(groups: int, size: int, width: int) -> None:
+def test_where_there_is_little_room_all_selections_begin_alike(
+    groups: int, size: int, width: int
+) -> None:
     shares = [list(range(1 + group * size, 1 + (group + 1) * size)) for group in range(groups)]
     rule = Selections({str(n) if n else None: Asha(EPOCHS) for n in range(groups)})
     of = Groups(named(shares))
@@ -88,10 +114,17 @@ def test_where_there_is_little_room_all_selections_begin_alike(groups: int, size
 DRAWING: list[Rule] = [Asha(EPOCHS), Stepwise((EPOCHS,)), Within(Asha(EPOCHS), 12)]
 
 
-def drawn_through(sizes: Sequence[int], draws: int, width: int, rule: Rule, seed: int) -> list[tuple[int, str | None]]:
+def drawn_through(
+    sizes: Sequence[int], draws: int, width: int, rule: Rule, seed: int
+) -> list[tuple[int, str | None]]:
     """Which groups are drawn of, in their order; every selection begins with so many configs."""
     groups = [str(n) if n else None for n in range(len(sizes))]
-    of = {n: group for n, group in enumerate(g for size, g in zip(sizes, groups, strict=True) for _ in range(size))}
+    of = {
+        n: group
+        for n, group in enumerate(
+            g for size, g in zip(sizes, groups, strict=True) for _ in range(size)
+        )
+    }
     named = {key: group for key, group in of.items() if group is not None}
     left = {group: draws for group in groups if group is not None}
     selections = Selections(dict.fromkeys(groups, rule))
@@ -103,12 +136,18 @@ def drawn_through(sizes: Sequence[int], draws: int, width: int, rule: Rule, seed
             for _ in range(heard.wanted):
                 found.append((len(of) + len(found), heard.group))
                 course.enter(*found[-1])
-        going = [key for key, trial in course.trials.items() if trial.under_way and key not in course._waiting]
+        going = [
+            key
+            for key, trial in course.trials.items()
+            if trial.under_way and key not in course._waiting
+        ]
         if not going:
             break
         for key in going:
             course.heard(key, course.trials[key].limit, random.random())
-    assert {key: course.trials[key].group for key, _ in found} == dict(found), "each is of the group it was drawn for"
+    assert {key: course.trials[key].group for key, _ in found} == dict(found), (
+        "each is of the group it was drawn for"
+    )
     assert all(trial.limit for trial in course.trials.values()) or isinstance(rule, Within)
     return found
 

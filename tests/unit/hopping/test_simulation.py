@@ -1,4 +1,6 @@
-"""Simulated runs obey the laws of real ones, and small ones are compared with the best of all schedules."""
+"""Simulated runs obey the laws of real ones, and small ones are compared with the best of all
+schedules.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,44 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.placement import copies_of, share_segments
-from cerebro_plpy.hopping.plans import AVERAGE, MOP, TASK, UNKNOWN, Program, Settled, Strategy, Work, cheapest, priced
+from cerebro_plpy.hopping.plans import (
+    AVERAGE,
+    MOP,
+    TASK,
+    UNKNOWN,
+    Program,
+    Settled,
+    Strategy,
+    Work,
+    cheapest,
+    priced,
+)
 from cerebro_plpy.hopping.schedule import AVERAGING, Plan
 from cerebro_plpy.hopping.simulation import Case, Cost, foreseen, least, simulate
 from cerebro_plpy.records import replace
 
 UNITS = (2, 1, 1, 1, 2)
-"""Of the five models of figure 5 of the paper on Cerebro, whose epochs take 6, 3, 3, 3 and 6 on three workers."""
+"""Of the five models of figure 5 of the paper on Cerebro, whose epochs take 6, 3, 3, 3 and 6 on
+three workers.
+"""
 SECONDS = st.integers(1, 9).map(float)
 
 
 def optimum(units: Sequence[int], workers: int) -> int:
-    """The least makespan of one epoch, where each worker has a segment: by looking at all schedules."""
+    """The least makespan of one epoch, where each worker has a segment: by looking at all
+    schedules.
+    """
     seen: set[tuple[tuple[int, ...], ...]] = set()
 
-    def possible(left: tuple[int, ...], workers_at: tuple[int, ...], configs_at: tuple[int, ...], limit: int) -> bool:
+    def possible(
+        left: tuple[int, ...], workers_at: tuple[int, ...], configs_at: tuple[int, ...], limit: int
+    ) -> bool:
         """Whether the visits that are left, segments by bits, can be over by then."""
         if not any(left):
             return True
         works = [
-            sum(unit for unit, each in zip(units, left, strict=True) if each >> worker & 1) for worker in range(workers)
+            sum(unit for unit, each in zip(units, left, strict=True) if each >> worker & 1)
+            for worker in range(workers)
         ]
         own = [unit * each.bit_count() for unit, each in zip(units, left, strict=True)]
         if (
@@ -91,7 +111,9 @@ COSTS = st.dictionaries(
 )
 
 
-def case_of(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], schedule: str, *, stays: bool) -> Case:
+def case_of(
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], schedule: str, *, stays: bool
+) -> Case:
     """A run over so many segments with so many workers that is evaluated in the end."""
     segments, workers = shape
     numbers = tuple(range(segments))
@@ -99,7 +121,9 @@ def case_of(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], sche
     return Case(plan, costs, schedule, stays)
 
 
-SHAPES = st.integers(1, 4).flatmap(lambda segments: st.tuples(st.just(segments), st.integers(1, segments)))
+SHAPES = st.integers(1, 4).flatmap(
+    lambda segments: st.tuples(st.just(segments), st.integers(1, segments))
+)
 SCHEDULES = st.sampled_from(["longest", "rotation", "foremost"])
 
 
@@ -128,14 +152,18 @@ def test_a_run_is_bound_by_its_longest_configuration_or_by_all_work(
     trained = {key: segments * epochs * cost.train for key, cost in costs.items()}
     done = sum(trained.values()) + segments * sum(cost.evaluate for cost in costs.values())
     if max(trained.values()) > done / workers:
-        expected = f"the longest configuration, mst_key={max(trained, key=lambda key: trained[key])}"
+        expected = (
+            f"the longest configuration, mst_key={max(trained, key=lambda key: trained[key])}"
+        )
     else:
         expected = "the work of all configurations together"
     assert plans.bound(case) == expected
 
 
 @given(COSTS, st.integers(1, 4), st.integers(1, 4))
-def test_a_single_worker_does_all_one_after_another(costs: Mapping[int, Cost], epochs: int, segments: int) -> None:
+def test_a_single_worker_does_all_one_after_another(
+    costs: Mapping[int, Cost], epochs: int, segments: int
+) -> None:
     free = {key: Cost(cost.program, cost.train, cost.evaluate) for key, cost in costs.items()}
     case = case_of(free, epochs, (segments, 1), "longest", stays=False)
     done = sum(segments * (epochs * cost.train + cost.evaluate) for cost in free.values())
@@ -143,8 +171,13 @@ def test_a_single_worker_does_all_one_after_another(costs: Mapping[int, Cost], e
 
 
 @given(COSTS, st.integers(3, 40), st.integers(1, 3))
-def test_of_a_long_run_the_first_epochs_tell_the_rest(costs: Mapping[int, Cost], epochs: int, segments: int) -> None:
-    free = {key: Cost(cost.program, cost.train, cost.evaluate, compile=cost.compile) for key, cost in costs.items()}
+def test_of_a_long_run_the_first_epochs_tell_the_rest(
+    costs: Mapping[int, Cost], epochs: int, segments: int
+) -> None:
+    free = {
+        key: Cost(cost.program, cost.train, cost.evaluate, compile=cost.compile)
+        for key, cost in costs.items()
+    }
     case = case_of(free, epochs, (segments, 1), "rotation", stays=False)
     short, long = foreseen(case, 1), simulate(case)
     assert math.isclose(short.seconds, long.seconds)
@@ -152,10 +185,16 @@ def test_of_a_long_run_the_first_epochs_tell_the_rest(costs: Mapping[int, Cost],
     assert foreseen(case, 10**6) == long
 
 
-def averaged(costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], copies: int | None = None) -> Case:
-    """A run of which each config is the mean of copies, one for each segment where nobody says how many."""
+def averaged(
+    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], copies: int | None = None
+) -> Case:
+    """A run of which each config is the mean of copies, one for each segment where nobody says how
+    many.
+    """
     case = case_of(costs, epochs, shape, AVERAGING, stays=False)
-    return replace(case, plan=replace(case.plan, copies=copies_of(case.plan.segments, copies or shape[0])))
+    return replace(
+        case, plan=replace(case.plan, copies=copies_of(case.plan.segments, copies or shape[0]))
+    )
 
 
 @given(COSTS, st.integers(1, 4), SHAPES, st.integers(1, 4))
@@ -170,11 +209,17 @@ def test_what_averages_stores_a_copy_for_each_visit_and_a_mean_for_each_epoch(
     assert sum(found.work.values()) <= found.seconds * shape[1] * (1 + 1e-9)
 
 
-@given(st.builds(Cost, st.just("a"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS), st.integers(1, 9), st.integers(2, 4))
+@given(
+    st.builds(Cost, st.just("a"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS),
+    st.integers(1, 9),
+    st.integers(2, 4),
+)
 def test_copies_of_one_config_are_trained_at_once_and_wait_for_their_mean(
     cost: Cost, epochs: int, workers: int
 ) -> None:
-    """From the second epoch on most workers read the mean; in the end they read it to evaluate it."""
+    """From the second epoch on most workers read the mean; in the end they read it to evaluate
+    it.
+    """
     found = simulate(averaged({1: cost}, epochs, (workers, workers)))
     mean = workers * cost.hop + cost.store
     trained = cost.compile + epochs * (cost.train + cost.store + mean) + (epochs - 1) * cost.hop
@@ -182,7 +227,9 @@ def test_copies_of_one_config_are_trained_at_once_and_wait_for_their_mean(
 
 
 def test_fewer_copies_take_longer_and_read_fewer_states() -> None:
-    """Of eight segments at eight workers: each copy goes through two of them, and hops once, before there is a mean."""
+    """Of eight segments at eight workers: each copy goes through two of them, and hops once, before
+    there is a mean.
+    """
     cost = {1: Cost("a", 10.0, hop=1.0, store=1.0)}
     eight, four = (simulate(averaged(cost, 1, (8, 8), copies)) for copies in (8, 4))
     assert (eight.visits, eight.stores) == (four.visits, four.stores)
@@ -193,7 +240,9 @@ def test_fewer_copies_take_longer_and_read_fewer_states() -> None:
 
 @pytest.mark.parametrize("copies", [2, 4])
 def test_of_many_configs_that_average_means_are_counted_too(copies: int) -> None:
-    case = averaged({key: Cost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (4, 2), copies)
+    case = averaged(
+        {key: Cost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (4, 2), copies
+    )
     crowded, found = foreseen(case), simulate(case)
     assert (crowded.visits, crowded.stores) == (found.visits, found.stores)
     assert math.isclose(crowded.seconds, found.seconds, rel_tol=0.05)
@@ -204,4 +253,6 @@ def test_a_run_that_averages_is_foreseen() -> None:
     work = Work(40, (40,), (0, 1), rows, 10.0, AVERAGING, copies=2)
     programs = [Program("a", (1, 2), "jax", 1, UNKNOWN, row=0.01, store=0.1)]
     found = priced(Settled(work), programs, Strategy(AVERAGE, 2, 1))
-    assert found.seconds is not None and math.isclose(found.seconds, 40 * 2 * (1.0 + 0.1 + 0.1 / 2), rel_tol=0.1)
+    assert found.seconds is not None and math.isclose(
+        found.seconds, 40 * 2 * (1.0 + 0.1 + 0.1 / 2), rel_tol=0.1
+    )

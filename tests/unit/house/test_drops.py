@@ -1,7 +1,9 @@
-"""Nothing is dropped because a table with row security shows nothing: what is not found under this role is not gone.
+"""Nothing is dropped because a table with row security shows nothing: what is not found under this
+role is not gone.
 
-A role that is renamed does not see its own runs any more; neither does one that lost its privileges. Views of the
-extension run as its owner, and so do not hide rows: ask one of these, such as cerebro.logged_run.
+A role that is renamed does not see its own runs any more; neither does one that lost its
+privileges. Views of the extension run as its owner, and so do not hide rows: ask one of these, such
+as cerebro.logged_run.
 """
 
 from __future__ import annotations
@@ -18,10 +20,15 @@ from cerebro_plpy.database.queries import FOLDER, load
 
 ROOT = Path(__file__).parents[3]
 SECURED = set(
-    re.findall(r"ALTER TABLE (cerebro\.\w+) ENABLE ROW LEVEL SECURITY", (ROOT / "sql/01-tables.sql").read_text())
+    re.findall(
+        r"ALTER TABLE (cerebro\.\w+) ENABLE ROW LEVEL SECURITY",
+        (ROOT / "sql/01-tables.sql").read_text(),
+    )
 )
 STATEMENTS = {
-    f"{path.stem}.{name}": text for path in sorted(Path(FOLDER).glob("*.sql")) for name, text in load(path.stem).items()
+    f"{path.stem}.{name}": text
+    for path in sorted(Path(FOLDER).glob("*.sql"))
+    for name, text in load(path.stem).items()
 }
 DROPPING = re.compile(r"\bDROP TABLE\b(?! pg_temp)(?! IF EXISTS pg_temp)")
 
@@ -48,7 +55,8 @@ def test_no_statement_looks_for_what_row_security_hides() -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        "LEFT JOIN cerebro.run_log r USING (run_id) WHERE r.run_id IS NULL OR r.owner = current_user",
+        "LEFT JOIN cerebro.run_log r USING (run_id) WHERE r.run_id IS NULL OR r.owner = "
+        "current_user",
         "WHERE NOT EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = f.run_id)",
         "WHERE f.run_id NOT IN (SELECT r.run_id FROM cerebro.run_log r)",
         "EXCEPT SELECT r.run_id FROM cerebro.run_log r",
@@ -61,22 +69,38 @@ def test_the_forms_of_such_statements_are_known(condition: str) -> None:
 @cache
 def named(node: ast.AST) -> set[str]:
     """The statements that a piece of code names by `sql("…")`."""
-    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "sql"]
-    return {str(call.args[0].value) for call in calls if call.args and isinstance(call.args[0], ast.Constant)}
+    calls = [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "sql"
+    ]
+    return {
+        str(call.args[0].value)
+        for call in calls
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
 
 
 @cache
 def called(node: ast.AST) -> set[str]:
     """The names of the functions and methods that a piece of code calls."""
     found = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
-    return {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in found}
+    return {
+        each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in found
+    }
 
 
 def droppers(functions: dict[str, list[ast.AST]]) -> set[str]:
     """The names of functions that drop tables, by themselves or by others that they call."""
     texts = {name for name, text in STATEMENTS.items() if DROPPING.search(text)}
-    found = {name for name, bodies in functions.items() if any(named(body) & texts for body in bodies)}
-    while more := {n for n, bodies in functions.items() if n not in found and any(called(b) & found for b in bodies)}:
+    found = {
+        name for name, bodies in functions.items() if any(named(body) & texts for body in bodies)
+    }
+    while more := {
+        n
+        for n, bodies in functions.items()
+        if n not in found and any(called(b) & found for b in bodies)
+    }:
         found |= more
     return found
 
@@ -102,7 +126,9 @@ def test_no_module_drops_because_row_security_shows_nothing() -> None:
             if isinstance(node, ast.FunctionDef):
                 functions.setdefault(node.name, []).append(node)
     dropping = droppers(functions)
-    assert {"drop_data", "drop_states", "discard", "sweep", "packed"} <= dropping, "this test finds nothing any more"
+    assert {"drop_data", "drop_states", "discard", "sweep", "packed"} <= dropping, (
+        "this test finds nothing any more"
+    )
     assert [found for module in modules for found in concludes(module, dropping)] == []
     example = "if not control.run(sql('run.own'), (run_id,)):\n    drop_data(control, run_id)"
     assert concludes(ast.parse(example), dropping) == ["run.own"]

@@ -1,6 +1,8 @@
-"""What a call imports: what it is made of, and nothing of other calls. A new session waits for all of it.
+"""What a call imports: what it is made of, and nothing of other calls. A new session waits for all
+of it.
 
-What is counted are modules, not seconds. The adapter of PostgreSQL is the one of every process that is no Greenplum's.
+What is counted are modules, not seconds. The adapter of PostgreSQL is the one of every process that
+is no Greenplum's.
 """
 
 from __future__ import annotations
@@ -18,8 +20,12 @@ PLPY = Path(__file__).parents[3] / "plpy"
 API = PLPY / "cerebro_plpy" / "api"
 # Each takes a new session milliseconds, and gives it what a line or two do as well.
 DEAR = {"dataclasses", "difflib", "inspect", "pathlib", "pickletools", "uuid"}
-OF_GREENPLUM = {f"cerebro_plpy.platform.{name}" for name in ("greenplum", "greenplum_visits", "own_process", "spread")}
-# Rooms that are not entered by calls that train nothing, or predict for raw rows; and what opens further sessions.
+OF_GREENPLUM = {
+    f"cerebro_plpy.platform.{name}"
+    for name in ("greenplum", "greenplum_visits", "own_process", "spread")
+}
+# Rooms that are not entered by calls that train nothing, or predict for raw rows; and what opens
+# further sessions.
 TRAINING, OTHERS = {"hopping", "packing", "run"}, {"psycopg2"}
 PROBE = """
 import json, sys
@@ -37,7 +43,11 @@ def functions(module: str) -> dict[str, str]:
     found = {node.name: node for node in ast.parse((API / f"{module}.py").read_text()).body
              if isinstance(node, ast.FunctionDef)}  # fmt: skip
     return {
-        name: "\n".join(ast.unparse(each) for each in ast.walk(node) if isinstance(each, (ast.Import, ast.ImportFrom)))
+        name: "\n".join(
+            ast.unparse(each)
+            for each in ast.walk(node)
+            if isinstance(each, (ast.Import, ast.ImportFrom))
+        )
         for name, node in found.items()
     }
 
@@ -51,13 +61,17 @@ def loaded(module: str, *names: str) -> set[str]:
 def statements(module: str, *names: str) -> str:
     """What imports a module of the interface, and what these of its functions import, or all."""
     own = functions(module)
-    return "\n".join([f"from cerebro_plpy.api import {module}", *(own[name] for name in names or own)])
+    return "\n".join(
+        [f"from cerebro_plpy.api import {module}", *(own[name] for name in names or own)]
+    )
 
 
 def run(imports: str) -> set[str]:
     """What a new process has imported after these statements."""
     code = PROBE.format(plpy=str(PLPY), imports=imports)
-    told = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)
+    told = subprocess.run(
+        [sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True
+    )
     return set(json.loads(told.stdout))
 
 
@@ -79,11 +93,24 @@ def test_no_call_imports_what_is_dear_or_of_another_server() -> None:
 
 
 def test_what_runs_on_segments_is_about_trainers() -> None:
-    """Every session of a worker begins with it; a model that was granted is looked up by one of `tables`."""
+    """Every session of a worker begins with it; a model that was granted is looked up by one of
+    `tables`.
+    """
     names = loaded("segment")
-    assert rooms(names) == {"api", "database", "errors", "limits", "platform", "records", "tables", "trainer"}
-    assert {name for name in names if name.startswith(("cerebro_plpy.tables.", "cerebro_plpy.platform."))} == {
-        "cerebro_plpy.tables.granted_function", "cerebro_plpy.platform.choice", "cerebro_plpy.platform.postgres",
+    assert rooms(names) == {
+        "api",
+        "database",
+        "errors",
+        "limits",
+        "platform",
+        "records",
+        "tables",
+        "trainer",
+    }
+    assert {name for name in names if name.startswith(("cerebro_plpy.tables.",
+    "cerebro_plpy.platform."))} == {
+        "cerebro_plpy.tables.granted_function", "cerebro_plpy.platform.choice",
+        "cerebro_plpy.platform.postgres",
     }  # fmt: skip
     assert not names & OTHERS
 
@@ -108,7 +135,8 @@ def test_what_reads_models_imports_nothing_that_trains_them(module: str, name: s
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("training", "fit_multiple_model"), ("evaluation_prediction", "evaluate"), ("runs", "wait")]
+    ("module", "name"),
+    [("training", "fit_multiple_model"), ("evaluation_prediction", "evaluate"), ("runs", "wait")],
 )
 def test_what_works_on_packed_tables_imports_nothing_of_raw_ones(module: str, name: str) -> None:
     names = loaded(module, name)

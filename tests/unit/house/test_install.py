@@ -32,8 +32,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_image(image: str, folder: Path) -> Path:
-    """What an image gets of the clone. A copy, since make builds there and tests run side by side."""
-    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    """What an image gets of the clone. A copy, since make builds there and tests run side by
+    side.
+    """
+    sent = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
     lines = (ROOT / "docker" / f"{image}.Dockerfile").read_text().splitlines()
     made = folder / "clone"
     for *names, target in (line.split()[1:] for line in lines if line.startswith("COPY ")):
@@ -52,7 +58,9 @@ def of_image(image: str, folder: Path) -> Path:
 def pg_config(folder: Path, version: str = "14.1") -> Path:
     bindir = folder / "bin"
     bindir.mkdir()
-    return script(bindir / "pg_config", PG_CONFIG.format(share=SHARE, bindir=bindir, version=version))
+    return script(
+        bindir / "pg_config", PG_CONFIG.format(share=SHARE, bindir=bindir, version=version)
+    )
 
 
 def script(path: Path, text: str) -> Path:
@@ -79,7 +87,12 @@ def scripts() -> set[str]:
 
 
 def install(clone: Path, **variables: object) -> subprocess.CompletedProcess[str]:
-    command = ["make", "install", f"PLPYTHON={sys.executable}", *(f"{n}={v}" for n, v in variables.items())]
+    command = [
+        "make",
+        "install",
+        f"PLPYTHON={sys.executable}",
+        *(f"{n}={v}" for n, v in variables.items()),
+    ]
     return subprocess.run(command, cwd=clone, capture_output=True, text=True)
 
 
@@ -95,10 +108,14 @@ def test_what_is_installed(image: str, tmp_path: Path) -> None:
     assert {"cerebro_db.control", *scripts()} <= {Path(path).name for path in extension}
     (package,) = (tmp_path / "to").rglob("site-packages/cerebro_plpy")
     source = ROOT / "plpy/cerebro_plpy"
-    shipped = {path.relative_to(source) for path in source.rglob("*") if path.suffix in (".py", ".sql")}
+    shipped = {
+        path.relative_to(source) for path in source.rglob("*") if path.suffix in (".py", ".sql")
+    }
     assert shipped <= {path.relative_to(package) for path in package.rglob("*")}
     assert (package / "VERSION").exists()
-    assert (package / "sql-reference.md").read_bytes() == (ROOT / "docs" / "sql-reference.md").read_bytes()
+    assert (package / "sql-reference.md").read_bytes() == (
+        ROOT / "docs" / "sql-reference.md"
+    ).read_bytes()
     told = {line.strip() for line in done.stdout.splitlines() if line.startswith("    /")}
     assert told == ({*extension, f"{package}/"} if image == "greenplum" else set())
     assert ("Greenplum" in done.stdout) == (image == "greenplum")
@@ -106,7 +123,9 @@ def test_what_is_installed(image: str, tmp_path: Path) -> None:
 
 
 def check_compiled(package: Path) -> None:
-    """By what is in each file: who imports a copy may not be able to write there, and would compile it each time."""
+    """By what is in each file: who imports a copy may not be able to write there, and would compile
+    it each time.
+    """
     by_hash, checked = 1, 2
     for source in package.rglob("*.py"):
         head = Path(cache_from_source(str(source))).read_bytes()[:16]
@@ -115,7 +134,9 @@ def check_compiled(package: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["9.4.26", "13.4", "16.2"])
-def test_a_greenplum_of_another_postgresql_is_refused(clone: Path, tmp_path: Path, version: str) -> None:
+def test_a_greenplum_of_another_postgresql_is_refused(
+    clone: Path, tmp_path: Path, version: str
+) -> None:
     config = pg_config(tmp_path, version)
     (config.parent / "gpstate").touch()
     told = refusal(install(clone, PG_CONFIG=config, DESTDIR=tmp_path / "to"))
@@ -124,37 +145,56 @@ def test_a_greenplum_of_another_postgresql_is_refused(clone: Path, tmp_path: Pat
 
 
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
-    """What is said of an installation that is not begun: nothing of a command that the shell does not find."""
+    """What is said of an installation that is not begun: nothing of a command that the shell does
+    not find.
+    """
     assert done.returncode
     assert "not found" not in done.stderr
     return done.stderr
 
 
-def test_a_server_that_cannot_have_it_is_named_with_what_is_needed(clone: Path, tmp_path: Path) -> None:
+def test_a_server_that_cannot_have_it_is_named_with_what_is_needed(
+    clone: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "to"
     told = refusal(install(clone, PG_CONFIG="/nowhere/pg_config", DESTDIR=target))
     assert "/nowhere/pg_config" in told and "PostgreSQL 14 or newer" in told
-    told = refusal(install(clone, PG_CONFIG=pg_config(tmp_path, "13.18 (Debian 13.18-0+deb11u1)"), DESTDIR=target))
+    told = refusal(
+        install(
+            clone, PG_CONFIG=pg_config(tmp_path, "13.18 (Debian 13.18-0+deb11u1)"), DESTDIR=target
+        )
+    )
     assert "PostgreSQL 13.18" in told and "PostgreSQL 14 or newer" in told
     assert not target.exists()
 
 
-def test_a_python_that_cannot_run_it_is_named_with_what_is_needed(clone: Path, tmp_path: Path) -> None:
+def test_a_python_that_cannot_run_it_is_named_with_what_is_needed(
+    clone: Path, tmp_path: Path
+) -> None:
     target, config = tmp_path / "to", pg_config(tmp_path)
     old = python(tmp_path / "python", (3, 6, 8))
     told = refusal(install(clone, PG_CONFIG=config, DESTDIR=target, PLPYTHON=old))
     assert "Python 3.6.8" in told and "3.9 or newer" in told
-    assert "/nowhere/python" in refusal(install(clone, PG_CONFIG=config, DESTDIR=target, PLPYTHON="/nowhere/python"))
+    assert "/nowhere/python" in refusal(
+        install(clone, PG_CONFIG=config, DESTDIR=target, PLPYTHON="/nowhere/python")
+    )
     assert not target.exists()
 
 
 def bootstrapped(clone: Path, **variables: object) -> subprocess.CompletedProcess[str]:
     """What `make demo` begins with, as an ordinary user where root would install something."""
-    environment = {"PATH": os.environ["PATH"], **{name: str(value) for name, value in variables.items()}}
-    return subprocess.run([clone / ".ci/bootstrap"], env=environment, capture_output=True, text=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        **{name: str(value) for name, value in variables.items()},
+    }
+    return subprocess.run(
+        [clone / ".ci/bootstrap"], env=environment, capture_output=True, text=True
+    )
 
 
-def test_a_machine_that_has_what_is_too_old_is_told_what_was_found(clone: Path, tmp_path: Path) -> None:
+def test_a_machine_that_has_what_is_too_old_is_told_what_was_found(
+    clone: Path, tmp_path: Path
+) -> None:
     old = pg_config(tmp_path, "13.18")
     (tmp_path / "bin/plpython3.so").touch()
     told = refusal(bootstrapped(clone, PG_CONFIG=old))
@@ -166,7 +206,9 @@ def test_a_machine_that_has_what_is_too_old_is_told_what_was_found(clone: Path, 
 def test_a_python_that_has_no_tensorflow_yet_is_passed_over(clone: Path, tmp_path: Path) -> None:
     new = python(tmp_path / "python", (3, 14, 0))
     assert "Python 3.14.0" in refusal(bootstrapped(clone, PYTHON=new))
-    chosen = subprocess.run([clone / ".ci/python"], env={**os.environ, "PYTHON": f"{new} {sys.executable}"}, stdout=-1)
+    chosen = subprocess.run(
+        [clone / ".ci/python"], env={**os.environ, "PYTHON": f"{new} {sys.executable}"}, stdout=-1
+    )
     assert chosen.stdout.decode().strip() == sys.executable
 
 
@@ -179,7 +221,8 @@ VENV = """#!/bin/sh
 echo anew >>venvs
 rm -rf .venv
 mkdir -p .venv/bin
-printf '%s\\n' '#!/bin/sh' 'case "$*" in *install*) exec ./pip;; *) exec ./import;; esac' >.venv/bin/python
+printf '%s\\n' '#!/bin/sh' >.venv/bin/python
+echo 'case "$*" in *install*) exec ./pip;; *) exec ./import;; esac' >>.venv/bin/python
 chmod +x .venv/bin/python
 """
 

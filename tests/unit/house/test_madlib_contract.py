@@ -1,4 +1,6 @@
-"""Every function of MADlib's is named by a test on a server, and whatever its users expect is shown by one."""
+"""Every function of MADlib's is named by a test on a server, and whatever its users expect is shown
+by one.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,18 @@ MARK = re.compile(r"@pytest\.mark\.checklist\(([\d, ]+)\)")
 @pytest.mark.parametrize("function", sorted({form.function for form in FORMS}))
 def test_a_function_is_called(function: str) -> None:
     called = re.compile(rf"\b{function}\b")
-    assert any(called.search(text) for path, text in SOURCES.items() if path.is_relative_to(TESTS / "integration"))
+    assert any(
+        called.search(text)
+        for path, text in SOURCES.items()
+        if path.is_relative_to(TESTS / "integration")
+    )
 
 
 def test_what_is_expected_is_shown() -> None:
-    shown = {int(number) for text in SOURCES.values() for row in MARK.findall(text) for number in row.split(",")}
+    shown = {
+        int(number)
+        for text in SOURCES.values()
+        for row in MARK.findall(text)
+        for number in row.split(",")
+    }
     assert shown == set(range(1, len(EXPECTED) + 1))

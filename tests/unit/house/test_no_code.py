@@ -1,8 +1,9 @@
 """Nothing that a user stores is executed: neither side knows how to load code out of data.
 
-One module executes what superusers have registered; that nobody else's text comes there is tested in
-tests/integration/security/test_custom_function_attacks.py. Another loads what trainers have compiled, from a folder
-that is theirs alone; that nobody else's is taken, in tests/unit/trainer/test_code_folders.py.
+One module executes what superusers have registered; that nobody else's text comes there is tested
+in tests/integration/security/test_custom_function_attacks.py. Another loads what trainers have
+compiled, from a folder that is theirs alone; that nobody else's is taken, in
+tests/unit/trainer/test_code_folders.py.
 """
 
 from __future__ import annotations
@@ -15,8 +16,22 @@ import pytest
 from sources import nodes
 
 PLPY = Path(__file__).parents[3] / "plpy"
-MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).rglob("*.py"))
-LOADERS = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "h5py", "runpy", "code", "yaml"}
+MODULES = sorted(
+    path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).rglob("*.py")
+)
+LOADERS = {
+    "pickle",
+    "cPickle",
+    "marshal",
+    "shelve",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "h5py",
+    "runpy",
+    "code",
+    "yaml",
+}
 CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
 PROGRAMS = PLPY / "cerebro_trainer" / "programs"
 ALLOWED = {
@@ -24,7 +39,8 @@ ALLOWED = {
     PROGRAMS / "jax_code.py": ["serialize_executable.deserialize_and_load"],
 }
 METHODS = {
-    "load_model", "load_weights", "load_weights_from_hdf5_group", "model_from_json", "enable_unsafe_deserialization",
+    "load_model", "load_weights", "load_weights_from_hdf5_group", "model_from_json",
+    "enable_unsafe_deserialization",
     "register_keras_serializable", "custom_object_scope", "python_lambda", "load_library",
     "deserialize_and_load",
 }  # fmt: skip
@@ -34,9 +50,15 @@ def found(path: Path) -> Iterator[str]:
     """What in a module would execute data, or lead to it."""
     for node in nodes(path):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            names = (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+            )
             yield from (name for name in names if name.partition(".")[0] in LOADERS)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS
+        ):
             yield node.func.id
         elif isinstance(node, ast.Attribute) and (
             node.attr in METHODS or ast.unparse(node) in ("np.load", "numpy.load")
@@ -57,7 +79,8 @@ def test_no_module_loads_code() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["import pickle", "from dill import loads", "eval('1')", "np.load(f)", "keras.models.load_model(p)",
+    ["import pickle", "from dill import loads", "eval('1')", "np.load(f)",
+    "keras.models.load_model(p)",
      "keras.saving.deserialize_keras_object(c, safe_mode=False)", "f(allow_pickle=True)"],
 )  # fmt: skip
 def test_such_lines_would_be_found(tmp_path: Path, line: str) -> None:

@@ -1,4 +1,6 @@
-"""The package as pip and a registry see it: built of a fresh clone, whole, and with requirements that are true."""
+"""The package as pip and a registry see it: built of a fresh clone, whole, and with requirements
+that are true.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def ran(*command: str | Path, cwd: Path) -> None:
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone in which nothing was built, but for what an earlier build left of a module that is gone."""
+    """A clone in which nothing was built, but for what an earlier build left of a module that is
+    gone.
+    """
     made = tmp_path_factory.mktemp("fresh") / "clone"
     shutil.copytree(ROOT, made, ignore=shutil.ignore_patterns(*MADE_THERE), symlinks=True)
     (made / "build/lib/cerebro_db").mkdir(parents=True)
@@ -66,7 +70,17 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What a wheel of that clone has."""
     made = tmp_path_factory.mktemp("wheel")
-    ran("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", made, ".", cwd=fresh)
+    ran(
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        made,
+        ".",
+        cwd=fresh,
+    )
     (found,) = made.glob("*.whl")
     return contents(found)
 
@@ -90,19 +104,27 @@ def test_a_fresh_clone_becomes_a_wheel_and_through_an_archive_the_same(
 
 
 def test_a_wheel_has_what_make_install_has(fresh: Path, wheel: dict[str, bytes]) -> None:
-    subprocess.run(["make", "all", f"PLPYTHON={sys.executable}"], cwd=fresh, check=True, capture_output=True)
+    subprocess.run(
+        ["make", "all", f"PLPYTHON={sys.executable}"], cwd=fresh, check=True, capture_output=True
+    )
     made = {path.name: path.read_bytes() for path in (fresh / "build").iterdir() if path.is_file()}
     folder = "cerebro_db/extension/"
-    assert made == {n.removeprefix(folder): text for n, text in wheel.items() if n.startswith(folder)}
+    assert made == {
+        n.removeprefix(folder): text for n, text in wheel.items() if n.startswith(folder)
+    }
 
 
 def test_no_message_names_a_package_of_a_registry_as_ours() -> None:
     """The package is installed from its clone; what has its name elsewhere is somebody else's."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-    sources = [path for folder in ("cerebro_db", "plpy", "sql") for path in (ROOT / folder).rglob("*.*")]
+    sources = [
+        path for folder in ("cerebro_db", "plpy", "sql") for path in (ROOT / folder).rglob("*.*")
+    ]
     for path in (*pages, *sources):
         if path.suffix in (".md", ".py", ".sql"):
-            assert not re.search(r"cerebro[_-]db\[|install ['\"]?cerebro[_-]db", path.read_text()), path
+            assert not re.search(
+                r"cerebro[_-]db\[|install ['\"]?cerebro[_-]db", path.read_text()
+            ), path
 
 
 def test_python_is_one_for_which_the_requirements_can_be_had() -> None:
@@ -112,7 +134,9 @@ def test_python_is_one_for_which_the_requirements_can_be_had() -> None:
     assert metadata.metadata("keras")["Requires-Python"] == str(wanted)
 
 
-@pytest.mark.parametrize("found", [r for r in REQUIREMENTS if r.name.startswith("tensorflow")], ids=str)
+@pytest.mark.parametrize(
+    "found", [r for r in REQUIREMENTS if r.name.startswith("tensorflow")], ids=str
+)
 def test_a_pre_release_is_not_taken_because_there_is_nothing_else(found: Requirement) -> None:
     assert not [*found.specifier.filter([NEXT_TENSORFLOW])]
     assert [*found.specifier.filter(["2.18.0", NEXT_TENSORFLOW])] == ["2.18.0"]

@@ -8,11 +8,17 @@ from pathlib import Path
 from cerebro_plpy.database import queries
 
 FOLDER = Path(queries.__file__).parent / "queries"
-MADE = re.compile(r"CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?(\{\w+\}|[\w.\"]+)|CREATE FUNCTION (\{\w+\})")
-KEPT = re.compile(r"SELECT cerebro\.keep_private\(\{literal\}::pg_catalog\.reg(?:class|procedure)\)")
+MADE = re.compile(
+    r"CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?(\{\w+\}|[\w.\"]+)|CREATE FUNCTION (\{\w+\})"
+)
+KEPT = re.compile(
+    r"SELECT cerebro\.keep_private\(\{literal\}::pg_catalog\.reg(?:class|procedure)\)"
+)
 IN_SCHEMAS_OF_CALLERS = {
-    "automl.models", "automl.schedule", "automl.summary", "functions.create", "gpu.table", "model.selection",
-    "model.selection_summary", "model.table", "output.info", "output.models", "output.summary", "score.evaluation",
+    "automl.models", "automl.schedule", "automl.summary", "functions.create", "gpu.table",
+    "model.selection",
+    "model.selection_summary", "model.table", "output.info", "output.models", "output.summary",
+    "score.evaluation",
     "score.predictions", "series.windows", "single.model", "single.summary",
 }  # fmt: skip
 """Statements that make tables only where the caller wants them."""

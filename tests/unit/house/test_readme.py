@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("tour", ["raw", "tour"])
 def test_the_tours_in_the_readme_are_the_golden_files(tour: str) -> None:
     readme = (ROOT / "README.md").read_text()
-    shown = re.search(rf"<!-- {tour}: begin .*?-->\n```sql\n(.*?)```\n<!-- {tour}: end -->", readme, re.DOTALL)
+    shown = re.search(
+        rf"<!-- {tour}: begin .*?-->\n```sql\n(.*?)```\n<!-- {tour}: end -->", readme, re.DOTALL
+    )
     assert shown is not None
     assert shown.group(1) == (ROOT / "tests" / "sql" / f"{tour}.out").read_text()
 

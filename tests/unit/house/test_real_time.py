@@ -11,7 +11,9 @@ LASTING = {
     "tests/chaos/faults.py: hold": "a fault lasts for some time",
     "tests/support/processes.py: idle": "two looks, of which the caller's loop makes more",
     "tests/integration/greenplum/test_packing.py: cancel": "a cancel may come at any moment",
-    "tests/integration/client/test_docker.py: test_a_killed_trainer_does_not_disturb_the_server": "nothing happens",
+    (
+        "tests/integration/client/test_docker.py: test_a_killed_trainer_does_not_disturb_the_server"
+    ): "nothing happens",
 }
 """Functions that sleep outside a loop, and why."""
 
@@ -19,7 +21,11 @@ LASTING = {
 def find_naps(tree: ast.AST, function: str = "", polls: bool = False) -> Iterator[str]:
     """Yield the functions of a module that sleep outside every `while`."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep") and not polls:
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in ("time.sleep", "sleep")
+            and not polls
+        ):
             yield function
         inside = node.name if isinstance(node, ast.FunctionDef) else function
         within = isinstance(node, ast.While) or (polls and not isinstance(node, ast.FunctionDef))
@@ -27,9 +33,13 @@ def find_naps(tree: ast.AST, function: str = "", polls: bool = False) -> Iterato
 
 
 def test_a_test_that_waits_polls_a_state() -> None:
-    paths = sorted(path for folder in ("tests", "bench/tests") for path in (ROOT / folder).rglob("*.py"))
+    paths = sorted(
+        path for folder in ("tests", "bench/tests") for path in (ROOT / folder).rglob("*.py")
+    )
     found = {
-        f"{path.relative_to(ROOT)}: {function}" for path in paths for function in find_naps(ast.parse(path.read_text()))
+        f"{path.relative_to(ROOT)}: {function}"
+        for path in paths
+        for function in find_naps(ast.parse(path.read_text()))
     }
     assert not found - LASTING.keys()
 

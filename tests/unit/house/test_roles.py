@@ -1,4 +1,6 @@
-"""Roles belong to a server, which all test files of a run share, so no two files may make one of the same name."""
+"""Roles belong to a server, which all test files of a run share, so no two files may make one of
+the same name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One module of the client listens and opens browsers, so that whatever a command serves stands behind the gate.
+"""One module of the client listens and opens browsers, so that whatever a command serves stands
+behind the gate.
 
 That the module puts all that it serves behind the gate is tested in tests/unit/client/test_gate.py.
 """
@@ -15,12 +16,14 @@ from sources import nodes
 CLIENT = Path(__file__).parents[3] / "cerebro_db"
 SERVING = CLIENT / "dashboard" / "serving.py"
 SERVERS = {
-    "aiohttp", "bokeh", "cheroot", "dash", "flask", "gradio", "gunicorn", "http.server", "hypercorn", "panel",
+    "aiohttp", "bokeh", "cheroot", "dash", "flask", "gradio", "gunicorn", "http.server",
+    "hypercorn", "panel",
     "socketserver", "tornado", "twisted", "uvicorn", "waitress", "werkzeug", "wsgiref.handlers",
     "wsgiref.simple_server", "xmlrpc.server",
 }  # fmt: skip
 LISTENING = {
-    "create_datagram_endpoint", "create_server", "create_unix_server", "listen", "make_server", "run_app", "run_server",
+    "create_datagram_endpoint", "create_server", "create_unix_server", "listen", "make_server",
+    "run_app", "run_server",
     "run_simple", "serve_forever", "start_server", "start_unix_server",
 }  # fmt: skip
 BROWSERS = {"webbrowser"}

@@ -1,4 +1,6 @@
-"""Files of others that lie in the tree are those that their packages have, and none is there that is not told."""
+"""Files of others that lie in the tree are those that their packages have, and none is there that
+is not told.
+"""
 
 from __future__ import annotations
 

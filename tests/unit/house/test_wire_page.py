@@ -1,7 +1,9 @@
-"""docs/wire.md describes the protocol as both ends have it: what a backend sends, and what a trainer looks at.
+"""docs/wire.md describes the protocol as both ends have it: what a backend sends, and what a
+trainer looks at.
 
-The trainer is the real one on a program that does nothing. Its requests are dictionaries that remember which of their
-fields were looked at, so that no field can be read, left or made necessary without the page.
+The trainer is the real one on a program that does nothing. Its requests are dictionaries that
+remember which of their fields were looked at, so that no field can be read, left or made necessary
+without the page.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.protocol import Array, Attributions, Framework, Loss, Places, Program, Sums
+from cerebro_trainer.programs.protocol import (
+    Array,
+    Attributions,
+    Framework,
+    Loss,
+    Places,
+    Program,
+    Sums,
+)
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
@@ -77,7 +87,9 @@ class Looked(dict[str, Any]):
         self._seen = seen.setdefault(name, set())
         described = {**REQUESTS, **OBJECTS}[name]
         assert values.keys() <= described.keys(), name
-        super().__init__({key: watched(value, described[key].type, seen) for key, value in values.items()})
+        super().__init__(
+            {key: watched(value, described[key].type, seen) for key, value in values.items()}
+        )
 
     def __getitem__(self, key: str) -> Any:
         self._seen.add(key)
@@ -97,12 +109,20 @@ def watched(value: Any, kind: str, seen: dict[str, set[str]]) -> Any:
     if kind.startswith("list of ") and isinstance(value, list):
         return [watched(item, kind.removeprefix("list of "), seen) for item in value]
     if kind.startswith("map of ") and isinstance(value, dict):
-        return {name: watched(item, kind.removeprefix("map of "), seen) for name, item in value.items()}
-    return Looked(value, kind.strip("`"), seen) if kind.startswith("`") and isinstance(value, dict) else value
+        return {
+            name: watched(item, kind.removeprefix("map of "), seen) for name, item in value.items()
+        }
+    return (
+        Looked(value, kind.strip("`"), seen)
+        if kind.startswith("`") and isinstance(value, dict)
+        else value
+    )
 
 
 def has_type(value: Any, kind: str) -> bool:
-    """Whether a value of an answer is of that type of the page; what may be null is said in words."""
+    """Whether a value of an answer is of that type of the page; what may be null is said in
+    words.
+    """
     if value is None:
         return True
     if kind.startswith("list of "):
@@ -111,8 +131,16 @@ def has_type(value: Any, kind: str) -> bool:
         return isinstance(value, dict) and all(has_type(item, kind[7:]) for item in value.values())
     if kind.startswith("`"):
         described = OBJECTS[kind.strip("`")]
-        return value.keys() == described.keys() and all(has_type(value[name], f.type) for name, f in described.items())
-    types: dict[str, Any] = {"text": str, "integer": int, "number": (int, float), "boolean": bool, "json": dict}
+        return value.keys() == described.keys() and all(
+            has_type(value[name], f.type) for name, f in described.items()
+        )
+    types: dict[str, Any] = {
+        "text": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+        "json": dict,
+    }
     return isinstance(value, types[kind])
 
 
@@ -160,15 +188,22 @@ class Still(Program):
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         return [np.ones((len(inputs[0]), self._units), np.float32)]
 
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
+    def attribute(
+        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+    ) -> Attributions:
         rows = len(inputs[0])
-        return Attributions(np.zeros((rows, len(columns))), np.zeros(rows), np.zeros((rows, len(patches))))
+        return Attributions(
+            np.zeros((rows, len(columns))), np.zeros(rows), np.zeros((rows, len(patches)))
+        )
 
     def cuts(self) -> list[dict[str, object]]:
         return [{"layer": "hidden", "shape": (2,), "flops": 1, "digest": "d"}]
 
     def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
-        return [{"layer": layer, "shape": (2,), "architecture": {}, "weights": [[0, 2]]} for layer in layers]
+        return [
+            {"layer": layer, "shape": (2,), "architecture": {}, "weights": [[0, 2]]}
+            for layer in layers
+        ]
 
     def features(self, layer: str, inputs: Sequence[Array]) -> Array:
         return np.zeros((len(inputs[0]), 2), np.float32)
@@ -192,7 +227,9 @@ FRAMEWORK = Framework(
 
 
 class Wire:
-    """Both sides of a socket that is none: frames that are taken one by one, and what was answered to each."""
+    """Both sides of a socket that is none: frames that are taken one by one, and what was answered
+    to each.
+    """
 
     aside: Aside | None = None
 
@@ -216,9 +253,16 @@ class Wire:
     def check_peer(self) -> None: ...
 
 
-def conversation(requests: Sequence[Request], seen: dict[str, set[str]] | None = None) -> list[list[Message]]:
+def conversation(
+    requests: Sequence[Request], seen: dict[str, set[str]] | None = None
+) -> list[list[Message]]:
     """What a trainer answers to each of the requests."""
-    both = Wire([Frame(header_of(header, seen), np.frombuffer(payload, np.uint8)) for header, payload in requests])
+    both = Wire(
+        [
+            Frame(header_of(header, seen), np.frombuffer(payload, np.uint8))
+            for header, payload in requests
+        ]
+    )
     with suppress(PeerGone):
         Trainer(cast(Connection, both), cast(Ahead, both), Workshop(FRAMEWORK)).serve()
     return both.answers[: len(requests)]
@@ -228,25 +272,36 @@ def header_of(header: Header, seen: dict[str, set[str]] | None) -> Header:
     """The header as it is, or one that remembers what was looked at."""
     if seen is None:
         return header
-    looked = Looked({name: value for name, value in header.items() if name != "do"}, header["do"], seen)
+    looked = Looked(
+        {name: value for name, value in header.items() if name != "do"}, header["do"], seen
+    )
     looked["do"] = header["do"]
     return looked
 
 
 PROGRAM = {
     "architecture": {"class_name": "Sequential"}, "compile": {"optimizer": {"class_name": "sgd"}},
-    "targets": [{"kind": "onehot", "classes": 2}, {"kind": "float"}], "dtype_policy": "float32", "sources": {"f": ""},
+    "targets": [{"kind": "onehot", "classes": 2}, {"kind": "float"}], "dtype_policy": "float32",
+    "sources": {"f": ""},
     "cut": "hidden",
 }  # fmt: skip
 BARE: Header = {"architecture": {}, "compile": {}, "targets": []}
-ARRAYS = [{"role": "x", "dtype": "float32", "shape": [2, 1]}, {"role": "y", "dtype": "int16", "shape": [2, 1]}]
+ARRAYS = [
+    {"role": "x", "dtype": "float32", "shape": [2, 1]},
+    {"role": "y", "dtype": "int16", "shape": [2, 1]},
+]
 FIT = {"batch_size": 1, "epochs": 1, "shuffle": True}
 ORDER = {"seed": 1, "mst_key": 1, "epoch": 1, "segment_id": 0}
 TIMING = {"seconds_per_row": 0.1, "compile_seconds": 1.0}
-FORMS = {"use": None, "remaining_rows": 10, "known": {"still": TIMING, "gone": {"compile_seconds": 1.0}}}
+FORMS = {
+    "use": None,
+    "remaining_rows": 10,
+    "known": {"still": TIMING, "gone": {"compile_seconds": 1.0}},
+}
 NEW = {"source": "new", "seed": 1}
 SHOWN = {
-    "folder": "/f", "epoch": 1, "histograms": True, "graph": True, "metrics": ["m"], "datasets": {"train": "d"},
+    "folder": "/f", "epoch": 1, "histograms": True, "graph": True, "metrics": ["m"],
+    "datasets": {"train": "d"},
 }  # fmt: skip
 NUMBERS = np.arange(2, dtype=">i8").tobytes()
 COLUMN = {"kind": "float32", "divide": 2.0, "array": "x", "column": "x", "source": "points"}
@@ -255,7 +310,8 @@ DOUBLES = np.array([1, 0, 701, 2, 1], np.int32).tobytes() + np.ones(2).tobytes()
 IMAGE = struct.pack(">iiIiii", 1, 0, 17, 1, 1, 4) + b"none"
 POINT = {"alternative": 0, "values": {"c": 1, "w": 2, "r": 0.5}}
 SPACE = [
-    [{"name": "c", "kind": "choice", "count": 3}, {"name": "w", "kind": "whole", "low": 1, "high": 3, "log": False},
+    [{"name": "c", "kind": "choice", "count": 3}, {"name": "w", "kind": "whole", "low": 1,
+    "high": 3, "log": False},
      {"name": "r", "kind": "real", "low": 0.1, "high": 1.0, "log": True}],
 ]  # fmt: skip
 DATASET: list[Request] = [
@@ -280,7 +336,9 @@ def ask(do: str, payload: bytes = b"", **more: object) -> Request:
 
 
 def predicted(want: Header, **more: object) -> Request:
-    return ask("rows", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], classes=[2], want=want, **more)
+    return ask(
+        "rows", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], classes=[2], want=want, **more
+    )
 
 
 FINISH = ask("finish")
@@ -293,22 +351,27 @@ CHANNEL = {
 CONVERSATIONS: dict[str, list[Request]] = {
     "train": [
         *DATASET,
-        begun("train", program=PROGRAM, program_key="p", compilation="c", forms=FORMS, callbacks=SHOWN, sealed=False,
+        begun("train", program=PROGRAM, program_key="p", compilation="c", forms=FORMS,
+        callbacks=SHOWN, sealed=False,
               **{**TRAINING, "fit": {**FIT, "steps_per_epoch": 1, "class_weight": [1.0, 2.0]}}),
-        FINISH, ask("state_get", key="k", chunk_bytes=100), ask("state_get", key="k", chunk_bytes=100, part="own"),
+        FINISH, ask("state_get", key="k", chunk_bytes=100), ask("state_get", key="k",
+        chunk_bytes=100, part="own"),
         begun("train", **TRAINING, program=None, program_key="p", unstored=["k"]),
         ask("state_get", key="k", chunk_bytes=100, aside=1), FINISH,
-        begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p", datasets=["d"]),
+        begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p",
+        datasets=["d"]),
     ],
     "fusion": [
         *DATASET, begun("fusion", **FUSION), begun("fusion", **FUSION, beside=True), FINISH,
         ask("state_get", key="k", chunk_bytes=100),
         begun("fusion", **FUSION), begun("fusion", {"source": "chunks"}, **FUSION, beside=True),
     ],
-    "stream": [*STREAMED, begun("train", **TRAINING), STREAMED[1], FINISH, ask("reset", idle_seconds=60), ask("reset")],
+    "stream": [*STREAMED, begun("train", **TRAINING), STREAMED[1], FINISH, ask("reset",
+    idle_seconds=60), ask("reset")],
     "time": [*DATASET, begun("time", **TRAINING), FINISH],
     "average": [
-        begun("average", {"source": "averaged", "shares": [1]}, datasets=[]), ask("state", b"state", sealed=False),
+        begun("average", {"source": "averaged", "shares": [1]}, datasets=[]), ask("state", b"state",
+        sealed=False),
     ],
     "mean": [begun("average", {"source": "new", "seed": 1, "shares": [1]}, datasets=[]), FINISH],
     "evaluate": [*DATASET, begun("evaluate", datasets=["d"], callbacks=SHOWN), FINISH],
@@ -329,38 +392,49 @@ CONVERSATIONS: dict[str, list[Request]] = {
     ],
     "weights": [begun("predict", {"source": "weights", "seed": 1}), ask("state", bytes(8)), FINISH],
     "predict": [
-        begun("predict"), predicted({"kind": "prob"}, lengths=[48]), predicted({"kind": "top", "n": 1}),
+        begun("predict"), predicted({"kind": "prob"}, lengths=[48]), predicted({"kind": "top",
+        "n": 1}),
         predicted({"kind": "threshold", "threshold": 0.5}), FINISH,
     ],
     "cuts": [begun("cuts", datasets=[]), FINISH],
     "fronts": [begun("fronts", datasets=[], layers=["hidden"]), FINISH],
-    "features": [begun("predict"), ask("features", bytes(8), layer="hidden", buffer_id=0, arrays=ARRAYS[:1])],
+    "features": [begun("predict"), ask("features", bytes(8), layer="hidden", buffer_id=0,
+    arrays=ARRAYS[:1])],
     "tell": [
         begun("predict"),
-        ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"], lengths=[48]),
+        ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"],
+        lengths=[48]),
         begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
         ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], whole=[0, 1], idle_seconds=60),
     ],
     "permute": [
         begun("predict"),
-        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
+        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48],
+        target={"kind": "float32"},
             columns=[[[0]]], metric="auc", classes=2, repeats=2, seed=1),
         begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
-        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
-            columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, seconds=60, idle_seconds=60),
+        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48],
+        target={"kind": "float32"},
+            columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, seconds=60,
+            idle_seconds=60),
     ],
     "permute a dataset": [
         *DATASET, begun("predict"),
-        ask("permute", dataset="d", columns=[[[0]]], metric="accuracy", classes=2, repeats=2, seed=1),
+        ask("permute", dataset="d", columns=[[[0]]], metric="accuracy", classes=2, repeats=2,
+        seed=1),
     ],
     "outputs": [
-        *DATASET, begun("outputs", datasets=["d"]), FINISH, ask("outputs", units=2, chunk_bytes=100),
-        *STREAMED, begun("outputs", datasets=["d"]), STREAMED[1], FINISH, ask("outputs", units=2, chunk_bytes=1),
+        *DATASET, begun("outputs", datasets=["d"]), FINISH, ask("outputs", units=2,
+        chunk_bytes=100),
+        *STREAMED, begun("outputs", datasets=["d"]), STREAMED[1], FINISH, ask("outputs", units=2,
+        chunk_bytes=1),
     ],
     "attribute": [
         begun("predict"),
-        ask("attribute", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], lengths=[48], columns=[[[0]]], patches=[]),
-        ask("attribute", FLOATS, rows=1, arrays=[{"kind": "float32"}], columns=[], patches=[[[0]]], idle_seconds=60),
+        ask("attribute", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], lengths=[48],
+        columns=[[[0]]], patches=[]),
+        ask("attribute", FLOATS, rows=1, arrays=[{"kind": "float32"}], columns=[], patches=[[[0]]],
+        idle_seconds=60),
     ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),
@@ -370,9 +444,11 @@ CONVERSATIONS: dict[str, list[Request]] = {
         ask("block", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
         ask("block", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
         ask("pack", seed=1, buffer_id=0),
-        ask("block", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}], lengths=[16, 8]),
+        ask("block", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}],
+        lengths=[16, 8]),
         ask("pack", shapes_only=True),
-        ask("block", NUMBERS[:8] + DOUBLES, rows=1, arrays=[{"kind": "float64", "recipe": json.dumps(CHANNEL)}],
+        ask("block", NUMBERS[:8] + DOUBLES, rows=1, arrays=[{"kind": "float64",
+        "recipe": json.dumps(CHANNEL)}],
             lengths=[8, len(DOUBLES)]),
         ask("pack"),
     ],
@@ -389,7 +465,13 @@ REFUSED = [
     begun("predict", {"source": "chunks", "base": "0" * 32}),
     ask("block", NUMBERS + NAN * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
     ask("pack"),
-    ask("block", NUMBERS[:8] + IMAGE, rows=1, arrays=[{**COLUMN, "kind": "image"}], lengths=[8, len(IMAGE)]),
+    ask(
+        "block",
+        NUMBERS[:8] + IMAGE,
+        rows=1,
+        arrays=[{**COLUMN, "kind": "image"}],
+        lengths=[8, len(IMAGE)],
+    ),
 ]
 """What is looked at for messages only."""
 
@@ -416,19 +498,25 @@ def all_parts(header: Header) -> Iterator[tuple[str, Header]]:
 
 def test_the_page_is_read() -> None:
     """Otherwise an empty page would agree with everything."""
-    assert REQUESTS["open"] == {"dataset": Field("text", False), "cache_bytes": Field("integer", False)}
+    assert REQUESTS["open"] == {
+        "dataset": Field("text", False),
+        "cache_bytes": Field("integer", False),
+    }
     assert OBJECTS["trial"] == {
         "point": Field("`point`", False),
         "state": Field("text", False),
         "values": Field("list of list of number", False),
     }
-    named = {kind for described in (*REQUESTS.values(), *OBJECTS.values()) for field in described.values()
+    named = {kind for described in (*REQUESTS.values(),
+    *OBJECTS.values()) for field in described.values()
              for kind in [re.sub(r"(list|map) of ", "", field.type)]}  # fmt: skip
     assert {kind.strip("`") for kind in named} <= {*PLAIN, *OBJECTS}
 
 
 def test_both_ends_have_the_requests_of_the_page() -> None:
-    commands = Trainer(cast(Connection, Wire([])), cast(Ahead, Wire([])), Workshop(FRAMEWORK))._commands
+    commands = Trainer(
+        cast(Connection, Wire([])), cast(Ahead, Wire([])), Workshop(FRAMEWORK)
+    )._commands
     assert set(REQUESTS) == set(wire.FIELDS) == set(commands)
     assert {name for name, told in ANSWERS.items() if told == "none"} == {
         n for n, c in commands.items() if not c.replies
@@ -439,11 +527,15 @@ def test_both_ends_have_the_requests_of_the_page() -> None:
 
 
 def test_a_backend_sends_the_fields_of_the_page() -> None:
-    assert {name: set(named) for name, named in wire.FIELDS.items()} == {n: set(f) for n, f in REQUESTS.items()}
+    assert {name: set(named) for name, named in wire.FIELDS.items()} == {
+        n: set(f) for n, f in REQUESTS.items()
+    }
 
 
 def test_a_backend_makes_requests_in_one_place() -> None:
-    """Every request is sent somewhere, made by `wire.request`, and says no field that it has not."""
+    """Every request is sent somewhere, made by `wire.request`, and says no field that it has
+    not.
+    """
     made = set()
     for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
         for node in nodes(path):
@@ -451,7 +543,8 @@ def test_a_backend_makes_requests_in_one_place() -> None:
                 (do, *rest), named = node.args, {str(keyword.arg) for keyword in node.keywords}
                 assert isinstance(do, ast.Constant), path
                 made.add(do.value)
-                keys = {key.value for part in rest if isinstance(part, ast.Dict) for key in part.keys
+                keys = {key.value for part in rest if isinstance(part,
+                ast.Dict) for key in part.keys
                         if isinstance(key, ast.Constant)}  # fmt: skip
                 assert named | keys <= set(REQUESTS[str(do.value)]), path
             elif isinstance(node, ast.Dict) and path.stem != "wire":
@@ -461,11 +554,17 @@ def test_a_backend_makes_requests_in_one_place() -> None:
 
 def test_what_a_session_says_by_hand_is_cut_to_the_fields() -> None:
     told = {"do": "reset", "job": "train", "sealed": True, "sources": {}}
-    assert wire.request("begin", told, sealed=False) == {"do": "begin", "job": "train", "sealed": False}
+    assert wire.request("begin", told, sealed=False) == {
+        "do": "begin",
+        "job": "train",
+        "sealed": False,
+    }
 
 
 def test_a_backend_knows_the_fields_of_objects() -> None:
-    """Each name on the page is one that the backend's code writes, as a text or as a field of a record."""
+    """Each name on the page is one that the backend's code writes, as a text or as a field of a
+    record.
+    """
     written = set()
     for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
         for node in nodes(path):
@@ -489,11 +588,18 @@ def test_a_trainer_looks_at_the_fields_of_the_page() -> None:
     for requests in (*CONVERSATIONS.values(), REFUSED):
         conversation(requests, seen)
     asked = {name: named - {"do"} for name, named in seen.items()}
-    inside = {name: set(described) for name, described in {**REQUESTS, **OBJECTS}.items() if name in asked}
+    inside = {
+        name: set(described) for name, described in {**REQUESTS, **OBJECTS}.items() if name in asked
+    }
     assert asked == inside
-    assert set(OBJECTS) - set(asked) == {"cut", "evaluation", "front", "loss_and_metrics", "shard", "trained"}, (
-        "those of answers"
-    )
+    assert set(OBJECTS) - set(asked) == {
+        "cut",
+        "evaluation",
+        "front",
+        "loss_and_metrics",
+        "shard",
+        "trained",
+    }, "those of answers"
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
@@ -507,8 +613,17 @@ def test_a_field_that_is_not_optional_is_missed(name: str) -> None:
                 without = copied(header)
                 (_, cut) = [*all_parts(without)][place]
                 del cut[field]
-                requests = [*CONVERSATIONS[name][:number], (without, payload), *CONVERSATIONS[name][number + 1 :]]
-                told = [str(m.header["error"]) for a in conversation(requests) for m in a if "error" in m.header]
+                requests = [
+                    *CONVERSATIONS[name][:number],
+                    (without, payload),
+                    *CONVERSATIONS[name][number + 1 :],
+                ]
+                told = [
+                    str(m.header["error"])
+                    for a in conversation(requests)
+                    for m in a
+                    if "error" in m.header
+                ]
                 assert any(f'"{field}"' in message for message in told), (kind, field, told)
 
 
@@ -520,7 +635,12 @@ def copied(value: Any) -> Any:
 
 
 def test_a_field_that_is_optional_is_missing_somewhere() -> None:
-    found = [part for requests in CONVERSATIONS.values() for header, _ in requests for part in all_parts(header)]
+    found = [
+        part
+        for requests in CONVERSATIONS.values()
+        for header, _ in requests
+        for part in all_parts(header)
+    ]
     for kind, described in {**REQUESTS, **OBJECTS}.items():
         for name, field in described.items():
             lacking = any(of == kind and part.get(name) is None for of, part in found)
@@ -538,8 +658,15 @@ def test_answers_have_the_fields_of_the_page(name: str) -> None:
         cell = ANSWERS[header["do"]]
         if header["do"] == "finish":
             cell = JOBS["train" if job == "average" else job]
-        number = {name: value for name, value in header.items() if header["do"] == "state_get" and name == "aside"}
-        assert all(part == {"more": True, **number} for part in more) and number.items() <= last.items()
+        number = {
+            name: value
+            for name, value in header.items()
+            if header["do"] == "state_get" and name == "aside"
+        }
+        assert (
+            all(part == {"more": True, **number} for part in more)
+            and number.items() <= last.items()
+        )
         if cell.startswith("map of"):
             assert has_type(last["ok"], cell)
             continue
@@ -555,6 +682,13 @@ def test_the_first_frame_says_what_the_page_says() -> None:
 
 
 def test_frames_are_those_of_the_page() -> None:
-    assert f"A frame is `{frames.PREFIX.format}`" in PAGE and f"the four bytes `{frames.MAGIC.decode()}`" in PAGE
-    assert (link.FRAME.format, link.MAGIC, link.PROTOCOL) == (frames.PREFIX.format, frames.MAGIC, service.PROTOCOL)
+    assert (
+        f"A frame is `{frames.PREFIX.format}`" in PAGE
+        and f"the four bytes `{frames.MAGIC.decode()}`" in PAGE
+    )
+    assert (link.FRAME.format, link.MAGIC, link.PROTOCOL) == (
+        frames.PREFIX.format,
+        frames.MAGIC,
+        service.PROTOCOL,
+    )
     assert frames.HEADER_LIMIT == 256 << 20 and link.LARGEST == 1 << 30

@@ -1,4 +1,6 @@
-"""No count of a caller is without a maximum, and no loop over one goes on when its statement is cancelled."""
+"""No count of a caller is without a maximum, and no loop over one goes on when its statement is
+cancelled.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def cancel_after(polls: int) -> Poll:
 
 
 @given(st.integers(0, 300), st.integers(1, 100), st.integers(0, 300))
-def test_a_loop_over_any_number_of_items_ends_by_a_cancel(items: int, every: int, polls: int) -> None:
+def test_a_loop_over_any_number_of_items_ends_by_a_cancel(
+    items: int, every: int, polls: int
+) -> None:
     seen = []
     try:
         for item in limits.polled(range(items), cancel_after(polls), every):
@@ -63,12 +67,16 @@ def test_a_loop_over_any_number_of_items_ends_by_a_cancel(items: int, every: int
 
 
 LOOPS: dict[str, Callable[[Poll], object]] = {
-    "random search": lambda poll: grid.random_search(RATES, "{}", [1], limits.CONFIGS.most, 1, poll=poll),
+    "random search": lambda poll: grid.random_search(
+        RATES, "{}", [1], limits.CONFIGS.most, 1, poll=poll
+    ),
     "grid": lambda poll: grid.expand_grid(LISTS, SIZES, [1], poll=poll),
     "given lists": lambda poll: grid.cross_product(
         [1], [COMPILE.format(n / 1e5) for n in range(1, 1000)], [""], None, poll
     ),
-    "weights of a head": lambda poll: explored.weights(1024, explored.Head((), 1024, "softmax"), 1, poll),
+    "weights of a head": lambda poll: explored.weights(
+        1024, explored.Head((), 1024, "softmax"), 1, poll
+    ),
     "picks": lambda poll: selected(TOLD, mae, False, limits.PICKS.most, poll),
 }
 
@@ -84,10 +92,14 @@ def test_each_count_in_json_and_in_settings_is_in_the_table() -> None:
     methods = {key for defaults in METHODS.values() for key in defaults} - {"algorithm"}
     bounds = {search_arguments.LIVE_STATES, search_arguments.MAX_VISITS}
     assert {*search_arguments.LEAST, *searches, *methods, *bounds} <= {*limits.PARAMETERS}
-    assert {each.name for each in fields(Settings) if "least" in each.metadata} == {*limits.SETTINGS}
+    assert {each.name for each in fields(Settings) if "least" in each.metadata} == {
+        *limits.SETTINGS
+    }
 
 
-@pytest.mark.parametrize(("search", "key"), [(name, key) for name, keys in PARAMETERS.items() for key in keys])
+@pytest.mark.parametrize(
+    ("search", "key"), [(name, key) for name, keys in PARAMETERS.items() for key in keys]
+)
 def test_counts_of_a_search_have_a_maximum(search: str, key: str) -> None:
     large = {**PARAMETERS[search], key: limits.PARAMETERS[key].most + 1}
     space = {"space": {"fit_params": {"batch_size": [8]}}, "configs": 2} if search == "pbt" else {}
@@ -98,10 +110,14 @@ def test_counts_of_a_search_have_a_maximum(search: str, key: str) -> None:
 @pytest.mark.parametrize("key", [search_arguments.LIVE_STATES, search_arguments.MAX_VISITS])
 def test_bounds_of_a_search_have_a_maximum(key: str) -> None:
     with pytest.raises(InvalidParameter, match=f"{key} in search_params is .* at most"):
-        search_arguments.read_rule("module", "grid", json.dumps({key: limits.PARAMETERS[key].most + 1}), None)
+        search_arguments.read_rule(
+            "module", "grid", json.dumps({key: limits.PARAMETERS[key].most + 1}), None
+        )
 
 
-@pytest.mark.parametrize(("method", "key"), [(name, key) for name in METHODS for key in METHODS[name]])
+@pytest.mark.parametrize(
+    ("method", "key"), [(name, key) for name in METHODS for key in METHODS[name]]
+)
 def test_counts_of_automl_have_a_maximum(method: str, key: str) -> None:
     nothing: dict[str, Any] = dict.fromkeys(each.name for each in fields(AutomlArguments))
     if key != "algorithm":
@@ -146,7 +162,9 @@ def test_a_population_may_have_the_most_epochs() -> None:
 
 
 def test_the_client_refuses_the_architectures_that_the_server_refuses() -> None:
-    """The client exports networks of other roles, and has the trainer's list of layers by a link."""
+    """The client exports networks of other roles, and has the trainer's list of layers by a
+    link.
+    """
     assert limits.NETWORK_LAYERS.most == allowlist.MAX_LAYERS
     assert limits.ARCHITECTURE_CHARACTERS.most == allowlist.MAX_CHARACTERS
 
@@ -155,6 +173,12 @@ def test_the_reference_has_each_maximum() -> None:
     """Of all counts that may not be as large as their type."""
     section = REFERENCE.read_text().partition("**Largest counts.**")[2].partition("All others")[0]
     rows = [row.split(" | ") for row in section.splitlines() if row.startswith("| `")]
-    documented = {name: int(row[1].replace(",", "")) for row in rows for name in re.findall(r"`([\w.]+)`", row[0])}
+    documented = {
+        name: int(row[1].replace(",", ""))
+        for row in rows
+        for name in re.findall(r"`([\w.]+)`", row[0])
+    }
     counts = {**limits.PARAMETERS, **limits.ARGUMENTS}
-    assert documented == {name: limit.most for name, limit in counts.items() if limit.most < limits.INTEGER}
+    assert documented == {
+        name: limit.most for name, limit in counts.items() if limit.most < limits.INTEGER
+    }

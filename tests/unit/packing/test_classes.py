@@ -1,4 +1,6 @@
-"""Classes of a target: as many as its one-hot arrays have places for, and no more than those may have."""
+"""Classes of a target: as many as its one-hot arrays have places for, and no more than those may
+have.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,10 @@ def test_classes_come_first_and_fill_the_array(classes: tuple[str | None, ...], 
 
 
 def test_a_key_that_was_taken_for_a_target_is_told() -> None:
-    with pytest.raises(InvalidParameter, match=f"'kind' would be .* more than {MAX_CLASSES} classes") as refused:
-        with_classes(Column("kind", "text", "onehot", True), ("a", "b"), MAX_CLASSES + 1, ("a", "b"))
+    with pytest.raises(
+        InvalidParameter, match=f"'kind' would be .* more than {MAX_CLASSES} classes"
+    ) as refused:
+        with_classes(
+            Column("kind", "text", "onehot", True), ("a", "b"), MAX_CLASSES + 1, ("a", "b")
+        )
     assert refused.value.hint

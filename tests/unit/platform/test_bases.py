@@ -1,4 +1,6 @@
-"""A worker that comes second to frozen weights finds them, however PostgreSQL says that the table is there."""
+"""A worker that comes second to frozen weights finds them, however PostgreSQL says that the table
+is there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ KNOWN, UNKNOWN = [(True,)], [(False,)]
 
 
 def second(sqlstate: str) -> Any:
-    """The steps of a worker whose table could not be made; what it asks next is answered by the caller."""
+    """The steps of a worker whose table could not be made; what it asks next is answered by the
+    caller.
+    """
     worker = Worker(0, cast(Any, SimpleNamespace(platform=Postgres(), pid=0)))
     visit = cast(TrainVisit, SimpleNamespace(run_id=1, job=SimpleNamespace(result_key="1/1/1")))
     steps = PostgresVisits([TrainerOptions()], 1, print)._base(worker, visit, DIGEST)
@@ -34,7 +38,9 @@ def second(sqlstate: str) -> Any:
 @pytest.mark.parametrize("sqlstate", ["42P07", "42710", "23505"])
 @pytest.mark.parametrize(("answer", "table"), [(KNOWN, base_table(1, DIGEST)), (UNKNOWN, None)])
 def test_the_table_is_there(sqlstate: str, answer: list[tuple[bool]], table: str | None) -> None:
-    """Where it is not of a state of the run, but somebody else's, the state has all of its weights."""
+    """Where it is not of a state of the run, but somebody else's, the state has all of its
+    weights.
+    """
     with pytest.raises(StopIteration) as ended:
         second(sqlstate).send(answer)
     assert ended.value.value == table

@@ -1,4 +1,6 @@
-"""By what a lost segment of Greenplum is told from an error of a statement, and from the end of a session."""
+"""By what a lost segment of Greenplum is told from an error of a statement, and from the end of a
+session.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def told(sqlstate: str, message: str, platform: TrainingPlatform | None = None) 
         ("58M01", "failed to acquire resources on one or more segments"),
         (
             "58M01",
-            "Error on receive from seg1 10.0.0.3:6001 pid=4711: server closed the connection unexpectedly\n\tThis",
+            "Error on receive from seg1 10.0.0.3:6001 pid=4711: server closed the connection "
+            "unexpectedly\n\tThis",
         ),
         ("XX000", "gang was lost due to cluster reconfiguration"),
         ("XX000", "gang was lost due to cluster reconfiguration (cdbgang_async.c:103)"),
@@ -35,7 +38,10 @@ def told(sqlstate: str, message: str, platform: TrainingPlatform | None = None) 
         ("XX000", 'dispatching subtransaction internal command failed for gid = "7" due to error'),
         ("57P01", "terminating connection due to unexpected postmaster exit" + OF_A_SEGMENT),
         ("57P01", "terminating connection due to administrator command" + OF_A_SEGMENT),
-        ("57P02", "terminating connection because of crash of another server process" + OF_A_SEGMENT),
+        (
+            "57P02",
+            "terminating connection because of crash of another server process" + OF_A_SEGMENT,
+        ),
         ("57P03", "the database system is in recovery mode" + OF_A_SEGMENT),
     ],
 )
@@ -72,6 +78,10 @@ def test_other_errors_of_a_segment_stay_what_they_are(sqlstate: str, message: st
 
 
 def test_postgresql_has_no_segments() -> None:
-    error = told("57P01", "terminating connection due to administrator command" + OF_A_SEGMENT, Postgres())
+    error = told(
+        "57P01", "terminating connection due to administrator command" + OF_A_SEGMENT, Postgres()
+    )
     assert isinstance(error, ConnectionFailure) and not isinstance(error, SegmentLost)
-    assert not isinstance(told("XX000", "gang was lost due to cluster reconfiguration", Postgres()), ConnectionFailure)
+    assert not isinstance(
+        told("XX000", "gang was lost due to cluster reconfiguration", Postgres()), ConnectionFailure
+    )

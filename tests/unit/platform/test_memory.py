@@ -1,4 +1,6 @@
-"""A trainer is told and given only what it does not hold, and is never believed to hold what it does not."""
+"""A trainer is told and given only what it does not hold, and is never believed to hold what it
+does not.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ class Trainer:
         self.state = None if told["job"] == "time" else told["result_key"]
 
 
-@given(st.lists(st.tuples(KINDS, KEYS, SOURCES, STATES, STATES, st.sampled_from(["done", "failed", "gone"]))))
+@given(
+    st.lists(
+        st.tuples(KINDS, KEYS, SOURCES, STATES, STATES, st.sampled_from(["done", "failed", "gone"]))
+    )
+)
 def test_it_is_never_believed_to_hold_what_it_does_not(events: list[tuple[Any, ...]]) -> None:
     memory, trainer = TrainerMemory(), Trainer()
     for kind, key, source, before, after, outcome in events:
@@ -67,7 +73,12 @@ def test_a_state_that_is_new_or_sealed_is_never_kept() -> None:
     memory = TrainerMemory()
     memory.did(Job("train", PROGRAM, "s"))
     for source in ("new", "sealed"):
-        assert memory.spec(Job("train", PROGRAM, "s"), StateSource(source, "s", 0), ())["state"]["source"] == source
+        assert (
+            memory.spec(Job("train", PROGRAM, "s"), StateSource(source, "s", 0), ())["state"][
+                "source"
+            ]
+            == source
+        )
 
 
 def test_a_job_goes_over_the_wire_as_it_is_asked() -> None:
@@ -83,6 +94,10 @@ def test_a_job_goes_over_the_wire_as_it_is_asked() -> None:
         "order": order,
         "forms": forms,
     }
-    assert Job("predict", PROGRAM, "r").to_json() == {"job": "predict", "program": PROGRAM, "result_key": "r"}
+    assert Job("predict", PROGRAM, "r").to_json() == {
+        "job": "predict",
+        "program": PROGRAM,
+        "result_key": "r",
+    }
     assert Job("train", PROGRAM, "r", fit=fit).passes == 3
     assert Job("evaluate", PROGRAM, "r").passes == Job("time", PROGRAM, "r", fit=fit).passes == 1

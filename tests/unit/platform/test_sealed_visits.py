@@ -1,4 +1,6 @@
-"""Weights that a session must not see come by a function of their owner: no row is read before that has ended."""
+"""Weights that a session must not see come by a function of their owner: no row is read before that
+has ended.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,16 @@ HELLO = {
     "python_version": "1",
     "compilations": [],
 }
-ANSWER = {**HELLO, "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "limit": 1, "datasets": {}, "cost": {}}
+ANSWER = {
+    **HELLO,
+    "threads": 1,
+    "cache_bytes": 1,
+    "cached": True,
+    "bytes": 1,
+    "limit": 1,
+    "datasets": {},
+    "cost": {},
+}
 
 
 @pytest.mark.parametrize("segments", [1, 3])
@@ -46,8 +57,12 @@ def test_rows_come_after_the_owner_s_function(segments: int) -> None:
         said += [statement.sql for statement in answered(steps)]
     sealed = [number for number, text in enumerate(said) if "sealed_job" in text]
     read = [number for number, text in enumerate(said) if "dataset_add" in text]
-    assert len(sealed) == len(read) == segments and all(a < b for a, b in zip(sealed, read, strict=True))
-    assert not [text for text in said if "dataset_close" in text], "rows that are kept would be there the next time"
+    assert len(sealed) == len(read) == segments and all(
+        a < b for a, b in zip(sealed, read, strict=True)
+    )
+    assert not [text for text in said if "dataset_close" in text], (
+        "rows that are kept would be there the next time"
+    )
 
 
 def answered(steps: Any) -> list[Statement]:

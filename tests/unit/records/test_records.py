@@ -1,4 +1,6 @@
-"""Our data classes are those of the standard library: the same classes, made by both, do the same."""
+"""Our data classes are those of the standard library: the same classes, made by both, do the
+same.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +73,13 @@ def classes(made_by: ModuleType) -> SimpleNamespace:
 
 THEIRS, OURS = classes(dataclasses), classes(records)
 NAMES = [*vars(OURS)]
-VALUES = st.sampled_from([1, 1.0, 7, "a", None, (), (1, "a"), Pair(1, (2,))]) | st.lists(st.integers(0, 2), max_size=2)
+VALUES = st.sampled_from([1, 1.0, 7, "a", None, (), (1, "a"), Pair(1, (2,))]) | st.lists(
+    st.integers(0, 2), max_size=2
+)
 ARGUMENTS = st.lists(VALUES, max_size=6)
-NAMED = st.dictionaries(st.sampled_from(["x", "y", "z", "seen", "note", "owner", "sum", "number"]), VALUES, max_size=4)
+NAMED = st.dictionaries(
+    st.sampled_from(["x", "y", "z", "seen", "note", "owner", "sum", "number"]), VALUES, max_size=4
+)
 
 
 def outcome(work: Callable[..., Any], *values: Any, **named: Any) -> tuple[object, Any]:
@@ -86,7 +92,11 @@ def outcome(work: Callable[..., Any], *values: Any, **named: Any) -> tuple[objec
 
 @given(st.sampled_from(NAMES), ARGUMENTS, NAMED, ARGUMENTS, NAMED)
 def test_they_take_refuse_show_and_compare_the_same(
-    name: str, first: list[Any], named: Mapping[str, Any], second: list[Any], other: Mapping[str, Any]
+    name: str,
+    first: list[Any],
+    named: Mapping[str, Any],
+    second: list[Any],
+    other: Mapping[str, Any],
 ) -> None:
     kinds = getattr(THEIRS, name), getattr(OURS, name)
     made = [[outcome(kind, *first, **named), outcome(kind, *second, **other)] for kind in kinds]
@@ -102,7 +112,9 @@ def test_they_take_refuse_show_and_compare_the_same(
     if ours == beside_ours:
         assert outcome(hash, ours) == outcome(hash, beside_ours)
     assert records.asdict(ours) == dataclasses.asdict(theirs)
-    changed = [outcome(by.replace, one, **other) for by, one in ((dataclasses, theirs), (records, ours))]
+    changed = [
+        outcome(by.replace, one, **other) for by, one in ((dataclasses, theirs), (records, ours))
+    ]
     assert changed[0][0] == changed[1][0]
     if changed[0][1] is not None:
         assert vars(changed[1][1]) == vars(changed[0][1])

@@ -27,7 +27,13 @@ from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, QueryCanceled
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConfigFailure,
+    ConnectionFailure,
+    OutOfMemory,
+    QueryCanceled,
+)
 from cerebro_plpy.hopping import course, replans
 from cerebro_plpy.hopping.allowance import Allowance, Spent
 from cerebro_plpy.hopping.brackets import halving
@@ -91,7 +97,9 @@ class Clock:
     """The time of a run: it goes on by one with each look at a session."""
 
     now: float = 0.0
-    hears: bool = True  # whether a statement that is cancelled ends at once, or is about to end anyway
+    hears: bool = (
+        True  # whether a statement that is cancelled ends at once, or is about to end anyway
+    )
 
     def pass_by(self, seconds: float) -> None:
         """Somebody sleeps."""
@@ -148,28 +156,44 @@ class Unreliable:
     """A platform that keeps the laws' account and fails where it was told to."""
 
     faults: Iterator[Fault]
-    places: dict[str, set[int]] = field(default_factory=lambda: {"configs": set(), "workers": set()})
-    hosts: dict[int, set[int]] = field(default_factory=dict)  # the workers that trained or evaluated a config
+    places: dict[str, set[int]] = field(
+        default_factory=lambda: {"configs": set(), "workers": set()}
+    )
+    hosts: dict[int, set[int]] = field(
+        default_factory=dict
+    )  # the workers that trained or evaluated a config
     done: dict[int, list[tuple[Visit, VisitResult]]] = field(default_factory=dict)
     measured: bool = False
     interruptions: int = 0
     evaluated: list[tuple[int, int, int]] = field(default_factory=list)
-    logged: dict[tuple[int, int], list[Evaluation]] = field(default_factory=dict)  # with a tour, by config and epoch
+    logged: dict[tuple[int, int], list[Evaluation]] = field(
+        default_factory=dict
+    )  # with a tour, by config and epoch
     attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
-    free: Counter[tuple[Any, ...]] = field(default_factory=Counter)  # of those, what nobody is charged with
+    free: Counter[tuple[Any, ...]] = field(
+        default_factory=Counter
+    )  # of those, what nobody is charged with
     visits: Counter[int] = field(default_factory=Counter)
     ahead: float = math.inf
-    remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
-    losses: Mapping[tuple[int, int], float] = field(default_factory=dict)  # of a segment, by config and epoch
+    remains: dict[str, set[int]] = field(
+        default_factory=dict
+    )  # segments of which a table has something, by table
+    losses: Mapping[tuple[int, int], float] = field(
+        default_factory=dict
+    )  # of a segment, by config and epoch
     best: dict[int, Kept] = field(default_factory=dict)
-    made: dict[tuple[int, int], int] = field(default_factory=dict)  # visits before an evaluation, by config and epoch
+    made: dict[tuple[int, int], int] = field(
+        default_factory=dict
+    )  # visits before an evaluation, by config and epoch
     clock: Clock = field(default_factory=Clock)
     last_visit: float = math.inf
     allowed: float = math.inf  # visits, which are what it costs
     streams: bool = False  # whether no worker keeps its segments
     longest: int = 0
     unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
-    begun: dict[int, Sequence[TourVisit]] = field(default_factory=dict)  # by worker, beside what is unstored
+    begun: dict[int, Sequence[TourVisit]] = field(
+        default_factory=dict
+    )  # by worker, beside what is unstored
     stored_beside: int = 0
     fusions: int = 0  # of configs that were trained together
     timings: Mapping[str, Any] = field(default_factory=lambda: {"f": TIMING})
@@ -211,12 +235,16 @@ class Unreliable:
             self._fail(worker, tour, next(self.faults))
             return self._leave(worker, tour)
 
-    def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
+    def _take_up(
+        self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+    ) -> Iterator[Statement]:
         key, unstored = tour[0].mst_key, self.unstored.get(worker.number)
         ahead = len(unstored.trained) if unstored and unstored.visits[0].mst_key == key else 0
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
         assert self.spent().cpu_seconds < self.allowed, "nor when the log has what the run may cost"
-        assert ahead or key not in self.places["configs"], "but where its worker's trainer has its state"
+        assert ahead or key not in self.places["configs"], (
+            "but where its worker's trainer has its state"
+        )
         self._check_tour(tour, self.visits[key] + ahead)
         self.gone_on += bool(ahead)
         self.hosts.setdefault(key, set()).add(worker.number)
@@ -252,9 +280,18 @@ class Unreliable:
                 results[-1].get("metrics", {"training": {"loss": 0.0}})["training"]["loss"]
             ):
                 break
-            trained = {"rows": 2, "seconds": 1.0, "timings": {**self.timings}, "fallback": "it cannot be traced"}
+            trained = {
+                "rows": 2,
+                "seconds": 1.0,
+                "timings": {**self.timings},
+                "fallback": "it cannot be traced",
+            }
             trained |= {"state_bytes": STATE_BYTES, "shards": []}
-            results.append({**trained, "warnings": ()} if isinstance(visit, TrainVisit) else self._metrics(visit))
+            results.append(
+                {**trained, "warnings": ()}
+                if isinstance(visit, TrainVisit)
+                else self._metrics(visit)
+            )
         self.unstored[worker.number] = Trained(made[: len(results)], results)
         self.longest = max(self.longest, len(self.unstored[worker.number].trained))
         self.measured = True
@@ -268,11 +305,20 @@ class Unreliable:
     def _losses(self, visit: EvaluateVisit) -> dict[int, float]:
         return {s: self.losses.get((visit.mst_key, visit.epoch), float(s)) for s in visit.segments}
 
-    def train_fused(self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]) -> Steps[list[Fused]]:
+    def train_fused(
+        self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]
+    ) -> Steps[list[Fused]]:
         firsts = [tasks_of(tour[0])[0] for tour in tours]
-        assert len({tour[0].mst_key for tour in tours}) == len(tours) > 1 and worker.number not in self.unstored
-        assert len({tuple((v.epoch, v.dataset.segment_id) for v in tour) for tour in tours}) == 1, "the same segments"
-        assert self.clock.now < self.last_visit and self.spent().cpu_seconds < self.allowed, "nor when it is over"
+        assert (
+            len({tour[0].mst_key for tour in tours}) == len(tours) > 1
+            and worker.number not in self.unstored
+        )
+        assert len({tuple((v.epoch, v.dataset.segment_id) for v in tour) for tour in tours}) == 1, (
+            "the same segments"
+        )
+        assert self.clock.now < self.last_visit and self.spent().cpu_seconds < self.allowed, (
+            "nor when it is over"
+        )
         with self._alone("workers", worker.number), ExitStack() as busy:
             for tour, first in zip(tours, firsts, strict=True):
                 busy.enter_context(self._alone("configs", tour[0].mst_key))
@@ -302,7 +348,10 @@ class Unreliable:
                 yield Fused(trained, [], "it cannot be trained", Cost())
                 continue
             self.visits[key] += len(tour)
-            results = [VisitResult(2, float(v.epoch), 1.0, v.state_table if v is tour[-1] else None) for v in tour]
+            results = [
+                VisitResult(2, float(v.epoch), 1.0, v.state_table if v is tour[-1] else None)
+                for v in tour
+            ]
             made = [Visit(visit.epoch, key, visit.dataset.segment_id, "train") for visit in tour]
             self.done.setdefault(key, []).extend(zip(made, results, strict=True))
             self.remains[tour[-1].state_table] = {tour[-1].dataset.segment_id}
@@ -329,7 +378,8 @@ class Unreliable:
         self._log_evaluations(trained)
         self.visits[key] += len(made)
         results = [
-            VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None) for visit in made
+            VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None)
+            for visit in made
         ]
         visits = [Visit(visit.epoch, key, visit.dataset.segment_id, "train") for visit in made]
         self.done.setdefault(key, []).extend(zip(visits, results, strict=True))
@@ -342,24 +392,33 @@ class Unreliable:
         for visit in trained.visits:
             made += isinstance(visit, TrainVisit)
             if isinstance(visit, EvaluateVisit):
-                assert ("evaluate", key, visit.epoch, visit.segments[0]) not in self.attempts, "who failed is alone"
+                assert ("evaluate", key, visit.epoch, visit.segments[0]) not in self.attempts, (
+                    "who failed is alone"
+                )
                 self.attempts.update(tasks_of(visit))
                 self.evaluated += [(key, visit.epoch, segment) for segment in visit.segments]
                 self.made[key, visit.epoch] = made
                 assert visit.candidate or trained.best is None
         for visit, result in trained.evaluated:
-            self.logged[key, visit.epoch] = training.evaluations(key, visit.epoch, result["metrics"], 0.0)
+            self.logged[key, visit.epoch] = training.evaluations(
+                key, visit.epoch, result["metrics"], 0.0
+            )
         if best := trained.best:
             assert best.epoch in [visit.epoch for visit, _ in trained.evaluated]
             self.best[key] = Kept(best.epoch, best.kept)
 
     def _fail(self, worker: Worker, charged: Sequence[TourVisit], fault: Fault) -> None:
-        """Raise a fault in such a tour; what the trainer had beside it is gone, and costs nobody an attempt."""
+        """Raise a fault in such a tour; what the trainer had beside it is gone, and costs nobody an
+        attempt.
+        """
         if fault is None:
             return
         if fault in PASSING:
             unstored = self.unstored.pop(worker.number, None)
-            tours = [charged, *([unstored.visits] if unstored and unstored.visits is not charged else [])]
+            tours = [
+                charged,
+                *([unstored.visits] if unstored and unstored.visits is not charged else []),
+            ]
             for tour in tours:
                 first, *others = [task for visit in tour for task in tasks_of(visit)]
                 if fault is ConnectionFailure:  # all may have been logged
@@ -374,7 +433,9 @@ class Unreliable:
         raise fault(f"{fault.__name__} in {charged}")
 
     def _check_tour(self, tour: Sequence[TourVisit], made: int) -> None:
-        """Its visits begin where the last success ended, and follow one another; one that is tried again is alone."""
+        """Its visits begin where the last success ended, and follow one another; one that is tried
+        again is alone.
+        """
         key = tour[0].mst_key
         for visit in tour:
             assert visit.state.key == f"{RUN_ID}/{key}/{made}", "the state of the last success"
@@ -383,22 +444,36 @@ class Unreliable:
                 made += 1
                 assert visit.visit_no == made and visit.mst_key == key
         evaluated = {visit.epoch for visit in tour if isinstance(visit, EvaluateVisit)}
-        assert evaluated >= self.evaluations & {visit.epoch for visit in tour if visit.epoch != tour[-1].epoch}
+        assert evaluated >= self.evaluations & {
+            visit.epoch for visit in tour if visit.epoch != tour[-1].epoch
+        }
         assert len({visit.state_table for visit in tour if isinstance(visit, TrainVisit)}) == 1
         assert len(tour) == 1 or tour[0].attempt == 1
-        assert not any(task in self.attempts for visit in tour[1:] for task in tasks_of(visit)), "tried ones are alone"
+        assert not any(task in self.attempts for visit in tour[1:] for task in tasks_of(visit)), (
+            "tried ones are alone"
+        )
 
     @property
     def trained(self) -> list[tuple[int, int, int]]:
         """Config, epoch and segment of all visits, in an order that is right for each config."""
-        return [(v.mst_key, v.epoch, v.segment_id) for visits in self.done.values() for v, _ in visits]
+        return [
+            (v.mst_key, v.epoch, v.segment_id) for visits in self.done.values() for v, _ in visits
+        ]
 
     def interrupt(self, evaluations: Sequence[Evaluation]) -> dict[int, Past]:
-        """What a log would know now, also of what was stored and no loop has heard of; nobody works any more."""
+        """What a log would know now, also of what was stored and no loop has heard of; nobody works
+        any more.
+        """
         heard = {(evaluation.mst_key, evaluation.epoch) for evaluation in evaluations}
-        unheard = [each for where in sorted(self.logged.keys() - heard) for each in self.logged[where]]
+        unheard = [
+            each for where in sorted(self.logged.keys() - heard) for each in self.logged[where]
+        ]
         evaluations = [*evaluations, *unheard]
-        self.places, self.ahead, self.measured = {"configs": set(), "workers": set()}, math.inf, False
+        self.places, self.ahead, self.measured = (
+            {"configs": set(), "workers": set()},
+            math.inf,
+            False,
+        )
         self.unstored, self.begun = {}, {}
         self.interruptions += 1
         attempts: dict[int, dict[Step, int]] = {}
@@ -417,8 +492,12 @@ class Unreliable:
         }
 
     def _check_forms(self, forms: Mapping[str, Any]) -> None:
-        """What one visit measured, later ones are told; the work ahead, this visit included, grows in searches only."""
-        assert forms["use"] is None and 0 <= forms["remaining_rows"] <= (math.inf if self.decided else self.ahead)
+        """What one visit measured, later ones are told; the work ahead, this visit included, grows
+        in searches only.
+        """
+        assert forms["use"] is None and 0 <= forms["remaining_rows"] <= (
+            math.inf if self.decided else self.ahead
+        )
         self.ahead = forms["remaining_rows"]
         assert forms["known"] == (self.timings if self.measured else {})
 
@@ -426,16 +505,23 @@ class Unreliable:
         assert worker.number not in self.unstored
         asked = [(visit.mst_key, visit.epoch, segment) for segment in visit.segments]
         visit = visit.first() if self.streams else visit
-        assert visit.mst_key not in self.places["configs"], "weights stand still while they are evaluated"
+        assert visit.mst_key not in self.places["configs"], (
+            "weights stand still while they are evaluated"
+        )
         self.hosts.setdefault(visit.mst_key, set()).add(worker.number)
         places = [(visit.mst_key, visit.epoch, segment) for segment in visit.segments]
         with self._alone("workers", worker.number):
             yield from self._work([("evaluate", *place) for place in asked], visit.attempt)
         self.evaluated += places
         self.made[visit.mst_key, visit.epoch] = self.visits[visit.mst_key]
-        return {s: {"training": {"rows": 1, "sums": [[1.0, loss]]}} for s, loss in self._losses(visit).items()}
+        return {
+            s: {"training": {"rows": 1, "sums": [[1.0, loss]]}}
+            for s, loss in self._losses(visit).items()
+        }
 
-    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+    def probe(
+        self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
+    ) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
 
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
@@ -444,7 +530,9 @@ class Unreliable:
     def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError
 
-    def store_features(self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]) -> Steps[None]:
+    def store_features(
+        self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
+    ) -> Steps[None]:
         raise NotImplementedError
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
@@ -455,11 +543,18 @@ class Unreliable:
     ) -> Steps[dict[str, Any]]:
         raise NotImplementedError("an epoch loop evaluates in visits")
 
-    def outputs(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[Sequence[bytes]]:
+    def outputs(
+        self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
+    ) -> Steps[Sequence[bytes]]:
         raise NotImplementedError("versions are made of what an epoch loop has come to")
 
     def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+        self,
+        worker: Worker,
+        rows: RawRows,
+        state: StateSource,
+        job: Job,
+        request: Mapping[str, Any],
     ) -> Steps[str | None]:
         raise NotImplementedError("an epoch loop predicts nothing")
 
@@ -475,8 +570,12 @@ class Unreliable:
     def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         visit, result = self.done[best.mst_key][-1]
         assert result.state_table
-        assert best.state.stored == StoredState(result.state_table, visit.segment_id), "the newest state"
-        assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), "no visit came after it"
+        assert best.state.stored == StoredState(result.state_table, visit.segment_id), (
+            "the newest state"
+        )
+        assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), (
+            "no visit came after it"
+        )
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
             yield from self._work([("keep",)], 1)
         self.best[best.mst_key] = Kept(best.epoch, best.kept)
@@ -500,7 +599,11 @@ class Unreliable:
 
     def _count(self, task: tuple[object, ...], attempt: int) -> None:
         self.attempts[task] += 1
-        assert attempt == self.attempts[task] <= MAX_ATTEMPTS * (1 + self.interruptions) + self.free[task]
+        assert (
+            attempt
+            == self.attempts[task]
+            <= MAX_ATTEMPTS * (1 + self.interruptions) + self.free[task]
+        )
 
     @contextmanager
     def _alone(self, kind: str, who: int) -> Iterator[None]:
@@ -514,7 +617,9 @@ class Unreliable:
 
 
 class Heard:
-    """Beside the run: who is trained, with the visits that it had made by then, and who is finished."""
+    """Beside the run: who is trained, with the visits that it had made by then, and who is
+    finished.
+    """
 
     def __init__(self, platform: Unreliable) -> None:
         self._platform = platform
@@ -562,8 +667,8 @@ def requested(
     fit: str = "batch_size=1",
     commit_seconds: int = 0,
 ) -> FitRequest:
-    """A request over that many configs and segments; its rows have no room in a worker, but for configs that are to
-    stay with one: each to its end, or all of them "beside" each other.
+    """A request over that many configs and segments; its rows have no room in a worker, but for
+    configs that are to stay with one: each to its end, or all of them "beside" each other.
 
     Each visit takes a second.
     """
@@ -617,7 +722,9 @@ REVIVED: Mapping[str, Sequence[str]] = {
 
 
 class Log(RunLog):
-    """A log that knows which configurations it was told to be completed, and which to be stopped, and why."""
+    """A log that knows which configurations it was told to be completed, and which to be stopped,
+    and why.
+    """
 
     def __init__(self, looks: Sequence[int], decisions: list[DecisionRow] | None = None) -> None:
         super().__init__(Session(looks), RUN_ID)
@@ -637,10 +744,14 @@ class Log(RunLog):
     def next_key(self) -> int:
         return DRAWN + self.drawn
 
-    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int], usable: Container[str] = ()) -> None:
+    def make_state_tables(
+        self, request: FitRequest, mst_keys: Iterable[int], usable: Container[str] = ()
+    ) -> None:
         self.drawn += len(list(mst_keys))
 
-    def configs_joined(self, request: FitRequest, configs: Sequence[Config], origin: Origin) -> Joined:
+    def configs_joined(
+        self, request: FitRequest, configs: Sequence[Config], origin: Origin
+    ) -> Joined:
         return Joined([], [])
 
     def joined(self, joined: Joined) -> None: ...
@@ -659,7 +770,9 @@ class Log(RunLog):
         self.configs_decided(rows)
 
     def configs_decided(self, rows: Sequence[DecisionRow]) -> None:
-        """What the statement of that name does: of several decisions about a configuration the last one holds."""
+        """What the statement of that name does: of several decisions about a configuration the last
+        one holds.
+        """
         for key, row in {row.mst_key: row for row in rows}.items():
             status = self.status.get(key, "running")
             if row.action in DECIDED and status in ("running", "paused"):
@@ -693,7 +806,9 @@ class Trial:
         return {config.mst_key for config in self.request.configs} - self.orchestrator.failed.keys()
 
 
-def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Sequence[int]) -> Trial:
+def tried(
+    request: FitRequest, workers: int, faults: Iterator[Fault], looks: Sequence[int]
+) -> Trial:
     """Work through a request; that no config is left must be the reason where the run fails."""
     return continued(request, workers, Unreliable(faults), looks, {})
 
@@ -707,7 +822,9 @@ def continued(
     reopened: Iterator[bool] | None = None,
     places: Places | None = None,
 ) -> Trial:
-    """Work through what is left of a request; `reopened` says which lost workers get a new session."""
+    """Work through what is left of a request; `reopened` says which lost workers get a new
+    session.
+    """
     platform.clock.now = 0.0
     platform.evaluations = frozenset(request.spec.evaluate_epochs)
     backend = next(iter(request.backends.values()))
@@ -719,8 +836,12 @@ def continued(
     notes: list[str] = []
     lost: list[Worker] = []
 
-    def announce(epoch: int, _: float, found: Sequence[Evaluation], losses: Mapping[int, float]) -> None:
-        told.append(Told(epoch, dict(losses), frozenset(e.mst_key for e in found if e.epoch == epoch)))
+    def announce(
+        epoch: int, _: float, found: Sequence[Evaluation], losses: Mapping[int, float]
+    ) -> None:
+        told.append(
+            Told(epoch, dict(losses), frozenset(e.mst_key for e in found if e.epoch == epoch))
+        )
 
     def reopen(worker: Worker) -> bool:
         if reopened is not None and not next(reopened):
@@ -732,7 +853,14 @@ def continued(
 
     heard = Heard(platform)
     around = Surroundings(
-        lambda: None, announce, failed.__setitem__, notes.append, reopen, heard, spent=platform.spent, places=places
+        lambda: None,
+        announce,
+        failed.__setitem__,
+        notes.append,
+        reopen,
+        heard,
+        spent=platform.spent,
+        places=places,
     )
     log = Log(looks, platform.decided)
     most = replace(request, workers=4 if places else workers)
@@ -777,11 +905,17 @@ def test_every_config_is_trained_whole_or_given_up_whatever_fails(
     trained, alive = trial.platform.trained, trial.alive
     epochs = range(1, request.spec.epochs + 1)
     assert len(trained) == len(set(trained)), "nothing twice"
-    assert {v for v in trained if v[0] in alive} == set(product(alive, epochs, request.source.segments))
+    assert {v for v in trained if v[0] in alive} == set(
+        product(alive, epochs, request.source.segments)
+    )
     found = [e for e in trial.orchestrator.evaluations if e.mst_key in alive]
-    assert sorted((e.mst_key, e.epoch) for e in found) == sorted(product(alive, request.spec.evaluate_epochs))
+    assert sorted((e.mst_key, e.epoch) for e in found) == sorted(
+        product(alive, request.spec.evaluate_epochs)
+    )
     count = len(request.source.segments)
-    assert all((e.loss, e.metrics) == (sum(range(count)), (2.0 * count,)) for e in found), "sums over all segments"
+    assert all((e.loss, e.metrics) == (sum(range(count)), (2.0 * count,)) for e in found), (
+        "sums over all segments"
+    )
     assert trial.orchestrator.states.keys() == alive
 
 
@@ -806,7 +940,9 @@ ALL_OF_A_JOB_FAIL = requested(5, 1, 1, set(), RESIDENT), 2, [None, *[ConfigFailu
 def test_configs_that_are_trained_together_are_each_trained_whole_or_given_up(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
 ) -> None:
-    """Whatever fails of several is tried again alone, and a fault of many is charged to none of them."""
+    """Whatever fails of several is tried again alone, and a fault of many is charged to none of
+    them.
+    """
     platform = Unreliable(chain(faults, repeat(None)), streams=streams, timings=SIDE_BY_SIDE)
     request = replace(request, backends=dict.fromkeys(request.backends, "jax"))
     trial = continued(request, workers, platform, looks, {})
@@ -837,7 +973,9 @@ def test_epochs_are_announced_in_order_with_their_own_numbers(
     assert epochs == list(range(1, request.spec.epochs + 1))[: len(epochs)]
     assert len(epochs) == request.spec.epochs or not trial.alive
     for tell in trial.told:
-        assert trial.alive <= tell.losses.keys() and set(tell.losses.values()) == {float(tell.epoch)}
+        assert trial.alive <= tell.losses.keys() and set(tell.losses.values()) == {
+            float(tell.epoch)
+        }
         assert tell.epoch not in request.spec.evaluate_epochs or trial.alive <= tell.evaluated
 
 
@@ -846,11 +984,17 @@ def test_epochs_are_announced_in_order_with_their_own_numbers(
 def test_who_is_trained_is_heard_of_before_the_end_and_trained_no_further(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
 ) -> None:
-    """Once, and again when it is finished; one that fails when it is evaluated was heard of as trained at most."""
+    """Once, and again when it is finished; one that fails when it is evaluated was heard of as
+    trained at most.
+    """
     trial = tried(request, workers, chain(faults, repeat(None)), looks)
     assert trial.heard.finished_keys == trial.alive
     for key, visits in trial.heard.trained_by.items():
-        assert visits == trial.platform.visits[key] == request.spec.epochs * len(request.source.segments)
+        assert (
+            visits
+            == trial.platform.visits[key]
+            == request.spec.epochs * len(request.source.segments)
+        )
 
 
 @given(
@@ -863,13 +1007,22 @@ def test_who_is_trained_is_heard_of_before_the_end_and_trained_no_further(
 )
 @trials(100)
 def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
-    request: FitRequest, workers: int, faults: list[Fault], looks: list[int], begun: str, changes: list[bool]
+    request: FitRequest,
+    workers: int,
+    faults: list[Fault],
+    looks: list[int],
+    begun: str,
+    changes: list[bool],
 ) -> None:
     """Whatever fails, every config is trained whole or given up, and from each state once."""
     answers, asked = cycle(changes), list[str]()
 
-    def change(work: Work, programs: object, compiled: object, now: Strategy, pace: float) -> Change | None:
-        assert work.rows.keys() <= {config.mst_key for config in request.configs} and work.epochs >= 1
+    def change(
+        work: Work, programs: object, compiled: object, now: Strategy, pace: float
+    ) -> Change | None:
+        assert (
+            work.rows.keys() <= {config.mst_key for config in request.configs} and work.epochs >= 1
+        )
         asked.append(now.name)
         other = replace(now, seconds=1.0, name=MOP if now.name == TASK else TASK)
         return Change(replace(now, seconds=2.0), other) if next(answers) else None
@@ -882,10 +1035,14 @@ def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
     trained, alive = trial.platform.trained, trial.alive
     assert len(trained) == len(set(trained)), "nothing twice"
     epochs = range(1, request.spec.epochs + 1)
-    assert {v for v in trained if v[0] in alive} == set(product(alive, epochs, request.source.segments))
+    assert {v for v in trained if v[0] in alive} == set(
+        product(alive, epochs, request.source.segments)
+    )
     rows = trial.log.replans
     assert [row.decision_no for row in rows] == [*range(1, len(rows) + 1)]
-    assert [row.epoch for row in rows] == sorted({row.epoch for row in rows}) and len(asked) < request.spec.epochs
+    assert [row.epoch for row in rows] == sorted({row.epoch for row in rows}) and len(
+        asked
+    ) < request.spec.epochs
     names = [begun, *(row.strategy for row in rows)]
     assert all(one != other for one, other in pairwise(names)), "each is another one"
     assert len(rows) == sum(answer for _, answer in zip(asked, cycle(changes), strict=False))
@@ -894,8 +1051,16 @@ def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
 def planned(request: FitRequest, strategy: str, workers: int) -> RunPlan:
     """A plan of a request, which knows of no time."""
     keys = tuple(config.mst_key for config in request.configs)
-    work = Work(request.spec.epochs, (), request.source.segments, dict.fromkeys(keys, 1), 0.0, "longest")
-    return RunPlan(work, (Program("p", keys, "jax", 1, UNKNOWN),), Strategy(strategy, workers, 1), (), Data(1, 1, 1, 1))
+    work = Work(
+        request.spec.epochs, (), request.source.segments, dict.fromkeys(keys, 1), 0.0, "longest"
+    )
+    return RunPlan(
+        work,
+        (Program("p", keys, "jax", 1, UNKNOWN),),
+        Strategy(strategy, workers, 1),
+        (),
+        Data(1, 1, 1, 1),
+    )
 
 
 def test_who_is_trained_long_before_the_end_is_heard_of_in_the_last_minute() -> None:
@@ -915,11 +1080,15 @@ def test_what_may_succeed_when_tried_again_costs_no_config(
 
 
 class Sharing(Places):
-    """Places of which a run hears with each look, and of which others may have taken some by then; it has the staff."""
+    """Places of which a run hears with each look, and of which others may have taken some by then;
+    it has the staff.
+    """
 
     limited, steady, next_look = True, False, math.inf
 
-    def __init__(self, platform: Unreliable, looks: Sequence[int], heard: Sequence[int], taken: Sequence[int]) -> None:
+    def __init__(
+        self, platform: Unreliable, looks: Sequence[int], heard: Sequence[int], taken: Sequence[int]
+    ) -> None:
         self.staff, self.held = self, heard[0] or 1
         self._platform, self._looks, self._first = platform, looks, True
         self._heard, self._others = cycle([*heard, 1]), cycle([*taken, 0])
@@ -936,7 +1105,9 @@ class Sharing(Places):
         """They all have workers."""
 
     def take(self, wanted: int) -> int:
-        assert len(self.present) <= max(wanted, self.held), "none is given back before who has it has gone"
+        assert len(self.present) <= max(wanted, self.held), (
+            "none is given back before who has it has gone"
+        )
         self.held = wanted if wanted <= self.held else max(self.held, wanted - next(self._others))
         return self.held
 
@@ -962,7 +1133,10 @@ class Sharing(Places):
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
-            assert worker.number not in {*self._platform.places["workers"], *self._platform.unstored}, "it works"
+            assert worker.number not in {
+                *self._platform.places["workers"],
+                *self._platform.unstored,
+            }, "it works"
             self.present.discard(worker.number)
 
 
@@ -972,16 +1146,25 @@ SHARES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 @given(REQUESTS, SHARES, SHARES, MANY, LOOKS, st.booleans())
 @trials(120)
 def test_every_config_is_trained_whole_however_many_workers_there_are_meanwhile(
-    request: FitRequest, heard: list[int], taken: list[int], faults: list[Fault], looks: list[int], streams: bool
+    request: FitRequest,
+    heard: list[int],
+    taken: list[int],
+    faults: list[Fault],
+    looks: list[int],
+    streams: bool,
 ) -> None:
-    platform = Unreliable(chain((None if fault is ConnectionFailure else fault for fault in faults), repeat(None)))
+    platform = Unreliable(
+        chain((None if fault is ConnectionFailure else fault for fault in faults), repeat(None))
+    )
     platform.streams = streams
     places = Sharing(platform, looks, heard, taken)
     trial = continued(request, places.held, platform, looks, {}, places=places)
     trained, alive = trial.platform.trained, trial.alive
     assert len(trained) == len(set(trained)), "nothing twice"
     epochs = range(1, request.spec.epochs + 1)
-    assert {v for v in trained if v[0] in alive} == set(product(alive, epochs, request.source.segments))
+    assert {v for v in trained if v[0] in alive} == set(
+        product(alive, epochs, request.source.segments)
+    )
 
 
 @pytest.mark.parametrize("slow", [0, 1])
@@ -991,8 +1174,12 @@ def test_who_comes_after_the_foremost_is_not_begun_while_a_slow_worker_is_waited
 ) -> None:
     platform = Unreliable(repeat(None))
     request = replace(requested(8, 2, 2, evaluated, "foremost"), workers=2)
-    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
-    crew = [Worker(number, Session([40 if number == slow else 1], platform.clock)) for number in (0, 1)]
+    around = Surroundings(
+        lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
+    crew = [
+        Worker(number, Session([40 if number == slow else 1], platform.clock)) for number in (0, 1)
+    ]
     Orchestrator(platform, request, crew, Log([1]), around, {}).run()
     done = dict.fromkeys(range(8), 0)
     for key, *_ in platform.trained:
@@ -1015,7 +1202,9 @@ def test_no_more_workers_are_at_work_than_the_request_has(
             self.look()
             return super()._work(tasks, attempt)
 
-        def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
+        def _take_up(
+            self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+        ) -> Iterator[Statement]:
             self.look()
             return super()._take_up(worker, tour, made)
 
@@ -1024,7 +1213,9 @@ def test_no_more_workers_are_at_work_than_the_request_has(
 
     platform = Counting(repeat(None), streams=streams)
     request = replace(requested(configs, segments, 2, {2}, "longest"), workers=workers)
-    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    around = Surroundings(
+        lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(segments)]
     Orchestrator(platform, request, crew, Log([1]), around, {}).run()
     assert 0 < platform.most <= workers
@@ -1033,7 +1224,12 @@ def test_no_more_workers_are_at_work_than_the_request_has(
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), WORKERS, FEW, LOOKS)
 @trials(100)
 def test_a_config_whose_rows_all_workers_have_room_for_stays_with_one(
-    configs: int, segments: int, epochs: int, workers: int, faults: dict[int, Fault], looks: list[int]
+    configs: int,
+    segments: int,
+    epochs: int,
+    workers: int,
+    faults: dict[int, Fault],
+    looks: list[int],
 ) -> None:
     request = requested(configs, segments, epochs, {1, 3}, RESIDENT)
     trial = tried(request, workers, (faults.get(n) for n in naturals()), looks)
@@ -1042,27 +1238,44 @@ def test_a_config_whose_rows_all_workers_have_room_for_stays_with_one(
 
 @pytest.mark.parametrize(
     ("schedule", "commit_seconds", "visits"),
-    [(RESIDENT, 9, 9), (RESIDENT, 3, 3), (RESIDENT, 0, 1), (BESIDE, 6, 6), ("rotation", 9, 2), ("longest", 2, 2)],
+    [
+        (RESIDENT, 9, 9),
+        (RESIDENT, 3, 3),
+        (RESIDENT, 0, 1),
+        (BESIDE, 6, 6),
+        ("rotation", 9, 2),
+        ("longest", 2, 2),
+    ],
 )
-def test_visits_of_one_worker_wait_together_for_their_commit(schedule: str, commit_seconds: int, visits: int) -> None:
+def test_visits_of_one_worker_wait_together_for_their_commit(
+    schedule: str, commit_seconds: int, visits: int
+) -> None:
     """From the second on, whose time is known, over epochs, too; no tour goes beyond its worker."""
-    trial = tried(requested(1, 4, 3, {3}, schedule, commit_seconds=commit_seconds), 2, repeat(None), [1])
+    trial = tried(
+        requested(1, 4, 3, {3}, schedule, commit_seconds=commit_seconds), 2, repeat(None), [1]
+    )
     assert trial.platform.longest == visits
     assert len(trial.platform.trained) == 12
 
 
 @pytest.mark.parametrize(("evaluated", "visits"), [({2, 4}, 8), ({1, 2, 3, 4}, 12), ({4}, 14)])
-def test_visits_wait_for_their_commit_with_the_evaluations_between(evaluated: set[int], visits: int) -> None:
-    """The first two are made alone: what a hop takes is known when the first is stored, beside the second. And but one
-    evaluation is among the next ones: how long it takes is not known."""
+def test_visits_wait_for_their_commit_with_the_evaluations_between(
+    evaluated: set[int], visits: int
+) -> None:
+    """The first two are made alone: what a hop takes is known when the first is stored, beside the
+    second. And but one evaluation is among the next ones: how long it takes is not known."""
     trial = tried(requested(1, 4, 4, evaluated, RESIDENT, commit_seconds=99), 1, repeat(None), [1])
     assert trial.platform.longest == visits
     assert len(trial.platform.trained) == 16
 
 
 @pytest.mark.parametrize(("patience", "visits"), [(1, 4), (2, 8), (3, 12), (9, 13)])
-def test_visits_wait_for_no_commit_beyond_an_evaluation_that_may_be_the_end(patience: int, visits: int) -> None:
-    """All epochs are alike, so that the first one is the best, and each other one brings the end nearer."""
+def test_visits_wait_for_no_commit_beyond_an_evaluation_that_may_be_the_end(
+    patience: int, visits: int
+) -> None:
+    """All epochs are alike, so that the first one is the best, and each other one brings the end
+    nearer.
+    """
     fit = f"batch_size=1, callbacks=[EarlyStopping(monitor='loss', patience={patience})]"
     request = requested(1, 4, 9, set(range(1, 10)), RESIDENT, fit=fit, commit_seconds=13)
     trial = tried(request, 1, repeat(None), [1])
@@ -1072,7 +1285,12 @@ def test_visits_wait_for_no_commit_beyond_an_evaluation_that_may_be_the_end(pati
 
 @pytest.mark.parametrize(
     ("configs", "evaluated", "seconds", "beside"),
-    [(3, set(), None, True), (1, set(), None, True), (3, {1, 2}, None, False), (3, set(), 99.0, False)],
+    [
+        (3, set(), None, True),
+        (1, set(), None, True),
+        (3, {1, 2}, None, False),
+        (3, set(), 99.0, False),
+    ],
 )
 def test_a_state_is_stored_beside_the_next_visit(
     configs: int, evaluated: set[int], seconds: float | None, beside: bool
@@ -1101,8 +1319,12 @@ def test_a_fault_of_nobody_s_ends_the_run() -> None:
 def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     request: FitRequest, workers: int, pauses: list[int], passing: set[Fault], looks: list[int]
 ) -> None:
-    """Nothing that was completed is done again; what was under way is, and is not held against its config."""
-    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    """Nothing that was completed is done again; what was under way is, and is not held against its
+    config.
+    """
+    interruptions: list[Fault] = list(
+        chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
+    )
     platform = Unreliable(chain(interruptions, passing, repeat(None)))
     past: dict[int, Past] = {}
     found: list[Evaluation] = []
@@ -1121,7 +1343,9 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     assert sorted(evaluations) == sorted(product(configs, request.spec.evaluate_epochs))
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
     assert trial.orchestrator.states.keys() == set(configs) and trial.orchestrator.failed == {}
-    assert trial.log.completed == set(configs), "also what nobody was left to say of the last visits before"
+    assert trial.log.completed == set(configs), (
+        "also what nobody was left to say of the last visits before"
+    )
 
 
 def rule_of(kind: str, configs: int, epochs: int) -> Rule:
@@ -1135,13 +1359,25 @@ def rule_of(kind: str, configs: int, epochs: int) -> Rule:
 
 def by_epoch(losses: Sequence[Sequence[int]]) -> dict[tuple[int, int], float]:
     """The losses of configs, a row each, by config and epoch."""
-    return {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    return {
+        (key, epoch): float(loss)
+        for key, row in enumerate(losses)
+        for epoch, loss in enumerate(row, 1)
+    }
 
 
-def known_decisions(rows: Sequence[DecisionRow], acts: Mapping[int, str] = {}) -> tuple[course.Heard, ...]:
-    """What a log tells of decisions, result by result; the acts, by number, are those that somebody asked for."""
+def known_decisions(
+    rows: Sequence[DecisionRow], acts: Mapping[int, str] = {}
+) -> tuple[course.Heard, ...]:
+    """What a log tells of decisions, result by result; the acts, by number, are those that somebody
+    asked for.
+    """
     return course.by_result(
-        (row.cause, acts.get(row.decision_no), Decision(row.mst_key, row.action, row.last_epoch, row.reason))
+        (
+            row.cause,
+            acts.get(row.decision_no),
+            Decision(row.mst_key, row.action, row.last_epoch, row.reason),
+        )
         for row in rows
     )
 
@@ -1167,10 +1403,14 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     pauses: list[int],
     looks: list[int],
 ) -> None:
-    """Wherever it is interrupted and whatever fails: nothing is decided twice, and nobody goes further or less far."""
+    """Wherever it is interrupted and whatever fails: nothing is decided twice, and nobody goes
+    further or less far.
+    """
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
     search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
-    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    interruptions: list[Fault] = list(
+        chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
+    )
     of_segments = by_epoch(losses)
     platform = Unreliable(chain(interruptions, faults, repeat(None)), losses=of_segments)
     past: dict[int, Past] = {}
@@ -1183,11 +1423,19 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
         else:
             break
     limits = {row.mst_key: row.last_epoch for row in platform.decided}
-    assert [row.decision_no for row in platform.decided] == list(range(1, len(platform.decided) + 1))
-    wanted = {(k, e, s) for k in trial.alive for e in range(1, limits[k] + 1) for s in range(segments)}
+    assert [row.decision_no for row in platform.decided] == list(
+        range(1, len(platform.decided) + 1)
+    )
+    wanted = {
+        (k, e, s) for k in trial.alive for e in range(1, limits[k] + 1) for s in range(segments)
+    }
     assert {visit for visit in platform.trained if visit[0] in trial.alive} == wanted
     assert len(platform.trained) == len(set(platform.trained)), "nothing twice"
-    causes = [(row.mst_key, row.epoch) for row in platform.decided if row.cause == row.mst_key and row.action != "stop"]
+    causes = [
+        (row.mst_key, row.epoch)
+        for row in platform.decided
+        if row.cause == row.mst_key and row.action != "stop"
+    ]
     assert len(causes) == len(set(causes)), "no result is decided about twice"
     assert trial.orchestrator.states.keys() == trial.alive
     assert (
@@ -1210,7 +1458,9 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     faults=FEW,
     looks=LOOKS,
 )
-@example("grid", "rotation", 1, 1, 5, 2, 2, [0] * 8, {}, [1])  # the rule hears of several at once, when all are done
+@example(
+    "grid", "rotation", 1, 1, 5, 2, 2, [0] * 8, {}, [1]
+)  # the rule hears of several at once, when all are done
 @trials(100)
 def test_a_search_trains_all_that_it_draws(
     kind: str,
@@ -1227,7 +1477,9 @@ def test_a_search_trains_all_that_it_draws(
     """Also where all others are done when there is room for one; and none before."""
     request = requested(configs, segments, epochs, {1, epochs}, schedule)
 
-    def draw(self: Recruits, count: int, trials: object, group: object) -> tuple[Sequence[Config], Joined]:
+    def draw(
+        self: Recruits, count: int, trials: object, group: object
+    ) -> tuple[Sequence[Config], Joined]:
         first = self._log.next_key()
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
         return self._join(Made(tuple(known), {}), Origin("search"), None)
@@ -1236,7 +1488,9 @@ def test_a_search_trains_all_that_it_draws(
     rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))
     search = Searching("rule", rule, tuple(range(configs)), Drawing(space, "tpe", draws, {}))
     keys = [*range(configs), *range(DRAWN, DRAWN + draws)]
-    of_segments = {(key, epoch): float(losses[n]) for n, key in enumerate(keys) for epoch in (1, 2, 3)}
+    of_segments = {
+        (key, epoch): float(losses[n]) for n, key in enumerate(keys) for epoch in (1, 2, 3)
+    }
     platform = Unreliable((faults.get(n) for n in naturals()), losses=of_segments)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recruits, "draw", draw)
@@ -1249,21 +1503,31 @@ def test_a_search_trains_all_that_it_draws(
 
 
 def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
-    """Workers that have nothing to do, each with a config that it could train or evaluate now, or with None where the
-    rule would let one begin or go on if it were asked.
+    """Workers that have nothing to do, each with a config that it could train or evaluate now, or
+    with None where the rule would let one begin or go on if it were asked.
 
     A config is not free while its state is stored, or kept.
     """
     course, own = run._search._course, run._plan.workers
-    idle = {worker for worker in run._assignments.idle if run._positions.residence or worker in own.values()}
+    idle = {
+        worker
+        for worker in run._assignments.idle
+        if run._positions.residence or worker in own.values()
+    }
     held = {*run._keeping, *(task.mst_key for task in run._assignments.unstored)}
     free = [each for each in run._progress.values() if each.mst_key not in held]
     found: list[tuple[int, int | None]] = []
     for worker in idle:
-        served = {segment for segment in run._plan.segments if run._positions.residence or own[segment] == worker}
+        served = {
+            segment
+            for segment in run._plan.segments
+            if run._positions.residence or own[segment] == worker
+        }
         found += [(worker, each.mst_key) for each in free if each.startable & served]
     if course and idle and not course.rule.ended(course.trials):
-        found += [(worker, None) for worker in idle if course.rule.decide(course.trials, Room(1), None)]
+        found += [
+            (worker, None) for worker in idle if course.rule.decide(course.trials, Room(1), None)
+        ]
     return found
 
 
@@ -1286,7 +1550,9 @@ def test_nobody_is_idle_while_a_config_of_a_search_could_run(
     faults: list[Fault],
     looks: list[int],
 ) -> None:
-    """Whenever visits were given out: neither the schedule nor the rule has anything for a worker that has none."""
+    """Whenever visits were given out: neither the schedule nor the rule has anything for a worker
+    that has none.
+    """
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
     search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     of_segments = by_epoch(losses)
@@ -1307,7 +1573,9 @@ def test_nobody_is_idle_while_a_config_of_a_search_could_run(
 class Steered(Log):
     """A log in which acts come up as time goes by, each with its moment."""
 
-    def __init__(self, clock: Clock, decisions: list[DecisionRow], asked: Sequence[tuple[int, Act]]) -> None:
+    def __init__(
+        self, clock: Clock, decisions: list[DecisionRow], asked: Sequence[tuple[int, Act]]
+    ) -> None:
         super().__init__([1], decisions)
         self._clock, self._asked = clock, asked
         self.answered: list[int] = []
@@ -1332,7 +1600,11 @@ class Steered(Log):
         return [act for at, act in self._asked if at <= moment and act.act_id not in self.answered]
 
     def act_done(
-        self, act: Act, visits: int | None, rows: Sequence[DecisionRow] = (), joined: Joined | None = None
+        self,
+        act: Act,
+        visits: int | None,
+        rows: Sequence[DecisionRow] = (),
+        joined: Joined | None = None,
     ) -> None:
         self.answered.append(act.act_id)
         self.by_act.update({row.decision_no: act.action for row in rows})
@@ -1346,7 +1618,9 @@ class Steered(Log):
 
 ASKED = st.tuples(
     st.integers(1, 60),
-    st.sampled_from(["stop_config", "continue_config", "prioritise", "set_epochs", "pause_run", "continue_run"]),
+    st.sampled_from(
+        ["stop_config", "continue_config", "prioritise", "set_epochs", "pause_run", "continue_run"]
+    ),
     st.integers(0, 3),
     st.integers(1, 4),
 )
@@ -1375,10 +1649,26 @@ ACTS_AFTER_THE_SEARCH = [
 # A rule went beyond the epochs that were set.
 @example(True, "longest", 2, 1, [(1, "set_epochs", 0, 1)], {}, [1, 1, 2, 5, 5], 9)
 # Who went on from the midst of an epoch, after the search was over, never came to an end.
-@example(False, "rotation", 3, 2, ACTS_AFTER_THE_SEARCH, {59: OutOfMemory, 8: OutOfMemory}, [1, 1, 2, 2, 4, 1, 1, 2], 0)
+@example(
+    False,
+    "rotation",
+    3,
+    2,
+    ACTS_AFTER_THE_SEARCH,
+    {59: OutOfMemory, 8: OutOfMemory},
+    [1, 1, 2, 2, 4, 1, 1, 2],
+    0,
+)
 # Who was stopped before its first visit, and then named to go first, was waited for.
 @example(
-    True, "rotation", 1, 1, [(4, "stop_config", 2, 2), (7, "prioritise", 2, 2)], {}, [1, 4, 4, 4, 3, 5, 3, 5, 3, 3], 0
+    True,
+    "rotation",
+    1,
+    1,
+    [(4, "stop_config", 2, 2), (7, "prioritise", 2, 2)],
+    {},
+    [1, 4, 4, 4, 3, 5, 3, 5, 3, 3],
+    0,
 )
 @trials(100)
 def test_an_act_holds_from_the_next_visit_on(
@@ -1391,24 +1681,47 @@ def test_an_act_holds_from_the_next_visit_on(
     looks: list[int],
     commit_seconds: int,
 ) -> None:
-    """No visit begins before all acts that there were at its turn are done or refused, and in the log, each once; and
-    none is of an epoch beyond those that the last decision about its configuration lets it train. No rule lets one
-    train for more epochs than somebody has set, and who reads the log knows what the search knew."""
+    """No visit begins before all acts that there were at its turn are done or refused, and in the
+    log, each once; and none is of an epoch beyond those that the last decision about its
+    configuration lets it train. No rule lets one train for more epochs than somebody has set, and
+    who reads the log knows what the search knew."""
     configs, epochs = 4, 9
-    request = requested(configs, segments, epochs, set(range(1, epochs + 1)), schedule, commit_seconds=commit_seconds)
+    request = requested(
+        configs,
+        segments,
+        epochs,
+        set(range(1, epochs + 1)),
+        schedule,
+        commit_seconds=commit_seconds,
+    )
     search = Searching("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
-    last = [(LATEST, "continue_config", key, 1) for key in range(configs)] + [(LATEST, "continue_run", 0, 1)]
+    last = [(LATEST, "continue_config", key, 1) for key in range(configs)] + [
+        (LATEST, "continue_run", 0, 1)
+    ]
     acts = [
-        (at, Act(number, "ann", action, None if action in ("pause_run", "continue_run") else key, {"epochs": epoch}))
+        (
+            at,
+            Act(
+                number,
+                "ann",
+                action,
+                None if action in ("pause_run", "continue_run") else key,
+                {"epochs": epoch},
+            ),
+        )
         for number, (at, action, key, epoch) in enumerate([*asked, *last])
     ]
 
     class Watched(Unreliable):
-        def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
+        def _take_up(
+            self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+        ) -> Iterator[Statement]:
             assert log.late() == []
             return super()._take_up(worker, tour, made)
 
-        def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+        def evaluate(
+            self, worker: Worker, visit: EvaluateVisit
+        ) -> Steps[dict[int, dict[str, Any]]]:
             assert log.late() == []
             return super().evaluate(worker, visit)
 
@@ -1417,7 +1730,9 @@ def test_an_act_holds_from_the_next_visit_on(
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
     for worker in crew:
         worker.memory.cache_bytes = ROOM
-    around = Surroundings(log.turn, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    around = Surroundings(
+        log.turn, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
     known = replace(request, search=search, workers=workers)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
@@ -1428,7 +1743,9 @@ def test_an_act_holds_from_the_next_visit_on(
     assert orchestrator.failed == {} and platform.trained
     limits = {decision.mst_key: decision.last_epoch for decision in platform.decided}
     assert all(epoch <= limits.get(key, epochs) for key, epoch, _ in platform.trained)
-    assert {log.status.get(key) for key in range(configs)} <= {"completed", "stopped"}, "nothing goes on"
+    assert {log.status.get(key) for key in range(configs)} <= {"completed", "stopped"}, (
+        "nothing goes on"
+    )
     most: dict[int, int] = {}
     for decision in platform.decided:
         if log.by_act.get(decision.decision_no) == "set_epochs":
@@ -1449,13 +1766,19 @@ class Copying(Unreliable):
 
     def copy(self, log: RunLog, state: StoredState, mst_key: int, visits: int) -> str:
         start, made = self.starts[mst_key], self.done[self.starts[mst_key].parent]
-        assert mst_key not in self.copies and visits == start.visits == len(made), "the state of that moment"
-        assert state == StoredState(made[-1][1].state_table or "", made[-1][0].segment_id), "the newest one"
+        assert mst_key not in self.copies and visits == start.visits == len(made), (
+            "the state of that moment"
+        )
+        assert state == StoredState(made[-1][1].state_table or "", made[-1][0].segment_id), (
+            "the newest one"
+        )
         self.copies[mst_key] = start
         self.ahead = math.inf  # there is more to do
         return f"copy_{mst_key}"
 
-    def _take_up(self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]) -> Iterator[Statement]:
+    def _take_up(
+        self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+    ) -> Iterator[Statement]:
         first, key = tour[0], tour[0].mst_key
         assert isinstance(first, TrainVisit)
         assert (f"copy_{key}" in first.state.sql) == (key in self.starts and first.visit_no == 1)
@@ -1465,14 +1788,29 @@ class Copying(Unreliable):
 
 @st.composite
 def families(draw: st.DrawFn) -> tuple[FitRequest, dict[int, Start]]:
-    """A request that repeats a run with warm clones, of clones too, and from which states they begin."""
+    """A request that repeats a run with warm clones, of clones too, and from which states they
+    begin.
+    """
     schedule = draw(st.sampled_from(["longest", "rotation", RESIDENT, BESIDE]))
-    configs, segments, epochs = draw(st.integers(2, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    request = requested(configs, segments, epochs, {1, epochs}, schedule, commit_seconds=draw(st.sampled_from([0, 9])))
+    configs, segments, epochs = (
+        draw(st.integers(2, 5)),
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 3)),
+    )
+    request = requested(
+        configs,
+        segments,
+        epochs,
+        {1, epochs},
+        schedule,
+        commit_seconds=draw(st.sampled_from([0, 9])),
+    )
     clones = draw(st.sets(st.integers(1, configs - 1), min_size=1))
     visits = st.integers(1, segments * epochs)
     starts = {key: Start(draw(st.integers(0, key - 1)), draw(visits)) for key in clones}
-    return replace(request, repeat=Repeat(starts=starts, joined=dict.fromkeys(starts, "clone"))), starts
+    return replace(
+        request, repeat=Repeat(starts=starts, joined=dict.fromkeys(starts, "clone"))
+    ), starts
 
 
 @given(families(), WORKERS, MANY, PAUSES, LOOKS)
@@ -1486,15 +1824,21 @@ def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
 ) -> None:
     """Wherever the replay is interrupted and whatever fails: once; and not without that state."""
     request, starts = family
-    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    interruptions: list[Fault] = list(
+        chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
+    )
     platform = Copying(chain(interruptions, faults, repeat(None)), starts=starts)
     past: dict[int, Past] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Log, "copy_state", lambda *given: platform.copy(*given))
         while True:
-            warm = {key: WarmState("chunks", f"SELECT FROM copy_{key}", ()) for key in platform.copies}
+            warm = {
+                key: WarmState("chunks", f"SELECT FROM copy_{key}", ()) for key in platform.copies
+            }
             try:
-                trial = continued(replace(request, warm_states=warm), workers, platform, looks, past)
+                trial = continued(
+                    replace(request, warm_states=warm), workers, platform, looks, past
+                )
             except Ended as ended:
                 past = platform.interrupt(ended.evaluations)
             else:
@@ -1504,22 +1848,36 @@ def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
     wanted = set(product(trial.alive, range(1, request.spec.epochs + 1), request.source.segments))
     assert {visit for visit in trained if visit[0] in trial.alive} == wanted
     assert trial.alive & starts.keys() <= platform.copies.keys()
-    orphans = {key for key, reason in failed.items() if "from whose state it was to begin" in reason}
+    orphans = {
+        key for key, reason in failed.items() if "from whose state it was to begin" in reason
+    }
     assert all(starts[key].parent in failed and key not in platform.copies for key in orphans)
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
 @trials(100)
 def test_a_run_goes_on_with_the_workers_that_are_left(
-    request: FitRequest, workers: int, faults: dict[int, Fault], looks: list[int], reopened: list[bool]
+    request: FitRequest,
+    workers: int,
+    faults: dict[int, Fault],
+    looks: list[int],
+    reopened: list[bool],
 ) -> None:
-    """Of the workers that cannot be opened again there is always one less than there are workers."""
-    losses = iter([*([again or n >= workers - 1 for n, again in enumerate(reopened)]), *repeat(True, 99)])
+    """Of the workers that cannot be opened again there is always one less than there are
+    workers.
+    """
+    losses = iter(
+        [*([again or n >= workers - 1 for n, again in enumerate(reopened)]), *repeat(True, 99)]
+    )
     platform = Unreliable(faults.get(n) for n in naturals())
     trial = continued(request, workers, platform, looks, {}, losses)
-    everything = set(product(trial.alive, range(1, request.spec.epochs + 1), request.source.segments))
+    everything = set(
+        product(trial.alive, range(1, request.spec.epochs + 1), request.source.segments)
+    )
     assert set(trial.platform.trained) == everything and trial.orchestrator.failed == {}
-    assert len(trial.orchestrator.evaluations) == len(trial.alive) * len(request.spec.evaluate_epochs)
+    assert len(trial.orchestrator.evaluations) == len(trial.alive) * len(
+        request.spec.evaluate_epochs
+    )
 
 
 def test_without_any_worker_the_run_ends() -> None:
@@ -1533,7 +1891,9 @@ def test_without_any_worker_the_run_ends() -> None:
 def test_a_run_whose_time_is_over_ends_in_good_order(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], ticks: int
 ) -> None:
-    """What is under way is completed, nothing else is trained, and every state that is left is evaluated once."""
+    """What is under way is completed, nothing else is trained, and every state that is left is
+    evaluated once.
+    """
     clock = naturals()
     limited = replace(request, max_runtime=float(ticks))
     with pytest.MonkeyPatch.context() as patch:
@@ -1573,11 +1933,16 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     pauses: list[int],
     looks: list[int],
 ) -> None:
-    """Wherever the run is interrupted: what was decided before is decided again, and no state is lost meanwhile."""
+    """Wherever the run is interrupted: what was decided before is decided again, and no state is
+    lost meanwhile.
+    """
     epochs = range(1, 7)
-    fit = f"callbacks=[EarlyStopping(monitor='loss',patience={patience},restore_best_weights={restored})]"
+    options = f"monitor='loss',patience={patience},restore_best_weights={restored}"
+    fit = f"callbacks=[EarlyStopping({options})]"
     request = requested(len(losses), segments, len(epochs), set(epochs), schedule, fit)
-    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    interruptions: list[Fault] = list(
+        chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
+    )
     of_segments = by_epoch(losses)
     platform = Unreliable(chain(interruptions, repeat(None)), losses=of_segments)
     past: dict[int, Past] = {}
@@ -1590,18 +1955,29 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
             break
     verdicts = {key: Patience(patience).judge(enumerate(row, 1)) for key, row in enumerate(losses)}
     last = {key: verdict.stopped or len(epochs) for key, verdict in verdicts.items()}
-    wanted = [(key, e, segment) for key in last for e in epochs if e <= last[key] for segment in range(segments)]
+    wanted = [
+        (key, e, segment)
+        for key in last
+        for e in epochs
+        if e <= last[key]
+        for segment in range(segments)
+    ]
     assert sorted(platform.trained) == wanted
     evaluated = [(e.mst_key, e.epoch) for e in trial.orchestrator.evaluations]
     assert sorted(evaluated) == [(key, e) for key in last for e in epochs if e <= last[key]]
     kept = {key: best_table(RUN_ID, key, verdict.best or 0) for key, verdict in verdicts.items()}
     found = {key: state.table for key, state in trial.orchestrator.states.items()}
-    assert found == (kept if restored else {key: platform.done[key][-1][1].state_table for key in last})
+    assert found == (
+        kept if restored else {key: platform.done[key][-1][1].state_table for key in last}
+    )
     assert trial.log.completed == {key for key, epoch in last.items() if epoch == len(epochs)}
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
 
 
-KEEPING = "batch_size=1,callbacks=[EarlyStopping(monitor='loss',patience={patience},restore_best_weights=True)]"
+KEEPING = (
+    "batch_size=1,"
+    "callbacks=[EarlyStopping(monitor='loss',patience={patience},restore_best_weights=True)]"
+)
 BUDGETS = st.builds(
     requested,
     configs=st.integers(1, 4),
@@ -1612,17 +1988,25 @@ BUDGETS = st.builds(
     fit=st.sampled_from(["batch_size=1", KEEPING.format(patience=1), KEEPING.format(patience=9)]),
     commit_seconds=st.sampled_from([0, 2, 9]),
 )
-DEADLINES = st.tuples(st.integers(0, 60), st.integers(0, 30) | st.just(math.inf), st.integers(0, 30)).map(
-    lambda given: Deadline(float(given[0]), given[0] + given[1], sum(given))
-)
+DEADLINES = st.tuples(
+    st.integers(0, 60), st.integers(0, 30) | st.just(math.inf), st.integers(0, 30)
+).map(lambda given: Deadline(float(given[0]), given[0] + given[1], sum(given)))
 ALLOWANCES = st.builds(Allowance, max_cpu=st.integers(1, 30).map(float), max_cost=st.none())
-LIMITS = st.tuples(DEADLINES, ALLOWANCES) | st.tuples(DEADLINES, st.none()) | st.tuples(st.none(), ALLOWANCES)
+LIMITS = (
+    st.tuples(DEADLINES, ALLOWANCES)
+    | st.tuples(DEADLINES, st.none())
+    | st.tuples(st.none(), ALLOWANCES)
+)
 """By the clock, or by what it costs, or by either."""
 Limits = tuple[Deadline | None, Allowance | None]
-LOSSES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sampled_from([0.0, 1.0, 2.0]))
+LOSSES = st.dictionaries(
+    st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sampled_from([0.0, 1.0, 2.0])
+)
 
 
-def in_time(request: FitRequest, workers: int, platform: Unreliable, looks: list[int], past: dict[int, Past]) -> Trial:
+def in_time(
+    request: FitRequest, workers: int, platform: Unreliable, looks: list[int], past: dict[int, Past]
+) -> Trial:
     """Work through a request by the platform's clock."""
     platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
     platform.allowed = request.allowance.max_cpu or math.inf if request.allowance else math.inf
@@ -1632,13 +2016,19 @@ def in_time(request: FitRequest, workers: int, platform: Unreliable, looks: list
 
 
 def check_ends(trial: Trial) -> None:
-    """Each config ended in exactly one of the ways that there are, and whoever was trained has a model."""
+    """Each config ended in exactly one of the ways that there are, and whoever was trained has a
+    model.
+    """
     request, run, deadline = trial.request, trial.orchestrator, trial.request.deadline
-    assert not any(trial.platform.places.values()) and run._assignments.over, "nobody is left at work"
+    assert not any(trial.platform.places.values()) and run._assignments.over, (
+        "nobody is left at work"
+    )
     assert run.states.keys() == {key for key, _, _ in trial.platform.trained} & trial.alive
     found = Counter((e.mst_key, e.epoch) for e in run.evaluations)
     assert all(times == 1 for times in found.values()), "no state is evaluated twice"
-    assert run.stopped == {key for key, reason in trial.log.stopped.items() if reason in (BUDGET_OVER, MAX_CPU)}
+    assert run.stopped == {
+        key for key, reason in trial.log.stopped.items() if reason in (BUDGET_OVER, MAX_CPU)
+    }
     assert all(trial.log.status[key] == "stopped" for key in run.stopped)
     for key, epoch in found:
         visits = [v for v in trial.platform.trained if v[0] == key]
@@ -1647,7 +2037,9 @@ def check_ends(trial: Trial) -> None:
         )
         earlier = any(other < epoch for mst_key, other in found if mst_key == key)
         whole = sum(v[1] <= epoch for v in visits) == epoch * len(request.source.segments)
-        assert whole or not (earlier and key in trial.platform.best), "beside a best state no other is a makeshift"
+        assert whole or not (earlier and key in trial.platform.best), (
+            "beside a best state no other is a makeshift"
+        )
     for key in trial.alive:
         visits = [v for v in trial.platform.trained if v[0] == key]
         evaluated = {epoch for mst_key, epoch in found if mst_key == key}
@@ -1655,11 +2047,16 @@ def check_ends(trial: Trial) -> None:
         newest = max((epoch for _, epoch, _ in visits), default=0)
         whole = len(visits) == request.spec.epochs * len(request.source.segments)
         ends = {
-            "completed": whole and {e for e in request.spec.evaluate_epochs} <= evaluated and key not in run.stopped,
+            "completed": whole
+            and {e for e in request.spec.evaluate_epochs} <= evaluated
+            and key not in run.stopped,
             "no better": "EarlyStopping" in trial.log.stopped.get(key, ""),
             "with its best": key in run.stopped and kept is not None,
             "evaluated": key in run.stopped and kept is None and newest > 0 and newest in evaluated,
-            "not evaluated": key in run.stopped and kept is None and newest > 0 and newest not in evaluated,
+            "not evaluated": key in run.stopped
+            and kept is None
+            and newest > 0
+            and newest not in evaluated,
             "not begun": key in run.stopped and newest == 0,
         }
         assert sum(ends.values()) == 1, ends
@@ -1676,7 +2073,9 @@ def check_ends(trial: Trial) -> None:
 
 
 def check_over(trial: Trial, workers: int, looks: Sequence[int]) -> None:
-    """Whatever is under way at the end is heard of, and what is kept of it: a few statements of each worker."""
+    """Whatever is under way at the end is heard of, and what is kept of it: a few statements of
+    each worker.
+    """
     deadline, platform = trial.request.deadline, trial.platform
     over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
     visit = max(looks) + 1  # the first to end after that moment is the last
@@ -1696,7 +2095,9 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
 ) -> None:
     platform = Unreliable(chain(faults, repeat(None)), losses=losses, clock=Clock(hears=hears))
     deadline, allowance = limits
-    trial = in_time(replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {})
+    trial = in_time(
+        replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {}
+    )
     check_ends(trial)
     check_over(trial, workers, looks)
 
@@ -1704,10 +2105,19 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
 @given(BESIDE_ONE_ANOTHER, st.integers(1, 2), LIMITS, MANY, LOOKS, st.booleans())
 @trials(120)
 def test_a_budget_ends_those_in_good_order_who_are_trained_together(
-    request: FitRequest, workers: int, limits: Limits, faults: list[Fault], looks: list[int], hears: bool
+    request: FitRequest,
+    workers: int,
+    limits: Limits,
+    faults: list[Fault],
+    looks: list[int],
+    hears: bool,
 ) -> None:
-    """Each by itself: whoever has a state keeps it, and who has none when all are cancelled has failed."""
-    platform = Unreliable(chain(faults, repeat(None)), clock=Clock(hears=hears), timings=SIDE_BY_SIDE)
+    """Each by itself: whoever has a state keeps it, and who has none when all are cancelled has
+    failed.
+    """
+    platform = Unreliable(
+        chain(faults, repeat(None)), clock=Clock(hears=hears), timings=SIDE_BY_SIDE
+    )
     deadline, allowance = limits
     backends = dict.fromkeys(request.backends, "jax")
     limited = replace(request, backends=backends, deadline=deadline, allowance=allowance)
@@ -1739,7 +2149,9 @@ def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
     commit_seconds: int,
 ) -> None:
     """Also who is where the rule was to be asked how it goes on."""
-    request = requested(len(losses), segments, 5, set(range(1, 6)), schedule, commit_seconds=commit_seconds)
+    request = requested(
+        len(losses), segments, 5, set(range(1, 6)), schedule, commit_seconds=commit_seconds
+    )
     search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     of_segments = by_epoch(losses)
     platform = Unreliable(repeat(None), losses=of_segments)
@@ -1751,10 +2163,21 @@ def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
         trial = in_time(limited, workers, platform, looks, {})
     except Ended:
         return  # nobody was trained in time
-    assert {status for key, status in trial.log.status.items() if key in trial.alive} <= {"completed", "stopped"}
+    assert {status for key, status in trial.log.status.items() if key in trial.alive} <= {
+        "completed",
+        "stopped",
+    }
 
 
-@given(BUDGETS, WORKERS, st.lists(st.none() | DEADLINES, min_size=1, max_size=4), ALLOWANCES, PAUSES, LOOKS, LOSSES)
+@given(
+    BUDGETS,
+    WORKERS,
+    st.lists(st.none() | DEADLINES, min_size=1, max_size=4),
+    ALLOWANCES,
+    PAUSES,
+    LOOKS,
+    LOSSES,
+)
 @trials(120)
 def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     request: FitRequest,
@@ -1765,9 +2188,11 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     looks: list[int],
     losses: Mapping[tuple[int, int], float],
 ) -> None:
-    """Wherever it was interrupted, also when its budget was over; each time it has another one left, and may cost what
-    is left of that."""
-    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    """Wherever it was interrupted, also when its budget was over; each time it has another one
+    left, and may cost what is left of that."""
+    interruptions: list[Fault] = list(
+        chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
+    )
     platform = Unreliable(chain(interruptions, repeat(None)), losses=losses)
     past: dict[int, Past] = {}
     left = chain(deadlines, repeat(deadlines[-1]))
@@ -1788,7 +2213,9 @@ AT_ONCE = requested(1, 3, 3, {1, 2, 3, 4}, "longest", KEEPING.format(patience=1)
 
 
 @given(BUDGETS, WORKERS, WORKERS, LIMITS, LOOKS, LOOKS, LOSSES, st.booleans())
-@example(AT_ONCE, 1, 1, (Deadline(9.0, math.inf, math.inf), Allowance(6.0, None)), [1], [2], {}, False)
+@example(
+    AT_ONCE, 1, 1, (Deadline(9.0, math.inf, math.inf), Allowance(6.0, None)), [1], [2], {}, False
+)
 @trials(120)
 def test_a_replay_ends_where_the_budget_did(
     request: FitRequest,
@@ -1800,10 +2227,14 @@ def test_a_replay_ends_where_the_budget_did(
     losses: Mapping[tuple[int, int], float],
     hears: bool,
 ) -> None:
-    """The same visits of each config, and the same state of each evaluated and kept, whatever the clock says."""
+    """The same visits of each config, and the same state of each evaluated and kept, whatever the
+    clock says.
+    """
     platform = Unreliable(repeat(None), losses=losses, clock=Clock(hears=hears))
     deadline, allowance = limits
-    first = in_time(replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {})
+    first = in_time(
+        replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {}
+    )
     check_ends(first)
     if not platform.trained:
         return
@@ -1813,20 +2244,29 @@ def test_a_replay_ends_where_the_budget_did(
     found = {key: 0 for key in first.orchestrator.stopped}
     found |= {e.mst_key: e.epoch for e in first.orchestrator.evaluations if e.mst_key in found}
     every = product(range(len(request.configs)), range(1, request.spec.epochs + 1))
-    completed = {at: (*(o := orders.get(at, ())), *(s for s in request.source.segments if s not in o)) for at in every}
+    completed = {
+        at: (*(o := orders.get(at, ())), *(s for s in request.source.segments if s not in o))
+        for at in every
+    }
     repeated = Repeat(completed, endings=endings(orders, found))
     spec = replace(request.spec, schedule="replay")
     again = Unreliable(repeat(None), losses=losses)
     second = in_time(replace(request, spec=spec, repeat=repeated), others, again, pace, {})
     check_ends(second)
     assert first.orchestrator.failed == second.orchestrator.failed == {}
-    assert {key: visits(again, key) for key in again.done} == {key: visits(platform, key) for key in platform.done}
+    assert {key: visits(again, key) for key in again.done} == {
+        key: visits(platform, key) for key in platform.done
+    }
     assert ends(second) == ends(first)
-    # What was cancelled came to its end all the same, and was the last: nothing is left that a replay could stop.
+    # What was cancelled came to its end all the same, and was the last: nothing is left that a
+    # replay could stop.
     whole = first.orchestrator.stopped & second.log.completed
     last = request.spec.epochs
     late = {key for key in whole if last not in request.spec.evaluate_epochs or found[key] == last}
-    stopped = {key: BUDGET_OVER if reason == MAX_CPU else reason for key, reason in first.log.stopped.items()}
+    stopped = {
+        key: BUDGET_OVER if reason == MAX_CPU else reason
+        for key, reason in first.log.stopped.items()
+    }
     assert second.log.stopped == {key: reason for key, reason in stopped.items() if key not in late}
 
     def evaluated(trial: Trial) -> dict[tuple[int, int], float]:
@@ -1836,7 +2276,9 @@ def test_a_replay_ends_where_the_budget_did(
 
 
 def ends(trial: Trial) -> dict[int, Kept | int | None]:
-    """The state that each config has come to: the one that is kept of it, or where its last visit was."""
+    """The state that each config has come to: the one that is kept of it, or where its last visit
+    was.
+    """
     states = trial.orchestrator.states
     return {key: trial.platform.best.get(key, state.segment_id) for key, state in states.items()}
 
@@ -1849,9 +2291,15 @@ def visits(platform: Unreliable, mst_key: int) -> list[Visit]:
 def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None:
     """Nothing but the clock says that the first is to be evaluated where it waits for a segment."""
     platform = Unreliable(repeat(None))
-    request = replace(requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0, 90.0), workers=2)
-    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
-    crew = [Worker(number, Session([looks], platform.clock)) for number, looks in enumerate((1, 10**6))]
+    request = replace(
+        requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0, 90.0), workers=2
+    )
+    around = Surroundings(
+        lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
+    crew = [
+        Worker(number, Session([looks], platform.clock)) for number, looks in enumerate((1, 10**6))
+    ]
     log = Log([1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
@@ -1864,28 +2312,40 @@ def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None
 
 def test_a_run_without_a_model_goes_on_until_its_budget_is_over() -> None:
     """What is set aside for explaining a model is of no use without one."""
-    request = replace(requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0, 30.0), workers=1)
+    request = replace(
+        requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0, 30.0), workers=1
+    )
     platform = Unreliable(repeat(None))
     log = Log([9])
-    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    around = Surroundings(
+        lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
-        orchestrator = Orchestrator(platform, request, [Worker(0, Session([9], platform.clock))], log, around, {})
+        orchestrator = Orchestrator(
+            platform, request, [Worker(0, Session([9], platform.clock))], log, around, {}
+        )
         orchestrator.run()
     assert platform.trained == [(0, 1, 0)] and orchestrator.states.keys() == {0}
     assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER} and 5 < platform.clock.now < 30
 
 
 def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
-    request = replace(requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0, 5.0), workers=1)
+    request = replace(
+        requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0, 5.0), workers=1
+    )
     platform = Unreliable(repeat(None))
     log = Log([9])
-    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    around = Surroundings(
+        lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
         crew = [Worker(0, Session([9], platform.clock))]
         orchestrator = Orchestrator(platform, request, crew, log, around, {})
-        with pytest.raises(ConfigFailure, match="before any configuration was trained on one of 2 segments") as error:
+        with pytest.raises(
+            ConfigFailure, match="before any configuration was trained on one of 2 segments"
+        ) as error:
             orchestrator.run()
     assert error.value.hint is not None and "longer budget" in error.value.hint
     assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER}

@@ -1,4 +1,6 @@
-"""What is expected of a run follows from what runs like it took, and nothing that was measured is lost on the way."""
+"""What is expected of a run follows from what runs like it took, and nothing that was measured is
+lost on the way.
+"""
 
 from __future__ import annotations
 
@@ -69,12 +71,16 @@ def plans(draw: st.DrawFn) -> RunPlan:
         )
         for name, keys in (("a/8", (1,)), ("b/8", tuple(range(2, configs + 1))))
     )
-    way = Strategy(draw(st.sampled_from([MOP, TASK, WIDE])), draw(st.integers(1, 2)), draw(st.integers(1, 8)))
+    way = Strategy(
+        draw(st.sampled_from([MOP, TASK, WIDE])), draw(st.integers(1, 2)), draw(st.integers(1, 8))
+    )
     compiled: dict[int, tuple[str, ...]] = draw(st.sampled_from(COMPILED))
     chosen = priced(Settled(work, {}, compiled), programs, way)
     stored = draw(st.sampled_from([(), (StoredLayer("front", (1, 2), 30, 720, draw(SECONDS)),)]))
     others = (Strategy(MOP, 1, 1),)
-    return RunPlan(work, programs, chosen, others, Data(10, 20, 30, 40), compiled=compiled, stored=stored)
+    return RunPlan(
+        work, programs, chosen, others, Data(10, 20, 30, 40), compiled=compiled, stored=stored
+    )
 
 
 @given(plans())
@@ -83,7 +89,9 @@ def test_the_log_gives_back_what_it_was_given(plan: RunPlan) -> None:
 
 
 @given(plans(), st.integers(0, 9))
-def test_a_configuration_has_no_more_copies_than_there_are_segments(plan: RunPlan, copies: int) -> None:
+def test_a_configuration_has_no_more_copies_than_there_are_segments(
+    plan: RunPlan, copies: int
+) -> None:
     logged = replace(plan, work=replace(plan.work, copies=copies))
     if copies <= len(plan.work.segments):
         assert RunPlan.from_json(logged.to_json()) == logged
@@ -99,8 +107,12 @@ def test_what_is_no_plan_is_refused(broken: dict[str, object]) -> None:
 
 
 @given(plans(), st.lists(SECONDS, min_size=1, max_size=5), SECONDS)
-def test_a_run_is_expected_to_take_what_the_same_run_took(plan: RunPlan, took: list[float], begun: float) -> None:
-    """Whatever the simulation says: of several the median, and the time that it has taken by then."""
+def test_a_run_is_expected_to_take_what_the_same_run_took(
+    plan: RunPlan, took: list[float], begun: float
+) -> None:
+    """Whatever the simulation says: of several the median, and the time that it has taken by
+    then.
+    """
     earlier = [Earlier(1, replace(plan, begun=begun), begun + plan.storing + each) for each in took]
     found = corrected(replace(plan, begun=1.0), earlier)
     if plan.chosen.seconds is None:
@@ -127,15 +139,23 @@ def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
     assert sum(line.startswith("  ->  ") for line in lines) == len(whole["Plan"]["Plans"])
     for node, program in zip(whole["Plan"]["Plans"][-2:], plan.programs, strict=True):
         shards = node.get("Plans", [])
-        assert [shard["Layers"] for shard in shards] == ["first to third", "out"][: len(program.shards)]
-        assert [shard["Memory"] for shard in shards] == [shard["memory_bytes"] for shard in program.shards]
-    assert sum("->  Shard" in line for line in lines) == sum(len(program.shards) for program in plan.programs)
+        assert [shard["Layers"] for shard in shards] == ["first to third", "out"][
+            : len(program.shards)
+        ]
+        assert [shard["Memory"] for shard in shards] == [
+            shard["memory_bytes"] for shard in program.shards
+        ]
+    assert sum("->  Shard" in line for line in lines) == sum(
+        len(program.shards) for program in plan.programs
+    )
     assert whole["Plan"]["Compared"][0]["seconds"] == plan.chosen.seconds
 
 
 @given(plans())
 def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
-    """At a price of one for a processor second: no more than all have, no less than what is stored takes."""
+    """At a price of one for a processor second: no more than all have, no less than what is stored
+    takes.
+    """
     found = tree(plan, Known(prices=Prices(core_hour=HOUR))).facts
     assert not tree(plan, Known()).facts.keys() & {"Most Cost", "Expected Cost"}
     if plan.chosen.seconds is None:
@@ -144,14 +164,20 @@ def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
     cost = found["Most Cost" if plan.work.sooner else "Expected Cost"]
     assert isinstance(cost, Amount)
     cores = plan.chosen.workers * plan.chosen.threads
-    assert cores * plan.storing < cost.value <= cores * (plan.chosen.seconds + plan.storing) * (1 + 1e-9)
+    assert (
+        cores * plan.storing
+        < cost.value
+        <= cores * (plan.chosen.seconds + plan.storing) * (1 + 1e-9)
+    )
 
 
 COUNT = st.integers(1, 50)
 
 
 @given(COUNT, COUNT, COUNT, st.tuples(SECONDS, SECONDS, SECONDS, SECONDS))
-def test_costs_add_up_to_what_was_measured(firsts: int, moves: int, stays: int, seconds: tuple[float, ...]) -> None:
+def test_costs_add_up_to_what_was_measured(
+    firsts: int, moves: int, stays: int, seconds: tuple[float, ...]
+) -> None:
     training, staying, moving, compiling = seconds
     hop = max(moving, staying)
     visits = firsts + moves + stays

@@ -1,4 +1,6 @@
-"""What is kept is told by all that decides it, and by nothing else; and not kept where that is not known."""
+"""What is kept is told by all that decides it, and by nothing else; and not kept where that is not
+known.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ CUT = Cut("front", "d1", (6,), 100)
 
 
 class Server:
-    """What a control session answers: of each table its rows, in turn, and how many were stored of them."""
+    """What a control session answers: of each table its rows, in turn, and how many were stored of
+    them.
+    """
 
     def __init__(self) -> None:
         self.plain: list[tuple[bool | None]] = [(True,)]
@@ -70,13 +74,17 @@ class Case:
         """Seen by that run."""
         worker = SimpleNamespace(
             framework=self.framework,
-            memory=SimpleNamespace(machine=self.machine, threads=self.threads, software=self.software),
+            memory=SimpleNamespace(
+                machine=self.machine, threads=self.threads, software=self.software
+            ),
         )
         settings = SimpleNamespace(kept_features_mb=self.kept_mb)
         place = SimpleNamespace(control=self.server, settings=settings)
         site = SimpleNamespace(workplace=place, crew=SimpleNamespace(workers=[worker]))
         spec = SimpleNamespace(dtype_policy=self.policy)
-        request = SimpleNamespace(backends={1: self.framework}, spec=spec, source=self.table, validation=None)
+        request = SimpleNamespace(
+            backends={1: self.framework}, spec=spec, source=self.table, validation=None
+        )
         return Memory(site, request)  # type: ignore[arg-type]
 
     @property
@@ -128,7 +136,9 @@ def test_what_comes_out_otherwise_is_told_apart(change: Callable[[Case], None]) 
     assert one.print.fingerprint != other.print.fingerprint
 
 
-@pytest.mark.parametrize("change", [of_server(plain=[(None,)]), of_server(plain=[(False,)]), set_to(kept_mb=0)])
+@pytest.mark.parametrize(
+    "change", [of_server(plain=[(None,)]), of_server(plain=[(False,)]), set_to(kept_mb=0)]
+)
 def test_where_nothing_tells_nothing_is_kept(change: Callable[[Case], None]) -> None:
     case = Case()
     change(case)
@@ -144,7 +154,9 @@ def test_where_nothing_tells_nothing_is_kept(change: Callable[[Case], None]) -> 
         (("150", 2, "h1"), 3, False),
     ],
 )
-def test_rows_that_change_while_a_table_is_filled(after: tuple[str, int, str], stored: int, unchanged: bool) -> None:
+def test_rows_that_change_while_a_table_is_filled(
+    after: tuple[str, int, str], stored: int, unchanged: bool
+) -> None:
     """One that came and went meanwhile, too: it may have been stored."""
     case = Case()
     case.server.rows, case.server.stored = [("100", 2, "h1"), after], stored

@@ -1,4 +1,6 @@
-"""Whether a run is still its role's is asked of the log: where nobody answers, the role has not lost it."""
+"""Whether a run is still its role's is asked of the log: where nobody answers, the role has not
+lost it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How a run takes places: committed first, and looked at once more; and how it shows that it waits or works."""
+"""How a run takes places: committed first, and looked at once more; and how it shows that it waits
+or works.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Server:
         self.owned = True
 
     def run(self, statement: str, values: Sequence[object]) -> list[tuple[object, ...]]:
-        name = next(name for name in ("enter", "take", "add", "leave") if sql(f"queue.{name}") == statement)
+        name = next(
+            name for name in ("enter", "take", "add", "leave") if sql(f"queue.{name}") == statement
+        )
         self.heard.append((name, *values))
         return [(self.answers.pop(0),)]
 
@@ -40,7 +44,9 @@ class Server:
 
 
 def places_of(server: Server, *, in_procedure: bool = False, limited: bool = True) -> Any:
-    db = SimpleNamespace(in_procedure=in_procedure, rows=server.rows, glance=server.glance, commit=server.commit)
+    db = SimpleNamespace(
+        in_procedure=in_procedure, rows=server.rows, glance=server.glance, commit=server.commit
+    )
     log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], owned=lambda: server.owned)
     made: Any = Places(db, SimpleNamespace(control=server), log, Wish(1, 4, 3, False))  # type: ignore[arg-type]
     made.limited = limited
@@ -55,7 +61,9 @@ def test_places_are_looked_at_again_before_a_trainer_starts() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "limited"), [(2, True), (4, False)])
-def test_places_that_are_given_back_or_not_limited_need_no_second_look(wanted: int, limited: bool) -> None:
+def test_places_that_are_given_back_or_not_limited_need_no_second_look(
+    wanted: int, limited: bool
+) -> None:
     server = Server(4, 4, wanted)
     places = places_of(server)
     places.take(4)
@@ -75,7 +83,9 @@ def test_configurations_are_looked_at_again_before_they_join() -> None:
 
 
 @pytest.mark.parametrize("in_procedure", [False, True])
-def test_a_run_shows_that_it_waits_and_that_it_works(monkeypatch: pytest.MonkeyPatch, in_procedure: bool) -> None:
+def test_a_run_shows_that_it_waits_and_that_it_works(
+    monkeypatch: pytest.MonkeyPatch, in_procedure: bool
+) -> None:
     """In a procedure its own session says so, because that which writes the log is away."""
     now = 100.0
     monkeypatch.setattr("cerebro_plpy.run.places.time.monotonic", lambda: now)
@@ -90,7 +100,9 @@ def test_a_run_shows_that_it_waits_and_that_it_works(monkeypatch: pytest.MonkeyP
     assert len(server.heard) == 4
     now += SHOW_SECONDS + 1
     places.show()
-    assert server.heard[4:] == [("take", *OWN, 4, 4)] and places.held == 3, "others have what had no worker"
+    assert server.heard[4:] == [("take", *OWN, 4, 4)] and places.held == 3, (
+        "others have what had no worker"
+    )
 
 
 @pytest.mark.parametrize("in_procedure", [False, True])

@@ -10,13 +10,17 @@ from cerebro_plpy.hopping.schedule import Plan, Visit
 from cerebro_plpy.run.positions import Positions
 
 LONGER, HELD, LEFT, LIMITED = 1, 2, 3, 4
-"""Who is given more epochs, who is held by somebody, who is left alone, and who has a limit of its own."""
+"""Who is given more epochs, who is held by somebody, who is left alone, and who has a limit of its
+own.
+"""
 SEGMENTS = st.integers(1, 3).map(lambda number: tuple(range(number)))
 EPOCHS = st.integers(1, 3)
 
 
 def make(positions: Positions, key: int, most: int | None = None) -> list[Visit]:
-    """Make the visits that a configuration may begin, in the order of segments: so many at the most."""
+    """Make the visits that a configuration may begin, in the order of segments: so many at the
+    most.
+    """
     made: list[Visit] = []
     while (progress := positions.progress[key]).startable and len(made) != most:
         made.append(Visit(progress.epoch, key, min(progress.startable), progress.kind))
@@ -33,7 +37,9 @@ def test_who_is_given_more_epochs_does_what_a_longer_run_does(
     workers, last = dict.fromkeys(segments, 0), epochs + more
     longer = Plan(last, segments, workers, frozenset(range(1, last + 1) if evaluates else ()))
     short = Plan(epochs, segments, workers, longer.evaluate_epochs & {*range(epochs + 1)})
-    positions = Positions(short, {key: schedule.start(short, key) for key in (LONGER, HELD, LEFT, LIMITED)})
+    positions = Positions(
+        short, {key: schedule.start(short, key) for key in (LONGER, HELD, LEFT, LIMITED)}
+    )
     positions.hold(HELD)
     positions.limit(LIMITED, 1)
     made = {key: make(positions, key, before) for key in positions.progress}

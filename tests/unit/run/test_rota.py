@@ -22,17 +22,24 @@ SEGMENTS = 4
 
 
 @pytest.mark.parametrize(
-    ("limited", "steady", "expected"), [(True, False, LOOK), (True, True, math.inf), (False, False, math.inf)]
+    ("limited", "steady", "expected"),
+    [(True, False, LOOK), (True, True, math.inf), (False, False, math.inf)],
 )
-def test_a_run_that_keeps_its_places_never_looks_for_others(limited: bool, steady: bool, expected: float) -> None:
+def test_a_run_that_keeps_its_places_never_looks_for_others(
+    limited: bool, steady: bool, expected: float
+) -> None:
     """Its last look is long ago: to wait until the next one would be not to wait at all."""
-    around: Any = SimpleNamespace(places=SimpleNamespace(limited=limited, steady=steady, next_look=LOOK))
+    around: Any = SimpleNamespace(
+        places=SimpleNamespace(limited=limited, steady=steady, next_look=LOOK)
+    )
     nothing: Any = None
     assert Rota(nothing, nothing, around, []).next_look == expected
 
 
 class Moment(NamedTuple):
-    """One look for places: how many there are to be, who does something then, and for whom there is no session."""
+    """One look for places: how many there are to be, who does something then, and for whom there is
+    no session.
+    """
 
     wanted: int | None
     busy: frozenset[int]
@@ -63,7 +70,9 @@ class Server:
 
     @property
     def busy(self) -> set[int]:
-        """Workers that do something; nobody else than who is at work, or is about to leave, ever does."""
+        """Workers that do something; nobody else than who is at work, or is about to leave, ever
+        does.
+        """
         return self.open & self.moment.busy
 
     @property
@@ -121,7 +130,9 @@ class Server:
 
 def at_work() -> Positions:
     """Where a run stands of which each worker has one segment."""
-    return Positions(Plan(1, tuple(range(SEGMENTS)), {segment: segment for segment in range(SEGMENTS)}), {})
+    return Positions(
+        Plan(1, tuple(range(SEGMENTS)), {segment: segment for segment in range(SEGMENTS)}), {}
+    )
 
 
 def rota_of(server: Server, positions: Positions) -> Rota:
@@ -138,13 +149,17 @@ NOBODY = frozenset[int]()
 def draw_moment(draw: st.DrawFn) -> Moment:
     """Draw a look for places."""
     some = st.frozensets(st.integers(0, SEGMENTS - 1))
-    return Moment(draw(st.none() | st.integers(0, SEGMENTS)), draw(some), draw(some), draw(st.booleans()))
+    return Moment(
+        draw(st.none() | st.integers(0, SEGMENTS)), draw(some), draw(some), draw(st.booleans())
+    )
 
 
 @given(st.lists(draw_moment(), max_size=8))
 @example([Moment(0, NOBODY, NOBODY, paused=True), Moment(3, NOBODY, frozenset({1}), paused=False)])
 def test_each_place_is_that_of_a_worker_that_has_a_session(moments: list[Moment]) -> None:
-    """Also where a run pauses, rests, and is to go on while it is paused; nobody is stopped who does something."""
+    """Also where a run pauses, rests, and is to go on while it is paused; nobody is stopped who
+    does something.
+    """
     server, positions = Server(), at_work()
     rota = rota_of(server, positions)
     for server.moment in moments:
@@ -163,7 +178,13 @@ def test_a_run_goes_on_without_a_worker_that_is_lost_as_long_as_there_is_another
     for lost in range(1, SEGMENTS):
         for _ in range(2 if lost < SEGMENTS - 1 else 1):
             rota.lose(server.worker(lost), error)
-        assert set(positions.plan.workers.values()) == server.numbers == {0, *range(lost + 1, SEGMENTS)}
-    assert [note.split(":")[0] for note in server.notes][::2] == [f"going on with {n} workers" for n in (3, 2, 1)]
+        assert (
+            set(positions.plan.workers.values())
+            == server.numbers
+            == {0, *range(lost + 1, SEGMENTS)}
+        )
+    assert [note.split(":")[0] for note in server.notes][::2] == [
+        f"going on with {n} workers" for n in (3, 2, 1)
+    ]
     with pytest.raises(ConnectionFailure):
         rota.lose(server.worker(0), error)

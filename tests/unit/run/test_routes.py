@@ -23,8 +23,13 @@ def left(segment: int) -> StateSource:
 
 
 @pytest.mark.parametrize("order", [(4, 5, 3, 7, 6), (7, 4, 6, 5, 3), (7, 6, 4, 5, 3)])
-def test_a_copy_goes_on_from_what_it_has_left_and_all_begin_from_the_mean(order: tuple[int, ...]) -> None:
-    route, before = Averaging(SEGMENTS, COPIES), {4: MEAN, 7: MEAN, 5: left(4), 3: left(5), 6: left(7)}
+def test_a_copy_goes_on_from_what_it_has_left_and_all_begin_from_the_mean(
+    order: tuple[int, ...],
+) -> None:
+    route, before = (
+        Averaging(SEGMENTS, COPIES),
+        {4: MEAN, 7: MEAN, 5: left(4), 3: left(5), 6: left(7)},
+    )
     for segment in order:
         assert route.source(visit(segment), MEAN) == before[segment]
         assert not route.moves(visit(segment), left(segment), ROWS[segment])

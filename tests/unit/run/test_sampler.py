@@ -15,7 +15,8 @@ from cerebro_plpy.run.sampler import beside, told
 EPOCHS = 4
 CURVES = st.dictionaries(st.integers(1, EPOCHS), st.integers(-9, 9).map(float), min_size=1)
 TRIALS = st.builds(
-    lambda values, limit, failed: Trial(limit=min(max(values) + limit, EPOCHS), values=values, failed=failed),
+    lambda values, limit, failed: Trial(limit=min(max(values) + limit, EPOCHS), values=values,
+    failed=failed),
     CURVES, st.integers(0, 1), st.booleans(),
 )  # fmt: skip
 EARLIER = st.lists(st.none() | st.floats(0.01, 0.99), min_size=1, max_size=4).map(
@@ -28,7 +29,10 @@ def point(number: int) -> Mapping[str, Any]:
 
 
 def of_own(trials: list[Trial], level: float = 0.0, factor: float = 1.0) -> list[Mapping[str, Any]]:
-    moved = [t._replace(values={epoch: value * factor + level for epoch, value in t.values.items()}) for t in trials]
+    moved = [
+        t._replace(values={epoch: value * factor + level for epoch, value in t.values.items()})
+        for t in trials
+    ]
     return [told(point(number), trial, EPOCHS) for number, trial in enumerate(moved)]
 
 
@@ -48,20 +52,33 @@ def test_beside_earlier_runs_levels_are_not(
     assert [own[number] for number in over] == [moved[number] for number in over]
     assert before == beside(earlier, [])
     assert [(each["state"], [value for _, value in each["values"]]) for each in before] == [
-        ("failed", []) if each.standing is None else ("completed", [each.standing]) for each in earlier
+        ("failed", []) if each.standing is None else ("completed", [each.standing])
+        for each in earlier
     ]
     assert [each["point"] for each in own] == [point(number) for number in range(len(trials))]
 
 
 @given(EARLIER, st.lists(TRIALS, max_size=8))
-def test_the_order_of_a_search_stays_what_it_was(earlier: list[EarlierTrial], trials: list[Trial]) -> None:
-    """Those that went to the end come first, then those that went further, and of these the better ones."""
+def test_the_order_of_a_search_stays_what_it_was(
+    earlier: list[EarlierTrial], trials: list[Trial]
+) -> None:
+    """Those that went to the end come first, then those that went further, and of these the better
+    ones.
+    """
     raw, found = of_own(trials), beside(earlier, of_own(trials))[len(earlier) :]
-    over = [(one, other) for one, other in zip(raw, found, strict=True) if one["state"] in ("stopped", "completed")]
+    over = [
+        (one, other)
+        for one, other in zip(raw, found, strict=True)
+        if one["state"] in ("stopped", "completed")
+    ]
     for one, its in over:
         for other, the_other in over:
             keys = [(-epoch, value) for epoch, value in (one["values"][-1], other["values"][-1])]
             assert (keys[0] < keys[1]) == (its["values"] < the_other["values"])
             assert its["state"] == "completed"
-    rest = [(one, other) for one, other in zip(raw, found, strict=True) if one["state"] in ("running", "failed")]
+    rest = [
+        (one, other)
+        for one, other in zip(raw, found, strict=True)
+        if one["state"] in ("running", "failed")
+    ]
     assert all(one == other for one, other in rest)

@@ -1,4 +1,6 @@
-"""One place compares the ways to divide a run among workers: by brute force it chooses the best of them all."""
+"""One place compares the ways to divide a run among workers: by brute force it chooses the best of
+them all.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,18 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.hopping import plans
 from cerebro_plpy.hopping.placement import share_segments
-from cerebro_plpy.hopping.plans import AVERAGE, MEASURED, MOP, TASK, TIMED, WIDE, WORTH, Program, Settled, Strategy
+from cerebro_plpy.hopping.plans import (
+    AVERAGE,
+    MEASURED,
+    MOP,
+    TASK,
+    TIMED,
+    WIDE,
+    WORTH,
+    Program,
+    Settled,
+    Strategy,
+)
 from cerebro_plpy.hopping.policies import rotation
 from cerebro_plpy.hopping.schedule import AVERAGING, ConfigProgress, Plan, begin, complete, start
 from cerebro_plpy.hopping.tours import Reach, choose
@@ -30,7 +43,9 @@ ROWS, EPOCHS = 1000, 2
 
 
 def request(**more: Any) -> Any:
-    """A request of two configurations, of which one trains nine times as many rows, and what else is said."""
+    """A request of two configurations, of which one trains nine times as many rows, and what else
+    is said.
+    """
     spec: dict[str, Any] = {
         "train": None,
         "search": None,
@@ -78,10 +93,17 @@ class Place:
     """A call on a server with two cores, where wide trainers took half as long as narrow ones."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *, local: bool = False, room: int = 100, shared: bool = True
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        local: bool = False,
+        room: int = 100,
+        shared: bool = True,
     ) -> None:
         self.local, self.told, self.settings = local, list[str](), None
-        self.platform = SimpleNamespace(widths=lambda n: {k: 2 // k for k in range(1, n + 1)} if shared else {})
+        self.platform = SimpleNamespace(
+            widths=lambda n: {k: 2 // k for k in range(1, n + 1)} if shared else {}
+        )
         self.db = SimpleNamespace(info=self.told.append)
         self.control = SimpleNamespace(run=self.timings)
         monkeypatch.setattr(settings, "cache_bytes", lambda chosen, trainers: room)
@@ -92,14 +114,19 @@ class Place:
         if "form_timing" not in text:
             return []
         ((name,),) = values
-        return [(self.machine, name, 8, *each, 0.0) for each in ((1, "graph_loop", 1e-2), (2, "graph_loop", 5e-3))]
+        return [
+            (self.machine, name, 8, *each, 0.0)
+            for each in ((1, "graph_loop", 1e-2), (2, "graph_loop", 5e-3))
+        ]
 
     def workers(self, request: Any) -> int:
         workplace: Any = self
         return strategies.workers(workplace, request)
 
 
-def test_a_run_that_one_configuration_dominates_has_one_wide_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_one_configuration_dominates_has_one_wide_trainer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     place = Place(monkeypatch)
     assert place.workers(request()) == 1
     assert len(place.told) == 1
@@ -133,22 +160,32 @@ def test_whoever_says_how_many_workers_there_are_is_heard(
     assert not place.told
 
 
-def test_a_run_goes_on_with_as_many_threads_and_the_workers_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_with_as_many_threads_and_the_workers_that_have_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert Place(monkeypatch).workers(request(repeat=Repeat(threads=2))) == 1
-    assert Place(monkeypatch).workers(request(repeat=Repeat(threads=64))) == 2, "on a machine with fewer cores"
+    assert Place(monkeypatch).workers(request(repeat=Repeat(threads=64))) == 2, (
+        "on a machine with fewer cores"
+    )
 
 
-def test_where_there_is_nothing_to_choose_the_usual_number_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_nothing_to_choose_the_usual_number_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert Place(monkeypatch, local=True).workers(request()) == 2
     assert Place(monkeypatch, shared=False).workers(request()) == 2
-    assert Place(monkeypatch, room=50).workers(request()) == 2, "one trainer has no room for all rows"
+    assert Place(monkeypatch, room=50).workers(request()) == 2, (
+        "one trainer has no room for all rows"
+    )
     elsewhere = Place(monkeypatch)
     elsewhere.machine = f"another, CPU:0, {elsewhere.machine}"
     assert elsewhere.workers(request()) == 2
 
 
 class Known:
-    """What is known: seconds for a row, by configuration and threads; each has a program of its own."""
+    """What is known: seconds for a row, by configuration and threads; each has a program of its
+    own.
+    """
 
     def __init__(self, speeds: Mapping[int, Mapping[int, float]], source: str = TIMED) -> None:
         self._speeds, self._source = speeds, source
@@ -185,14 +222,19 @@ def asked(speeds: Mapping[int, object], usual: int, **more: Any) -> Any:
 
 
 def simulated(seconds: Mapping[int, float], count: int) -> float:
-    """What so many workers take for configurations of which a visit takes so long, where each has segments of its own:
-    the schedule as it is, and nothing beside it. Of visits that end at the same moment the one that began first is over
-    first."""
+    """What so many workers take for configurations of which a visit takes so long, where each has
+    segments of its own: the schedule as it is, and nothing beside it. Of visits that end at the
+    same moment the one that began first is over first."""
     numbers = tuple(range(4))
     plan = Plan(EPOCHS, numbers, share_segments(numbers, range(count)), frozenset())
     configs: dict[int, ConfigProgress] = {key: start(plan, key) for key in seconds}
     policy = rotation([*seconds], numbers)
-    idle, now, events, begun = set(range(count)), 0.0, list[tuple[float, int, int]](), itertools.count()
+    idle, now, events, begun = (
+        set(range(count)),
+        0.0,
+        list[tuple[float, int, int]](),
+        itertools.count(),
+    )
     under_way = {}
     while True:
         for worker, tour in choose(plan, configs, tuple(idle), policy, lambda _: Reach(1)):
@@ -210,7 +252,9 @@ def simulated(seconds: Mapping[int, float], count: int) -> float:
 
 @given(EVERY, st.integers(2, 4))
 @example({1: {8: 5.0, 4: 8.0, 2: 1.0}, 2: {8: 5.0, 4: 8.0, 2: 1.0}}, 2)
-def test_the_number_of_workers_is_the_best_of_all(speeds: dict[int, dict[int, float]], usual: int) -> None:
+def test_the_number_of_workers_is_the_best_of_all(
+    speeds: dict[int, dict[int, float]], usual: int
+) -> None:
     """By brute force over all numbers, each simulated apart."""
     known: Any = Known(speeds)
     widths = {number: WIDTHS[number] for number in range(1, usual + 1)}
@@ -239,13 +283,19 @@ def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(
 
 
 def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() -> None:
-    """Four configurations with a program each on three workers: 8 visits after one another, 9 where they stay."""
+    """Four configurations with a program each on three workers: 8 visits after one another, 9 where
+    they stay.
+    """
     widths = {number: WIDTHS[number] for number in (1, 2, 3)}
     for wide, number in ((0.65, 3), (0.55, 1)):
         known: Any = Known({key: {2: 2.0, 4: 9.0, 8: wide} for key in range(1, 5)}, MEASURED)
         wanted = asked(dict.fromkeys(range(1, 5)), 3, segments=(0, 1, 2))
         mop, task, single = (
-            plans.priced(Settled(work_of(wanted)), [*known.timed(threads, {})], Strategy(name, workers, threads))
+            plans.priced(
+                Settled(work_of(wanted)),
+                [*known.timed(threads, {})],
+                Strategy(name, workers, threads),
+            )
             for name, workers, threads in ((MOP, 3, 2), (TASK, 3, 2), (WIDE, 1, 8))
         )
         took = [each.seconds or 0.0 for each in (mop, task, single)]
@@ -254,13 +304,17 @@ def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() ->
         assert decided(known, wanted, widths).workers == number
 
 
-def comparison(speeds: Mapping[int, Mapping[int, float]], source: str = MEASURED, **more: Any) -> Comparison:
+def comparison(
+    speeds: Mapping[int, Mapping[int, float]], source: str = MEASURED, **more: Any
+) -> Comparison:
     """Three workers of two threads each, which could be fewer with more."""
     known: Any = Known(speeds, source)
     wanted = asked(speeds, 3, **more)
     widths = {number: WIDTHS[number] for number in (1, 2, 3)}
     settled = Settled(work_of(wanted))
-    return Comparison(wanted, Trainers(3, WIDTHS[3], {}, widths), settled, known._programs(2), known)
+    return Comparison(
+        wanted, Trainers(3, WIDTHS[3], {}, widths), settled, known._programs(2), known
+    )
 
 
 @given(EVERY)
@@ -269,7 +323,9 @@ def test_configurations_hop_where_that_is_much_sooner(speeds: dict[int, dict[int
     found = {each.name: each for each in (chosen, *others) if each.workers == 3}
     mop, task = found[MOP].seconds or 0.0, found[TASK].seconds or 0.0
     assert chosen is (found[MOP] if mop <= WORTH * task else found[TASK])
-    assert {(each.name, each.workers) for each in others} >= {(WIDE, 1)}, "it is said what it was compared with"
+    assert {(each.name, each.workers) for each in others} >= {(WIDE, 1)}, (
+        "it is said what it was compared with"
+    )
     timed, _ = compared(comparison(speeds, TIMED), every=True)
     assert timed.name == TASK, "unless what hops take is a guess"
 
@@ -285,8 +341,14 @@ def test_configurations_hop_where_that_is_much_sooner(speeds: dict[int, dict[int
         ({"schedule": AVERAGING, "strategy": AVERAGE}, AVERAGE),
     ],
 )
-def test_whoever_names_a_strategy_has_it_where_it_is_possible(more: dict[str, Any], name: str) -> None:
-    for speeds in ({1: {2: 1.0}}, {key: {2: 1.0} for key in range(1, 4)}, {1: {2: 9.0}, 2: {2: 1.0}}):
+def test_whoever_names_a_strategy_has_it_where_it_is_possible(
+    more: dict[str, Any], name: str
+) -> None:
+    for speeds in (
+        {1: {2: 1.0}},
+        {key: {2: 1.0} for key in range(1, 4)},
+        {1: {2: 9.0}, 2: {2: 1.0}},
+    ):
         chosen, others = compared(comparison(speeds, **more), every=True)
         assert chosen.name == name
         assert name not in {each.name for each in others if each.workers == 3}

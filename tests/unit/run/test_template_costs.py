@@ -1,4 +1,6 @@
-"""What templates cost is told by the newest run that had each, and only where nobody has timed a network itself."""
+"""What templates cost is told by the newest run that had each, and only where nobody has timed a
+network itself.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ TEMPLATES = {1: "linear", 2: "realmlp", 3: "realmlp", 4: "realmlp"}
 
 
 class Logged:
-    """A session that has the logs of runs, newest first: for each its plan, and seconds for a row by program."""
+    """A session that has the logs of runs, newest first: for each its plan, and seconds for a row
+    by program.
+    """
 
     def __init__(self, *runs: tuple[str, dict[str, float]]) -> None:
         self._runs = runs
@@ -30,7 +34,10 @@ class Logged:
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         if statement == sql("plan.trained"):
             assert values == (*GOAL, 1)
-            return [(number, plan, 12.0, json.dumps(TEMPLATES)) for number, (plan, _) in enumerate(self._runs)]
+            return [
+                (number, plan, 12.0, json.dumps(TEMPLATES))
+                for number, (plan, _) in enumerate(self._runs)
+            ]
         if statement == sql("plan.visits"):
             self.asked.append(values[1])
             return [visits(name, row) for name, row in self._runs[values[1]][1].items()]
@@ -47,7 +54,9 @@ def plan(**programs: tuple[int, ...]) -> str:
     keys = [key for configs in programs.values() for key in configs]
     work = Work(2, (2,), (0, 1), dict.fromkeys(keys, 1), 5.0, "longest")
     made = tuple(Program(name, configs, "jax", 32, UNKNOWN) for name, configs in programs.items())
-    return json.dumps(RunPlan(work, made, Strategy(TASK, 2, 1), (), Data(10, 20, 30, 40), begun=1.5).to_json())
+    return json.dumps(
+        RunPlan(work, made, Strategy(TASK, 2, 1), (), Data(10, 20, 30, 40), begun=1.5).to_json()
+    )
 
 
 def known(session: Logged, *wanted: Kind) -> Measured:
@@ -66,7 +75,12 @@ def test_a_template_costs_the_mean_of_its_configurations() -> None:
 
 
 def test_the_newest_run_that_had_a_template_tells_of_it() -> None:
-    runs = [(plan(a=(1,)), {"a": 0.1}), ("{}", {}), (plan(a=(1,), b=(2,)), {"a": 0.5, "b": 0.2}), (plan(b=(2,)), {})]
+    runs = [
+        (plan(a=(1,)), {"a": 0.1}),
+        ("{}", {}),
+        (plan(a=(1,), b=(2,)), {"a": 0.5, "b": 0.2}),
+        (plan(b=(2,)), {}),
+    ]
     session = Logged(*runs)
     found = known(session, LINEAR, DENSE).programs
     assert [found[kind].row for kind in (LINEAR, DENSE)] == pytest.approx([0.1, 0.2])

@@ -67,7 +67,9 @@ class Tables:
         self.made = True
         return TABLES
 
-    def model_written(self, db: object, tables: OutputTables, run: object, config: dict[str, Any]) -> Pieces[Written]:
+    def model_written(
+        self, db: object, tables: OutputTables, run: object, config: dict[str, Any]
+    ) -> Pieces[Written]:
         for _ in range(2):
             self.statement()
             yield
@@ -75,7 +77,12 @@ class Tables:
         return Written(outputs.state_of(config), 1.0)
 
     def metrics_written(
-        self, db: object, tables: OutputTables, run: object, config: dict[str, Any], written: Written
+        self,
+        db: object,
+        tables: OutputTables,
+        run: object,
+        config: dict[str, Any],
+        written: Written,
     ) -> Written:
         self.statement()
         self.metrics[config["mst_key"]] += 1
@@ -98,7 +105,9 @@ def config(mst_key: int, failed: bool = False) -> dict[str, Any]:
 
 
 @contextmanager
-def writing(tables: Tables, newest: Callable[[], list[dict[str, Any]]] = list) -> Iterator[EarlyOutput]:
+def writing(
+    tables: Tables, newest: Callable[[], list[dict[str, Any]]] = list
+) -> Iterator[EarlyOutput]:
     """Everything else than the order of the work is that of these tables."""
     db: Any = tables
     with pytest.MonkeyPatch.context() as patch:
@@ -112,7 +121,11 @@ def writing(tables: Tables, newest: Callable[[], list[dict[str, Any]]] = list) -
         yield EarlyOutput(db, OUTPUT)
 
 
-@given(st.lists(st.integers(0, 3), max_size=5), st.integers(1, 9), st.one_of(st.none(), st.integers(1, 12)))
+@given(
+    st.lists(st.integers(0, 3), max_size=5),
+    st.integers(1, 9),
+    st.one_of(st.none(), st.integers(1, 12)),
+)
 @trials(200)
 def test_all_that_was_heard_of_is_written_once_and_an_error_waits_for_the_end(
     looks: list[int], configs: int, fails: int | None
@@ -133,7 +146,9 @@ def test_all_that_was_heard_of_is_written_once_and_an_error_waits_for_the_end(
             assert fails is not None and 1 < fails <= heard
             return
     if begun is None:
-        assert not tables.made and (not any(looks[:configs]) or fails == 1), "all is written at the end"
+        assert not tables.made and (not any(looks[:configs]) or fails == 1), (
+            "all is written at the end"
+        )
         return
     assert begun.tables == TABLES and set(begun.written) == set(range(configs))
     assert set(tables.models.values()) == {1} and set(tables.metrics) == set(range(1, configs, 2))
@@ -146,16 +161,24 @@ def test_a_piece_is_short_and_a_cancel_is_raised_at_once() -> None:
         early.trained(Run.run_id, 1)
         early.trained(Run.run_id, 2)
         for statements in (1, 2, 3):
-            assert early.piece() and tables.now == statements, "a statement that takes long is a piece"
+            assert early.piece() and tables.now == statements, (
+                "a statement that takes long is a piece"
+            )
         with pytest.raises(QueryCanceled):
             early.piece()
 
 
-@given(st.dictionaries(st.integers(1, 6), st.booleans()), st.sets(st.integers(1, 6)), st.sets(st.integers(1, 6)))
+@given(
+    st.dictionaries(st.integers(1, 6), st.booleans()),
+    st.sets(st.integers(1, 6)),
+    st.sets(st.integers(1, 6)),
+)
 def test_the_end_writes_what_is_missing_and_takes_back_who_failed(
     before: dict[int, bool], failed: set[int], absent: set[int]
 ) -> None:
-    written = {key: Written(StoredState(f"state_{key}", 0), 1.0, known) for key, known in before.items()}
+    written = {
+        key: Written(StoredState(f"state_{key}", 0), 1.0, known) for key, known in before.items()
+    }
     keys = sorted(before.keys() | absent)
     tables = Tables(None)
     db: Any = tables
@@ -163,7 +186,9 @@ def test_the_end_writes_what_is_missing_and_takes_back_who_failed(
     with writing(tables, lambda: [config(key, key in failed) for key in keys]):
         outputs.write(db, run, OUTPUT, None, Begun(TABLES, written))
     again = before.keys() & failed
-    assert tables.removed == [(table, key) for key in sorted(again) for table in ("t", "t_info", "states")]
+    assert tables.removed == [
+        (table, key) for key in sorted(again) for table in ("t", "t_info", "states")
+    ]
     assert set(tables.models) == set(keys) - (before.keys() - again)
     assert set(tables.metrics) == {key for key in keys if key in again or not before.get(key)}
     assert not tables.made

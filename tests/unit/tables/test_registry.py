@@ -25,7 +25,9 @@ class Platform:
 
 
 class Session:
-    """A session whose role may see the log of the run, or not: then a statement about it changes no row."""
+    """A session whose role may see the log of the run, or not: then a statement about it changes no
+    row.
+    """
 
     def __init__(self, *, visible: bool) -> None:
         self.platform = Platform()
@@ -53,9 +55,13 @@ def test_a_version_of_a_run_that_cannot_be_seen_is_not_added() -> None:
 
 
 def test_the_run_is_ended_before_its_version_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If its owner is renamed in between, the second statement adds no row, and nothing is committed."""
+    """If its owner is renamed in between, the second statement adds no row, and nothing is
+    committed.
+    """
     monkeypatch.setattr(model_grants, "follow", lambda *_: None)
     session = Session(visible=True)
     assert add(session).version == 1
-    order = [session.statements.index(sql(name)) for name in ("run.end", "version.add", "session.commit")]
+    order = [
+        session.statements.index(sql(name)) for name in ("run.end", "version.add", "session.commit")
+    ]
     assert order == sorted(order)

@@ -13,8 +13,12 @@ from cerebro_plpy.tables.template_configs import cycles_of
 RUNGS = ("asha", "pasha", "halving", "hyperband")
 
 
-@given(st.sampled_from(RUNGS), st.integers(1, 300), st.integers(2, 5), st.none() | st.integers(1, 300))
-def test_cycles_end_where_configurations_are_compared(name: str, epochs: int, eta: int, first: int | None) -> None:
+@given(
+    st.sampled_from(RUNGS), st.integers(1, 300), st.integers(2, 5), st.none() | st.integers(1, 300)
+)
+def test_cycles_end_where_configurations_are_compared(
+    name: str, epochs: int, eta: int, first: int | None
+) -> None:
     known = {"eta": eta} if first is None else {"eta": eta, "first_epochs": first}
     rule = SearchRule(name, {key: known[key] for key in PARAMETERS[name] if key in known})
     cycles = cycles_of(rule, epochs)
@@ -27,7 +31,9 @@ def test_cycles_end_where_configurations_are_compared(name: str, epochs: int, et
     schedule = Rates(7, epochs, cycles).schedule(0.1)["config"]
     assert isinstance(schedule, dict)
     assert schedule["decay_steps"] == 7 * epochs
-    assert schedule.get("first_decay_steps", 7 * rule.first_rung(epochs)) == 7 * rule.first_rung(epochs)
+    assert schedule.get("first_decay_steps", 7 * rule.first_rung(epochs)) == 7 * rule.first_rung(
+        epochs
+    )
 
 
 @pytest.mark.parametrize("name", sorted({*PARAMETERS} - {*RUNGS}))

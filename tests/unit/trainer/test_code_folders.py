@@ -1,4 +1,6 @@
-"""The folder of compiled code: whose it is, where it is none, and that nobody else's is ever used."""
+"""The folder of compiled code: whose it is, where it is none, and that nobody else's is ever
+used.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ OTHER = 12345
 
 
 class Machine:
-    """A home, a folder of temporary files, and data directories of servers, each of which may be wrong."""
+    """A home, a folder of temporary files, and data directories of servers, each of which may be
+    wrong.
+    """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self._patch = root, monkeypatch
@@ -107,7 +111,10 @@ def test_an_empty_setting_means_none(machine: Machine) -> None:
 
 
 def test_whoever_keeps_no_code_is_given_no_folder(machine: Machine) -> None:
-    usual, named = Settings(trainer_python="/python"), Settings(trainer_python="/python", compilation_cache="/nowhere")
+    usual, named = (
+        Settings(trainer_python="/python"),
+        Settings(trainer_python="/python", compilation_cache="/nowhere"),
+    )
     for framework in FRAMEWORKS:
         asked = TrainerOptions(framework=framework)
         assert bool(trainer_spec(usual, asked).compilation_cache) == (framework == "jax")
@@ -164,7 +171,9 @@ def test_what_somebody_else_could_have_made_is_not_used(
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_setting_that_is_not_safe_is_refused(machine: Machine, wrong: Callable[[Machine, Path], None]) -> None:
+def test_a_setting_that_is_not_safe_is_refused(
+    machine: Machine, wrong: Callable[[Machine, Path], None]
+) -> None:
     path = machine.root / "named"
     wrong(machine, path)
     with pytest.raises(InvalidParameter, match="compilation_cache is"):
@@ -183,13 +192,19 @@ def test_a_user_may_have_no_home(machine: Machine) -> None:
         assert machine.temporary in Path(str(chosen(None).path)).parents
 
 
-def test_it_is_never_in_the_data_directory(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_never_in_the_data_directory(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(machine.home)
     assert machine.temporary in Path(str(chosen(None).path)).parents
 
 
-def test_a_disk_that_is_nearly_full_is_left_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=(1 << 19) - 1, f_frsize=4096))
+def test_a_disk_that_is_nearly_full_is_left_alone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        os, "statvfs", lambda path: SimpleNamespace(f_bavail=(1 << 19) - 1, f_frsize=4096)
+    )
     found = chosen(None)
     assert found.path is None
     assert "less than 2 GB of its disk are free" in str(found.problem)

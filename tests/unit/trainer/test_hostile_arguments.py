@@ -1,4 +1,6 @@
-"""Functions called by hand, with arguments that no call of ours gives: what a backend holds is bounded."""
+"""Functions called by hand, with arguments that no call of ours gives: what a backend holds is
+bounded.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_a_block_of_long_rows_is_sent_early(session: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("rows", [[[b"x"], [b"x", b"y"]], [[[b"x"]]], [[b"x"], ["x"]]])
-def test_rows_whose_inputs_are_no_plain_array_are_refused(session: dict[str, Any], rows: list[Any]) -> None:
+def test_rows_whose_inputs_are_no_plain_array_are_refused(
+    session: dict[str, Any], rows: list[Any]
+) -> None:
     prediction_rows.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
     for row in rows:
         prediction_rows.current_prediction(session).add("1", row)
@@ -90,8 +94,10 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [{"threads": 0}, {"threads": True}, {"threads": 1.0}, {"threads": 10**9}, {"trainers": "1"}, {"gpu": -2},
-     {"gpu": "0"}, {"framework": "os"}, {"framework": ["none"]}, {"python": "/bin/sh"}, {"spec": {}}],
+    [{"threads": 0}, {"threads": True}, {"threads": 1.0}, {"threads": 10**9}, {"trainers": "1"},
+    {"gpu": -2},
+     {"gpu": "0"}, {"framework": "os"}, {"framework": ["none"]}, {"python": "/bin/sh"},
+     {"spec": {}}],
 )  # fmt: skip
 def test_a_trainer_is_asked_for_in_known_words(asked: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter):

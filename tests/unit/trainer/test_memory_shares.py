@@ -26,9 +26,12 @@ def group(folder: Path, names: tuple[str, str, str], limit: str, used: int, idle
 
 @pytest.fixture
 def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine of 16 GB, 12 of them free, whose files lie in a folder; its process is in the group /a/b."""
+    """A machine of 16 GB, 12 of them free, whose files lie in a folder; its process is in the group
+    /a/b.
+    """
     groups = tuple(
-        (str(tmp_path / name), controller, names) for name, controller, names in (("v2", "", V2), ("v1", "memory", V1))
+        (str(tmp_path / name), controller, names)
+        for name, controller, names in (("v2", "", V2), ("v1", "memory", V1))
     )
     files = {
         "/proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {12 << 20} kB\n",
@@ -66,13 +69,18 @@ def test_trainers_share_three_quarters_of_what_the_group_may_have(
 ) -> None:
     group(computer / version / "a", names, str(4 * GIGABYTE), GIGABYTE)
     shared = settings.TrainerOptions(trainers=3)
-    assert settings.trainer_spec(settings.Settings(trainer_python="p"), shared).memory_bytes == GIGABYTE
+    assert (
+        settings.trainer_spec(settings.Settings(trainer_python="p"), shared).memory_bytes
+        == GIGABYTE
+    )
     told = settings.Settings(trainer_python="p", trainer_memory_mb=100)
     assert settings.trainer_spec(told, shared).memory_bytes == 100 * MEGABYTE
 
 
 @given(st.integers(0, 1 << 40), st.integers(1, 64), st.none() | st.integers(64, 1 << 20))
-def test_what_trainers_keep_leaves_room_for_the_rest(free: int, trainers: int, limit: int | None) -> None:
+def test_what_trainers_keep_leaves_room_for_the_rest(
+    free: int, trainers: int, limit: int | None
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "available_bytes", lambda: free)
         kept = settings.cache_bytes(settings.Settings(trainer_memory_mb=limit), trainers)

@@ -25,7 +25,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     assert looks == []
 
 
-def test_memory_that_a_starting_child_shares_for_a_moment_does_not_count(seen: Callable[..., None]) -> None:
+def test_memory_that_a_starting_child_shares_for_a_moment_does_not_count(
+    seen: Callable[..., None],
+) -> None:
     """The second look decides, and nothing is raised."""
     seen(913, 457)
     memory.check(1, 900 * MEGABYTE, starting=True)

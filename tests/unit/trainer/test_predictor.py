@@ -61,7 +61,9 @@ def predict(
 
     monkeypatch.setattr(segment, "start_trainer", start_trainer)
     monkeypatch.setattr(ownership, "owned", lambda _: True)
-    told = Told(TrainerSpec("python"), 5, {"do": "tell"}, lambda: filled.append(session[segment.KEY]))
+    told = Told(
+        TrainerSpec("python"), 5, {"do": "tell"}, lambda: filled.append(session[segment.KEY])
+    )
     asker = Predictor(session, told, lambda: None)
     answers = []
     for call in range(calls):
@@ -73,7 +75,9 @@ def predict(
 
 
 @given(blocks=st.integers(1, 5), at=st.integers(0, 4), moment=st.sampled_from(DEATHS))
-def test_a_trainer_that_dies_once_costs_no_row_and_none_comes_twice(blocks: int, at: int, moment: str) -> None:
+def test_a_trainer_that_dies_once_costs_no_row_and_none_comes_twice(
+    blocks: int, at: int, moment: str
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         answers, filled = predict(patch, blocks, {at: [moment]})
     assert answers == [bytes([number]) for number in range(blocks)]
@@ -81,12 +85,21 @@ def test_a_trainer_that_dies_once_costs_no_row_and_none_comes_twice(blocks: int,
 
 
 @trials(50)
-@given(first=st.integers(0, 2), second=st.integers(0, 2), moments=st.tuples(*[st.sampled_from(DEATHS)] * 2))
-def test_the_second_death_in_a_call_is_an_error(first: int, second: int, moments: tuple[str, str]) -> None:
+@given(
+    first=st.integers(0, 2),
+    second=st.integers(0, 2),
+    moments=st.tuples(*[st.sampled_from(DEATHS)] * 2),
+)
+def test_the_second_death_in_a_call_is_an_error(
+    first: int, second: int, moments: tuple[str, str]
+) -> None:
     deaths: dict[int, list[str]] = {}
     for at, moment in zip((first, second), moments, strict=True):
         deaths.setdefault(at, []).append(moment)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(TrainerFailure, match="the trainer ended"):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(TrainerFailure, match="the trainer ended"),
+    ):
         predict(patch, 3, deaths)
 
 

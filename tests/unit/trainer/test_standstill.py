@@ -1,4 +1,6 @@
-"""A process that a backend waits for stands still if it was stopped, or sleeps; not while it works."""
+"""A process that a backend waits for stands still if it was stopped, or sleeps; not while it
+works.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def looks(pid: int) -> list[bool]:
     return [watched.look(pid) for _ in range(20)]
 
 
-def test_what_is_stopped_or_asleep_stands_still_and_what_works_does_not(process: tuple[int, bool]) -> None:
+def test_what_is_stopped_or_asleep_stands_still_and_what_works_does_not(
+    process: tuple[int, bool],
+) -> None:
     pid, asleep = process
     assert any(looks(pid)) == asleep
     os.kill(pid, signal.SIGSTOP)

@@ -1,1 +1,3 @@
-"""Named families of architectures with fields that can be searched; pure functions to Keras JSON."""
+"""Named families of architectures with fields that can be searched; pure functions to Keras
+JSON.
+"""

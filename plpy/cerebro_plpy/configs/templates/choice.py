@@ -18,12 +18,22 @@ from cerebro_plpy.configs.templates.text import TEXT
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 from cerebro_plpy.errors import UndefinedObject
 
-TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR, TEXT, SERIES, CNN)
+TEMPLATES: tuple[Template, ...] = (
+    REALMLP,
+    SIMPLE,
+    TABM,
+    RESNET,
+    TRANSFORMER,
+    LINEAR,
+    TEXT,
+    SERIES,
+    CNN,
+)
 
 USUAL: tuple[Template, ...] = (TEXT, SERIES, CNN, REALMLP, SIMPLE, LINEAR)
-"""Those that are tried where nobody names any, as far as they are for the columns that a table has. Others take many
-times as long for an epoch, or came to less in the same time on a processor: they are there for who has more of it, or a
-GPU."""
+"""Those that are tried where nobody names any, as far as they are for the columns that a table has.
+Others take many times as long for an epoch, or came to less in the same time on a processor: they
+are there for who has more of it, or a GPU."""
 
 
 def usual(table: Table) -> tuple[Template, ...]:

@@ -1,4 +1,6 @@
-"""The template `cnn`: convolutions over images, and a dense layer over what they see and other columns."""
+"""The template `cnn`: convolutions over images, and a dense layer over what they see and other
+columns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ HIDDEN = 4
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(CNN.name)
-    x = embeddings.plain_columns(graph, table, {f"image_{name}": params[name] for name in ("width", "depth")})
+    x = embeddings.plain_columns(
+        graph, table, {f"image_{name}": params[name] for name in ("width", "depth")}
+    )
     units = HIDDEN * int(params["width"])
     return graph.text(parts.hidden_prediction(graph, x, units, float(params["dropout"]), head))
 
@@ -26,10 +30,36 @@ CNN = Template(
     fields=(
         Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 1e-3, Range(1e-5, 0.1, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.3, Range(0.0, 0.6, "linear"), limits=(0.0, 0.95)),
-        Field("width", "Channels of the first block", 32, Choices((16, 32, 64)), limits=(1, 4096), whole=True),
-        Field("depth", "Blocks of two convolutions", 2, Range(1, 4, "linear", whole=True), limits=(1, 8), whole=True),
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            1e-3,
+            Range(1e-5, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.3,
+            Range(0.0, 0.6, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width",
+            "Channels of the first block",
+            32,
+            Choices((16, 32, 64)),
+            limits=(1, 4096),
+            whole=True,
+        ),
+        Field(
+            "depth",
+            "Blocks of two convolutions",
+            2,
+            Range(1, 4, "linear", whole=True),
+            limits=(1, 8),
+            whole=True,
+        ),
     ),
     architecture=_architecture,
     optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},

@@ -1,8 +1,8 @@
 """How much is tried in a given time: of how many configurations, and for how many epochs each.
 
-A schedule of learning rates needs to know its end before it begins, so the epochs are settled beforehand, by what an
-epoch is expected to take. Expectations are of one processor core, and meant to be right by a small factor: a run whose
-time is over ends with the best that it has.
+A schedule of learning rates needs to know its end before it begins, so the epochs are settled
+beforehand, by what an epoch is expected to take. Expectations are of one processor core, and meant
+to be right by a small factor: a run whose time is over ends with the best that it has.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from cerebro_plpy.records import dataclass
 
 MOST_EPOCHS = 256
 TEXT_EPOCHS = 8
-"""Of words a network knows all that there is to know after a few epochs, and then learns single rows by heart: over
-docstrings of packages a linear model is right in 0.72 of the rows after 8 epochs, and in 0.71 after the best of 30."""
+"""Of words a network knows all that there is to know after a few epochs, and then learns single
+rows by heart: over docstrings of packages a linear model is right in 0.72 of the rows after 8
+epochs, and in 0.71 after the best of 30."""
 FEWEST_EPOCHS = 4
 GOOD_COUNT = 3
 """Epochs are given up for so many configurations, whatever is left of them."""
 ENOUGH_EPOCHS = 64
-"""Epochs beyond these are given up for all configurations that are worth trying. Of 287 rows in 60 s, twelve that had
-58 epochs made a model with a root of mean squares of 0.76, five that had 256 one of 0.87."""
+"""Epochs beyond these are given up for all configurations that are worth trying. Of 287 rows in 60
+s, twelve that had 58 epochs made a model with a root of mean squares of 0.76, five that had 256 one
+of 0.87."""
 PATIENCE_SHARE, LEAST_PATIENCE = 3, 8
 """A configuration that gets no better for a third of its epochs ends, but not before so many."""
 EVALUATIONS = 20
 """Of a configuration, at least: its curve is drawn of them, and the best is chosen among them."""
 TRAINING_EVERY = 4
-"""Of those evaluations go over the rows that were trained on, too. These are four times as many as those held back, and
-nothing is decided by them."""
+"""Of those evaluations go over the rows that were trained on, too. These are four times as many as
+those held back, and nothing is decided by them."""
 LEAST_SAMPLE = 1000
 """Rows that are trained on, whatever time there is."""
 MORE = 2
-"""Configurations are trained one after another, so that some more are no loss where they are never reached; but one
-that is begun late is compiled for nothing."""
+"""Configurations are trained one after another, so that some more are no loss where they are never
+reached; but one that is begun late is compiled for nothing."""
 VISIT_SECONDS = 0.02
 """What a visit takes beside its arithmetic: a state is read, written, and logged."""
 BEGIN_SECONDS = 2.0
@@ -51,11 +53,12 @@ FLOPS_A_WEIGHT = 8
 
 @dataclass(frozen=True)
 class Workload:
-    """What an epoch goes over: rows on both sides of the split, weights of a usual network, segments and workers.
+    """What an epoch goes over: rows on both sides of the split, weights of a usual network,
+    segments and workers.
 
-    `share` is how much of a core a worker gets while others want it too. More than `most_epochs` are of no use. With
-    each configuration over all rows others are trained over those of `groups`, which have such a part of all rows
-    (`grouped`).
+    `share` is how much of a core a worker gets while others want it too. More than `most_epochs`
+    are of no use. With each configuration over all rows others are trained over those of `groups`,
+    which have such a part of all rows (`grouped`).
     """
 
     training_rows: int
@@ -70,8 +73,12 @@ class Workload:
 
     @property
     def epoch_seconds(self) -> float:
-        """The time that a configuration is expected to take for an epoch with its evaluation, with those of groups."""
-        rows = (self.training_rows + (self.training_rows + self.validation_rows) / 4) * (1 + self.grouped)
+        """The time that a configuration is expected to take for an epoch with its evaluation, with
+        those of groups.
+        """
+        rows = (self.training_rows + (self.training_rows + self.validation_rows) / 4) * (
+            1 + self.grouped
+        )
         visits = self.segments + (self.groups + self.segments - 1 if self.groups else 0)
         alone = rows * self.weights * FLOPS_A_WEIGHT / FLOPS + 2 * visits * VISIT_SECONDS
         return alone / self.share
@@ -97,8 +104,8 @@ def whole(epochs: int) -> float:
 
 
 class Pace(NamedTuple):
-    """How configurations go about so many epochs: what `share` of them each trains; and how `many` there are, in
-    those that there is time for."""
+    """How configurations go about so many epochs: what `share` of them each trains; and how `many`
+    there are, in those that there is time for."""
 
     share: Callable[[int], float] = whole
     many: float = MORE
@@ -108,7 +115,8 @@ USUAL_PACE = Pace()
 
 
 def frequency(epochs: int) -> int:
-    """After how many epochs a configuration of so many is evaluated: over few rows that takes as long as an epoch.
+    """After how many epochs a configuration of so many is evaluated: over few rows that takes as
+    long as an epoch.
 
     >>> frequency(3), frequency(64), frequency(256)
     (1, 3, 12)
@@ -117,7 +125,8 @@ def frequency(epochs: int) -> int:
 
 
 def training_epochs(evaluated: Sequence[int]) -> tuple[int, ...]:
-    """The epochs after which rows that were trained on are evaluated, too; the last one that is evaluated is one.
+    """The epochs after which rows that were trained on are evaluated, too; the last one that is
+    evaluated is one.
 
     >>> training_epochs((1, 2, 3, 4, 5, 6))
     (2, 6)
@@ -126,7 +135,8 @@ def training_epochs(evaluated: Sequence[int]) -> tuple[int, ...]:
 
 
 def patience(epochs: int) -> int:
-    """For how many evaluations a configuration of so many epochs may get no better; it gives its time to others.
+    """For how many evaluations a configuration of so many epochs may get no better; it gives its
+    time to others.
 
     >>> patience(3), patience(64), patience(256)
     (8, 8, 8)
@@ -160,7 +170,8 @@ def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) ->
 
 
 def sample_share(load: Workload, seconds: float) -> float:
-    """How much of its training rows a configuration can go over once in so many seconds; not less than a few rows.
+    """How much of its training rows a configuration can go over once in so many seconds; not less
+    than a few rows.
 
     >>> load = Workload(10_000_000, 100_000, 100_000, 2, 2)
     >>> sample_share(load, 3600.0), sample_share(load, 60.0), sample_share(load, 1.0)
@@ -186,7 +197,8 @@ def effort(
     >>> effort(Workload(800, 200, 100_000, 2, 2), 240.0)
     Effort(epochs=256, configs=17, seconds=236.8)
 
-    Where others have most of the cores, a few epochs that come to an end are better than many that do not:
+    Where others have most of the cores, a few epochs that come to an end are better than many that
+    do not:
 
     >>> [effort(Workload(800, 200, 100_000, 2, 2, share), 60.0).epochs for share in (1.0, 0.5, 0.2)]
     [64, 64, 59]
@@ -201,6 +213,10 @@ def effort(
 
 
 def _epochs(load: Workload, time: float, fewest: int, most: int) -> int:
-    """Of each configuration, where at least so many of them are to come to an end in that time of all workers."""
-    long, short = (int((time / count - load.begin_seconds) / load.epoch_seconds) for count in (fewest, most))
+    """Of each configuration, where at least so many of them are to come to an end in that time of
+    all workers.
+    """
+    long, short = (
+        int((time / count - load.begin_seconds) / load.epoch_seconds) for count in (fewest, most)
+    )
     return min(load.most_epochs, max(FEWEST_EPOCHS, short, min(long, ENOUGH_EPOCHS)))

@@ -28,10 +28,16 @@ def architecture(members: Sequence[Member], units: int) -> str:
     parsed = [json.loads(member.architecture) for member in members]
     inputs = _inputs(graph, parsed[0]["config"])
     terms = [
-        graph.operation("Multiply", graph.model(f"member_{number}", network, inputs, (units,)), member.share)
+        graph.operation(
+            "Multiply", graph.model(f"member_{number}", network, inputs, (units,)), member.share
+        )
         for number, (network, member) in enumerate(zip(parsed, members), 1)
     ]
-    return graph.text(graph.layer("Reshape", "prediction", parts.added(graph, terms), (units,), target_shape=[units]))
+    return graph.text(
+        graph.layer(
+            "Reshape", "prediction", parts.added(graph, terms), (units,), target_shape=[units]
+        )
+    )
 
 
 def _inputs(graph: Graph, config: Mapping[str, Any]) -> list[Tensor]:
@@ -39,4 +45,7 @@ def _inputs(graph: Graph, config: Mapping[str, Any]) -> list[Tensor]:
     layers = {layer["name"]: layer["config"] for layer in config["layers"]}
     listed = config["input_layers"]
     names = [name for name, *_ in (listed if isinstance(listed[0], list) else [listed])]
-    return [graph.input(name, tuple(layers[name]["batch_shape"][1:]), layers[name]["dtype"]) for name in names]
+    return [
+        graph.input(name, tuple(layers[name]["batch_shape"][1:]), layers[name]["dtype"])
+        for name in names
+    ]

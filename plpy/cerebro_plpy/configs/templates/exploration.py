@@ -1,8 +1,10 @@
-"""A configuration of a template near another one, from whose state it is to go on, as population based training has it.
+"""A configuration of a template near another one, from whose state it is to go on, as population
+based training has it.
 
-Such a state is of weights, of what the optimizer knows of them, and of steps that were made, by which its learning rate
-rises and falls. So a field moves only where all of these mean the same afterwards, which the template itself tells: by
-the network, the optimizer and the batches that it makes of either value.
+Such a state is of weights, of what the optimizer knows of them, and of steps that were made, by
+which its learning rate rises and falls. So a field moves only where all of these mean the same
+afterwards, which the template itself tells: by the network, the optimizer and the batches that it
+makes of either value.
 """
 
 from __future__ import annotations
@@ -24,14 +26,18 @@ from cerebro_plpy.records import dataclass
 
 
 class Made(NamedTuple):
-    """What fields come to: a network, an optimizer, and how a configuration goes through the rows."""
+    """What fields come to: a network, an optimizer, and how a configuration goes through the
+    rows.
+    """
 
     network: object
     optimizer: OptimizerSpec
     rows: Params
 
     def goes_on_as(self, other: Made) -> bool:
-        """Whether a state of this is one of the other, at the same step; not where nothing would be other."""
+        """Whether a state of this is one of the other, at the same step; not where nothing would be
+        other.
+        """
         if self == other or self.rows["batch_size"] != other.rows["batch_size"]:
             return False  # with other batches as many rows make another number of steps
         whole = goes_on_with(self.optimizer, other.optimizer) != "weights_of_chunks"
@@ -40,14 +46,18 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Kin:
-    """Configurations of a template for a table, of which one may go on from the state of another."""
+    """Configurations of a template for a table, of which one may go on from the state of
+    another.
+    """
 
     template: Template
     table: Table
     head: Head
 
     def movable(self, params: Params, draws: Mapping[str, Draw]) -> list[str]:
-        """The fields that have other values in these draws with which a configuration could go on."""
+        """The fields that have other values in these draws with which a configuration could go
+        on.
+        """
         own = self._made(params)
         return [
             name
@@ -67,7 +77,9 @@ class Kin:
 
     def _made(self, params: Params) -> Made:
         network = json.loads(self.template.architecture(self.table, self.head, params))
-        optimizer = parse_compile_params(self.template.compile_params(self.head, params), None).optimizer
+        optimizer = parse_compile_params(
+            self.template.compile_params(self.head, params), None
+        ).optimizer
         return Made(network, optimizer, {field.name: params[field.name] for field in FIT_FIELDS})
 
 

@@ -1,7 +1,8 @@
-"""Keras 3 Functional JSON, written without Keras: the backend has no framework, and a template is but its graph.
+"""Keras 3 Functional JSON, written without Keras: the backend has no framework, and a template is
+but its graph.
 
-Only what Keras needs to build a model is written; arguments that have their defaults are left out. Shapes are those
-of a row, without the batch dimension.
+Only what Keras needs to build a model is written; arguments that have their defaults are left out.
+Shapes are those of a row, without the batch dimension.
 """
 
 from __future__ import annotations
@@ -36,13 +37,19 @@ class Constant:
 
 Argument = Union[Tensor, Constant, float, slice, Sequence["Argument"]]
 
-_MODEL = {"module": "keras.src.models.functional", "class_name": "Functional", "registered_name": "Functional"}
+_MODEL = {
+    "module": "keras.src.models.functional",
+    "class_name": "Functional",
+    "registered_name": "Functional",
+}
 _SEQUENCE = "keras.src.models.sequential", "Sequential"
 _HOMES = {name: module for module, names in OPERATIONS.items() for name in names}
 
 
 class Graph:
-    """A model that grows by a layer or an operation at a time, each after those that it takes its inputs from."""
+    """A model that grows by a layer or an operation at a time, each after those that it takes its
+    inputs from.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,15 +64,24 @@ class Graph:
         return Tensor(name, shape, dtype)
 
     def layer(
-        self, class_name: str, name: str, of: Tensor | tuple[Tensor, ...], shape: Shape, **config: object
+        self,
+        class_name: str,
+        name: str,
+        of: Tensor | tuple[Tensor, ...],
+        shape: Shape,
+        **config: object,
     ) -> Tensor:
         """A layer of Keras over a tensor, or over several; `shape` is that of what it gives."""
         inputs = of if isinstance(of, tuple) else (of,)
         self._add(name, "keras.layers", class_name, config, [_call(*inputs)])
         return Tensor(name, shape)
 
-    def model(self, name: str, architecture: Mapping[str, Any], of: Sequence[Tensor], shape: Shape) -> Tensor:
-        """Another model as a layer over tensors in the order of its inputs; `shape` is that of what it gives."""
+    def model(
+        self, name: str, architecture: Mapping[str, Any], of: Sequence[Tensor], shape: Shape
+    ) -> Tensor:
+        """Another model as a layer over tensors in the order of its inputs; `shape` is that of what
+        it gives.
+        """
         config = {**architecture["config"], "name": name}
         call = _call(of[0]) if len(of) == 1 else _call(list(of))
         in_turn = architecture["class_name"] == _SEQUENCE[1]
@@ -74,9 +90,16 @@ class Graph:
         return Tensor(name, shape)
 
     def operation(
-        self, class_name: str, *of: Argument, shape: Shape | None = None, dtype: str | None = None, **config: object
+        self,
+        class_name: str,
+        *of: Argument,
+        shape: Shape | None = None,
+        dtype: str | None = None,
+        **config: object,
     ) -> Tensor:
-        """An operation of keras.ops, named after its class; its shape and type are the first tensor's if not told."""
+        """An operation of keras.ops, named after its class; its shape and type are the first
+        tensor's if not told.
+        """
         name = self._free(class_name.lower())
         self._add(name, _HOMES[class_name], class_name, config, [_call(*of)])
         tensors = [item for item in of if isinstance(item, Tensor)]
@@ -95,7 +118,14 @@ class Graph:
         }
         return json.dumps({**_MODEL, "config": config}, allow_nan=False)
 
-    def _add(self, name: str, module: str, class_name: str, config: Mapping[str, object], calls: list[Json]) -> None:
+    def _add(
+        self,
+        name: str,
+        module: str,
+        class_name: str,
+        config: Mapping[str, object],
+        calls: list[Json],
+    ) -> None:
         if name in self._nodes:
             raise ValueError(f"the graph has two nodes named {name!r}")
         self._nodes[name] = {
@@ -117,7 +147,11 @@ class Graph:
 
 def normal(deviation: float) -> Json:
     """Weights that begin as N(0, deviation²), which may be 0."""
-    return _initializer("Zeros") if deviation == 0 else _initializer("RandomNormal", mean=0.0, stddev=deviation)
+    return (
+        _initializer("Zeros")
+        if deviation == 0
+        else _initializer("RandomNormal", mean=0.0, stddev=deviation)
+    )
 
 
 def uniform(limit: float) -> Json:
@@ -131,16 +165,28 @@ def constant(value: float) -> Json:
 
 
 def dense_gradient() -> Json:
-    """A regularizer that adds nothing to the loss, so that the gradient of an Embedding names each row once.
+    """A regularizer that adds nothing to the loss, so that the gradient of an Embedding names each
+    row once.
 
-    TensorFlow's names a row for each time that it is looked up, and Keras' Adam then adds squares of the parts instead
-    of squaring their sum: a level that k rows of a batch have would take steps that are up to √k times too long.
+    TensorFlow's names a row for each time that it is looked up, and Keras' Adam then adds squares
+    of the parts instead of squaring their sum: a level that k rows of a batch have would take steps
+    that are up to √k times too long.
     """
-    return {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.0}, "registered_name": None}
+    return {
+        "module": "keras.regularizers",
+        "class_name": "L2",
+        "config": {"l2": 0.0},
+        "registered_name": None,
+    }
 
 
 def _initializer(class_name: str, **config: float) -> Json:
-    return {"module": "keras.initializers", "class_name": class_name, "config": config, "registered_name": None}
+    return {
+        "module": "keras.initializers",
+        "class_name": class_name,
+        "config": config,
+        "registered_name": None,
+    }
 
 
 def _call(*of: Argument) -> Json:
@@ -149,10 +195,17 @@ def _call(*of: Argument) -> Json:
 
 def _argument(item: Argument) -> object:
     if isinstance(item, Tensor):
-        told = {"shape": [None, *item.shape], "dtype": item.dtype, "keras_history": [item.name, 0, 0]}
+        told = {
+            "shape": [None, *item.shape],
+            "dtype": item.dtype,
+            "keras_history": [item.name, 0, 0],
+        }
         return {"class_name": "__keras_tensor__", "config": told}
     if isinstance(item, Constant):
-        return {"class_name": "__numpy__", "config": {"value": list(item.values), "dtype": item.dtype}}
+        return {
+            "class_name": "__numpy__",
+            "config": {"value": list(item.values), "dtype": item.dtype},
+        }
     if isinstance(item, slice):
         bounds = {"start": item.start, "stop": item.stop, "step": item.step}
         return {"class_name": "__slice__", "config": bounds}

@@ -1,4 +1,6 @@
-"""How an image becomes numbers beside each other: blocks of convolutions, between which it is halved."""
+"""How an image becomes numbers beside each other: blocks of convolutions, between which it is
+halved.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ LAYERS = 2
 MOST_WIDER = 4
 """Channels are twice as many in each block, up to so many times."""
 SMALL = 4
-"""Pixels of a side that is not halved any more, and what remains of an image is laid beside each other."""
+"""Pixels of a side that is not halved any more, and what remains of an image is laid beside each
+other.
+"""
 
 SLOWER = 2
 """So many times as long as a dense layer takes a convolution for a product."""
@@ -23,7 +27,9 @@ WEIGHTS = PIXELS * WIDTH * WIDTH * (1 + 2 + 4)
 
 
 def work(shape: tuple[int, ...]) -> int:
-    """About how many weights of dense layers take as long for a row as the usual convolutions over such an image."""
+    """About how many weights of dense layers take as long for a row as the usual convolutions over
+    such an image.
+    """
     height, width, before = shape
     total, filters = 0, WIDTH
     for _ in range(DEPTH):
@@ -34,7 +40,9 @@ def work(shape: tuple[int, ...]) -> int:
 
 
 def encoded(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
-    """What an image of shape (height, width, channels) comes to; every layer has a name that begins with this one."""
+    """What an image of shape (height, width, channels) comes to; every layer has a name that begins
+    with this one.
+    """
     first, x = int(params.get("image_width", WIDTH)), image
     for number in range(int(params.get("image_depth", DEPTH))):
         filters = first * min(2**number, MOST_WIDER)

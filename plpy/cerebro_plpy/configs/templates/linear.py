@@ -1,4 +1,5 @@
-"""The template `linear`: softmax regression for classes, linear regression for floats; what a model must beat.
+"""The template `linear`: softmax regression for classes, linear regression for floats; what a model
+must beat.
 
 All weights begin at 0, so a level of a category that was never seen has no say.
 """
@@ -27,13 +28,23 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 
 
 def _levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
-    found = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), units, normal(0.0))
+    found = parts.looked_up(
+        graph, "levels", table, parts.places(graph, table, codes), units, normal(0.0)
+    )
     return graph.operation("Sum", found, shape=(units,), axis=1, keepdims=False)
 
 
 def _weighted(graph: Graph, numbers: Tensor, units: int) -> Tensor:
     near = graph.operation("Clip", numbers, x_min=-REACH, x_max=REACH)
-    return graph.layer("Dense", "weights", near, (units,), units=units, use_bias=False, kernel_initializer=normal(0.0))
+    return graph.layer(
+        "Dense",
+        "weights",
+        near,
+        (units,),
+        units=units,
+        use_bias=False,
+        kernel_initializer=normal(0.0),
+    )
 
 
 LINEAR = Template(
@@ -42,7 +53,13 @@ LINEAR = Template(
     fields=(
         Field("lr", "The learning rate", 0.01, Range(1e-3, 0.1, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 0.0, Range(1e-5, 0.1, "log"), limits=(0.0, 10.0)),
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            0.0,
+            Range(1e-5, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
     ),
     architecture=_architecture,
     optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},

@@ -1,4 +1,6 @@
-"""Fields of templates as the points of a space in which a sampler suggests: each template is an alternative."""
+"""Fields of templates as the points of a space in which a sampler suggests: each template is an
+alternative.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ class TemplateSpace:
     def described(self) -> list[list[dict[str, object]]]:
         """See `PointSpace`; a field means something else in each template."""
         return [
-            [{"name": f"{template.name}/{field}", **described(draw)} for field, draw in self._drawn(template).items()]
+            [
+                {"name": f"{template.name}/{field}", **described(draw)}
+                for field, draw in self._drawn(template).items()
+            ]
             for template in self.templates
         ]
 
@@ -35,29 +40,50 @@ class TemplateSpace:
         """See `PointSpace`: a template, and what is drawn of its fields, with the others."""
         template = self.templates[point["alternative"]]
         values = {
-            field: value_at(draw, 0 if is_constant(draw) else point["values"][f"{template.name}/{field}"])
+            field: value_at(
+                draw, 0 if is_constant(draw) else point["values"][f"{template.name}/{field}"]
+            )
             for field, draw in draws_of(template, self.searched).items()
         }
-        return {"template": template.name, "params": {field: shortened(value) for field, value in values.items()}}
+        return {
+            "template": template.name,
+            "params": {field: shortened(value) for field, value in values.items()},
+        }
 
     def near(self, config: Config, random: Random) -> Mapping[str, Any]:
         """See `PointSpace`."""
         assert config.params is not None
         template = next(each for each in self.templates if each.name == config.template)
         kin = Kin(template, self.table, self.searched.head)
-        return {"template": template.name, "params": kin.moved(config.params, self._drawn(template), random)}
+        return {
+            "template": template.name,
+            "params": kin.moved(config.params, self._drawn(template), random),
+        }
 
     def point(self, row: Mapping[str, Any]) -> Point | None:
-        """See `PointSpace`: by the fields that are searched, and by those for which the caller wants one value."""
+        """See `PointSpace`: by the fields that are searched, and by those for which the caller
+        wants one value.
+        """
         for number, template in enumerate(self.templates):
             if template.name == row["template"]:
                 wanted = draws_of(template, self.searched).items()
                 found = {field: number_at(draw, row["params"].get(field)) for field, draw in wanted}
                 searched = self._drawn(template)
-                if any(found[field] is None for field in found if field in searched or field in self.searched.space):
+                if any(
+                    found[field] is None
+                    for field in found
+                    if field in searched or field in self.searched.space
+                ):
                     return None
-                return {"alternative": number, "values": {f"{template.name}/{each}": found[each] for each in searched}}
+                return {
+                    "alternative": number,
+                    "values": {f"{template.name}/{each}": found[each] for each in searched},
+                }
         return None
 
     def _drawn(self, template: Template) -> dict[str, Draw]:
-        return {field: draw for field, draw in draws_of(template, self.searched).items() if not is_constant(draw)}
+        return {
+            field: draw
+            for field, draw in draws_of(template, self.searched).items()
+            if not is_constant(draw)
+        }

@@ -1,7 +1,8 @@
-"""Which configurations of templates are tried on a table: tuned defaults, what did well before, then what a seed draws.
+"""Which configurations of templates are tried on a table: tuned defaults, what did well before,
+then what a seed draws.
 
-What a caller says of fields is their `space`: a value fixes a field, a list is what is drawn from instead of the
-field's own range. A field that a template does not have says nothing of it.
+What a caller says of fields is their `space`: a value fixes a field, a list is what is drawn from
+instead of the field's own range. A field that a template does not have says nothing of it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import replace
 
 COUNTS = (100, 8), (500, 16), (2500, 24), (10_000, 40), (100_000, 100)
-"""Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have half of
-these for the fewest rows, but one model of theirs has many networks."""
+"""Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's
+presets have half of these for the fewest rows, but one model of theirs has many networks."""
 MANY = 2000
-"""Rows of which more can be learned than by usual values: of fewer, finer waves and steps come after those."""
+"""Rows of which more can be learned than by usual values: of fewer, finer waves and steps come
+after those.
+"""
 DIGITS = 4
 IN_VAIN = 100
 """Draws that nothing new comes of: then the space is taken to hold no more."""
@@ -39,7 +42,9 @@ class Proposal(NamedTuple):
 
 
 class Predecessor(NamedTuple):
-    """A configuration that did well: its template by name, its fields, where that was, and in which run."""
+    """A configuration that did well: its template by name, its fields, where that was, and in which
+    run.
+    """
 
     template: str
     params: Mapping[str, object]
@@ -73,7 +78,9 @@ def usual_count(rows: int) -> int:
 
 
 def check_space(module: str, templates: Sequence[Template], space: Mapping[str, object]) -> None:
-    """Raises InvalidParameter for fields that no template has, and for what one of their fields cannot have."""
+    """Raises InvalidParameter for fields that no template has, and for what one of their fields
+    cannot have.
+    """
     known = {field.name for template in templates for field in template.fields}
     for name in space:
         if name not in known:
@@ -86,7 +93,9 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
         for field in (field for template in templates for field in template.fields):
             _wanted(field, space)
     except InvalidParameter as error:
-        raise InvalidParameter(f"{module} error: space: {error.message}", hint=error.hint) from error
+        raise InvalidParameter(
+            f"{module} error: space: {error.message}", hint=error.hint
+        ) from error
 
 
 CALIBRATED = ("log_loss", "auc")
@@ -96,14 +105,18 @@ UNKNOWN = Predecessors()
 
 
 class Searched(NamedTuple):
-    """What configurations are for: what the network is to give, training rows, and what the caller says of fields."""
+    """What configurations are for: what the network is to give, training rows, and what the caller
+    says of fields.
+    """
 
     head: Head
     rows: int
     space: Mapping[str, object]
 
 
-def searched_for(head: Head, metric: str | None, rows: int, space: Mapping[str, object]) -> Searched:
+def searched_for(
+    head: Head, metric: str | None, rows: int, space: Mapping[str, object]
+) -> Searched:
     """What configurations are for that are compared by a metric."""
     if isinstance(head, Classes) and metric in CALIBRATED:
         head = replace(head, calibrated=True)
@@ -121,10 +134,13 @@ def proposals(
 ) -> Iterator[Proposal]:
     """Different configurations, none of them an `existing` one; the templates take turns.
 
-    All that is good to begin with comes before what is drawn. They end where the space holds no others, or hardly any.
-    Where the search is `learning` it draws others itself. Raises InvalidParameter as `check_space` does.
+    All that is good to begin with comes before what is drawn. They end where the space holds no
+    others, or hardly any. Where the search is `learning` it draws others itself. Raises
+    InvalidParameter as `check_space` does.
     """
-    turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
+    turns = [
+        _endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates
+    ]
     seen = {identity(*each) for each in existing}
 
     def different(found: Iterable[Proposal]) -> Iterator[Proposal]:
@@ -162,7 +178,11 @@ def _endless(template: Template, searched: Searched, random: Random) -> Iterator
     defaults = {field.name: field.default_for(head) for field in template.fields}
     for start in (*template.starts, {}) if rows >= MANY else ({}, *template.starts):
         values = _within(template, space, {**defaults, **start}, random)
-        yield Proposal(template, template.params(head, rows, values), "good to begin with" if start else "usual values")
+        yield Proposal(
+            template,
+            template.params(head, rows, values),
+            "good to begin with" if start else "usual values",
+        )
     draws = draws_of(template, searched)
     while True:
         values = {name: shortened(draw.draw(random)) for name, draw in draws.items()}
@@ -178,7 +198,9 @@ def draws_of(template: Template, searched: Searched) -> dict[str, Draw]:
 def _again(
     templates: Sequence[Template], searched: Searched, seed: int, known: Sequence[Predecessor]
 ) -> Iterator[Proposal]:
-    """Those of these configurations whose template is tried; where it has other fields by now, as far as they go."""
+    """Those of these configurations whose template is tried; where it has other fields by now, as
+    far as they go.
+    """
     head, rows, space = searched
     named = {template.name: template for template in templates}
     for number, (name, params, origin, _) in enumerate(known):

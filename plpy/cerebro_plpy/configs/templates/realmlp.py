@@ -1,10 +1,12 @@
-"""The templates `realmlp` and `realmlp_simple`: a dense network for tables, with defaults tuned over many of them.
+"""The templates `realmlp` and `realmlp_simple`: a dense network for tables, with defaults tuned
+over many of them.
 
-As described by Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024), as RealMLP-TD and RealMLP-TD-S.
-What that paper draws from data, the scale of the first pre-activations and the biases, begins as in its simple form.
-Its rate for float targets is 0.2, which rises and falls four times in 256 epochs. With one that falls once, over fewer
-epochs, 0.04 was better on two of three tables, those of some thousand rows; there pieces, and faster waves than its
-usual ones, were better too, by far, so a search over many rows begins with them.
+As described by Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024), as RealMLP-TD and
+RealMLP-TD-S. What that paper draws from data, the scale of the first pre-activations and the
+biases, begins as in its simple form. Its rate for float targets is 0.2, which rises and falls four
+times in 256 epochs. With one that falls once, over fewer epochs, 0.04 was better on two of three
+tables, those of some thousand rows; there pieces, and faster waves than its usual ones, were better
+too, by far, so a search over many rows begins with them.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def _parametric(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
 
 
 def _activated(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
-    return graph.layer("Activation", f"activation_{number}", y, y.shape, activation=params["activation"])
+    return graph.layer(
+        "Activation", f"activation_{number}", y, y.shape, activation=params["activation"]
+    )
 
 
 def _dropped(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
@@ -71,7 +75,8 @@ def _simple_architecture(table: Table, head: Head, params: Params) -> str:
 
 
 def _first(graph: Graph, table: Table, params: Params) -> Tensor:
-    """A dense layer over numbers, indicators, and each level of each category as a column of zeros and ones.
+    """A dense layer over numbers, indicators, and each level of each category as a column of zeros
+    and ones.
 
     These columns are never made: their weights are looked up. A level 0 is zeros.
     """
@@ -103,17 +108,43 @@ def _simple_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
         return []
     places, count = parts.places(graph, table, codes), len(table.cardinalities)
     weights = parts.looked_up(graph, "levels", table, places, width, normal(1.0))
-    scales = parts.looked_up(graph, "level_scales", table, places, 1, constant(1 / SIMPLE_SCALE_RATE))
+    scales = parts.looked_up(
+        graph, "level_scales", table, places, 1, constant(1 / SIMPLE_SCALE_RATE)
+    )
     given = graph.operation("ExpandDims", graph.operation("Sign", codes), shape=(count, 1), axis=-1)
-    ones = graph.operation("Multiply", graph.operation("Multiply", scales, SIMPLE_SCALE_RATE * ONE), given)
-    return [graph.operation("Sum", graph.operation("Multiply", weights, ones), shape=(width,), axis=1, keepdims=False)]
+    ones = graph.operation(
+        "Multiply", graph.operation("Multiply", scales, SIMPLE_SCALE_RATE * ONE), given
+    )
+    return [
+        graph.operation(
+            "Sum",
+            graph.operation("Multiply", weights, ones),
+            shape=(width,),
+            axis=1,
+            keepdims=False,
+        )
+    ]
 
 
 _SHRINKING = "How fast weights shrink, times lr"
-_DEPTH = Field("depth", "Hidden layers", 3, Range(2, 4, "linear", whole=True), limits=(1, 16), whole=True)
-_WIDTH = Field("width", "Units of a hidden layer", 256, Choices((256, 384, 512)), limits=(1, 65_536), whole=True)
+_DEPTH = Field(
+    "depth", "Hidden layers", 3, Range(2, 4, "linear", whole=True), limits=(1, 16), whole=True
+)
+_WIDTH = Field(
+    "width",
+    "Units of a hidden layer",
+    256,
+    Choices((256, 384, 512)),
+    limits=(1, 65_536),
+    whole=True,
+)
 _ACTIVATION = Field(
-    "activation", "What bends a layer", "selu", Choices(("mish",)), words=("selu", "mish"), floats="mish"
+    "activation",
+    "What bends a layer",
+    "selu",
+    Choices(("mish",)),
+    words=("selu", "mish"),
+    floats="mish",
 )
 _SMOOTHING = Field(
     "label_smoothing",
@@ -129,11 +160,24 @@ _RATE_LIMITS = 1e-3, 1e3
 
 
 def _rate(floats: float | None = None) -> Field:
-    return Field("lr", "The learning rate", 0.04, Range(0.02, 0.3, "log"), limits=(1e-8, 100.0), floats=floats)
+    return Field(
+        "lr",
+        "The learning rate",
+        0.04,
+        Range(0.02, 0.3, "log"),
+        limits=(1e-8, 100.0),
+        floats=floats,
+    )
 
 
 def _factor(name: str, what: str, default: float, low: float, high: float) -> Field:
-    return Field(name, f"The learning rate of {what}, in lr", default, Range(low, high, "log"), limits=_RATE_LIMITS)
+    return Field(
+        name,
+        f"The learning rate of {what}, in lr",
+        default,
+        Range(low, high, "log"),
+        limits=_RATE_LIMITS,
+    )
 
 
 REALMLP = Template(
@@ -143,7 +187,13 @@ REALMLP = Template(
         _rate(),
         *FIT_FIELDS,
         Field("weight_decay", _SHRINKING, 0.02, Range(0.001, 0.05, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.15, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.15,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
+        ),
         _WIDTH,
         _DEPTH,
         _ACTIVATION,
@@ -162,7 +212,12 @@ REALMLP = Template(
         ),
     ),
     architecture=_architecture,
-    optimizer={"learning_rate": "lr", "beta_1": 0.9, "beta_2": "beta_2", "weight_decay": "weight_decay"},
+    optimizer={
+        "learning_rate": "lr",
+        "beta_1": 0.9,
+        "beta_2": "beta_2",
+        "weight_decay": "weight_decay",
+    },
     starts=(
         {"numbers": PIECEWISE, "width": 128},
         {"frequency": 5.0, "embedding_rate": 1.0, "width": 128},
@@ -182,5 +237,10 @@ SIMPLE = Template(
         _ACTIVATION,
     ),
     architecture=_simple_architecture,
-    optimizer={"learning_rate": "lr", "beta_1": 0.9, "beta_2": 0.95, "weight_decay": "weight_decay"},
+    optimizer={
+        "learning_rate": "lr",
+        "beta_1": 0.9,
+        "beta_2": 0.95,
+        "weight_decay": "weight_decay",
+    },
 )

@@ -1,4 +1,6 @@
-"""The template `resnet`: dense layers, each of which adds to what there is, as Gorishniy and others (2021) have it."""
+"""The template `resnet`: dense layers, each of which adds to what there is, as Gorishniy and others
+(2021) have it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     (width,) = x.shape
     y = graph.layer("BatchNormalization", f"normal_{number}", x, x.shape)
-    y = _activated(graph, f"block_{number}", _dense(graph, f"wider_{number}", y, WIDER * width), normal=False)
+    y = _activated(
+        graph, f"block_{number}", _dense(graph, f"wider_{number}", y, WIDER * width), normal=False
+    )
     y = parts.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))
     y = _dense(graph, f"narrow_{number}", y, width)
     return parts.dropped(graph, f"rest_{number}", y, float(params["residual_dropout"]))
@@ -45,9 +49,28 @@ RESNET = Template(
     fields=(
         Field("lr", "The learning rate", 0.001, Range(1e-4, 1e-2, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 1e-5, Range(1e-6, 0.1, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out in a block", 0.25, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
-        Field("width", "Units between blocks", 128, Choices((128, 256, 512)), limits=(1, 65_536), whole=True),
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            1e-5,
+            Range(1e-6, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out in a block",
+            0.25,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width",
+            "Units between blocks",
+            128,
+            Choices((128, 256, 512)),
+            limits=(1, 65_536),
+            whole=True,
+        ),
         Field("depth", "Blocks", 2, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
         Field(
             "residual_dropout",

@@ -1,8 +1,9 @@
-"""How a series becomes numbers beside each other: convolutions, a recurrent layer, or steps that attend to each other.
+"""How a series becomes numbers beside each other: convolutions, a recurrent layer, or steps that
+attend to each other.
 
-A series is long and a network deep, so its steps are halved on the way, or taken several at a time. What remains is
-read in two ways: as what there is anywhere, and as what there is in which of a few parts, for in some series that
-matters.
+A series is long and a network deep, so its steps are halved on the way, or taken several at a time.
+What remains is read in two ways: as what there is anywhere, and as what there is in which of a few
+parts, for in some series that matters.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ CONVOLUTION, RECURRENT, ATTENTION = BLOCKS = ("convolution", "recurrent", "atten
 WIDTH, DEPTH = 64, 3
 """Where a template does not say them, as series_width and series_depth."""
 KERNELS = 7, 5, 3
-"""Of the first layers, as in the fully convolutional networks of Wang, Yan and Oates, "Time Series Classification from
-Scratch" (2017); further ones have the last."""
+"""Of the first layers, as in the fully convolutional networks of Wang, Yan and Oates, "Time Series
+Classification from Scratch" (2017); further ones have the last."""
 FEW = 8
 """Steps that are not halved any more."""
 MOST = {RECURRENT: 64, ATTENTION: 64}
@@ -31,7 +32,9 @@ WEIGHTS = WIDTH * WIDTH * (KERNELS[1] + KERNELS[2])
 
 
 def work(shape: tuple[int, ...]) -> int:
-    """About how many weights of dense layers take as long for a row as the usual convolutions over such a series."""
+    """About how many weights of dense layers take as long for a row as the usual convolutions over
+    such a series.
+    """
     steps, channels = shape
     total, before = 0, channels
     for kernel in KERNELS:
@@ -41,24 +44,36 @@ def work(shape: tuple[int, ...]) -> int:
 
 
 def encoded(graph: Graph, name: str, series: Tensor, params: Params) -> Tensor:
-    """What a series of shape (steps, channels) comes to; every layer has a name that begins with this one."""
+    """What a series of shape (steps, channels) comes to; every layer has a name that begins with
+    this one.
+    """
     block = params.get("block", CONVOLUTION)
     if block == RECURRENT:
         return _recurrent(graph, name, series, params)
-    return _attending(graph, name, series, params) if block == ATTENTION else _convolved(graph, name, series, params)
+    return (
+        _attending(graph, name, series, params)
+        if block == ATTENTION
+        else _convolved(graph, name, series, params)
+    )
 
 
 def _convolved(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
     width = int(params.get("series_width", WIDTH))
     for number in range(int(params.get("series_depth", DEPTH))):
-        x = _convolution(graph, f"{name}_{number}", x, (width, KERNELS[min(number, len(KERNELS) - 1)]))
+        x = _convolution(
+            graph, f"{name}_{number}", x, (width, KERNELS[min(number, len(KERNELS) - 1)])
+        )
         if x.shape[0] > FEW:
-            x = graph.layer("MaxPooling1D", f"{name}_{number}_half", x, (x.shape[0] // 2, width), pool_size=2)
+            x = graph.layer(
+                "MaxPooling1D", f"{name}_{number}_half", x, (x.shape[0] // 2, width), pool_size=2
+            )
     return _read(graph, name, x)
 
 
 def _convolution(graph: Graph, name: str, x: Tensor, size: tuple[int, int]) -> Tensor:
-    """A convolution, normalized and bent; it adds to what there is where that has as many channels."""
+    """A convolution, normalized and bent; it adds to what there is where that has as many
+    channels.
+    """
     width, kernel = size
     config = {"filters": width, "kernel_size": kernel, "padding": "same", "use_bias": False}
     y = graph.layer("Conv1D", name, x, (x.shape[0], width), **config)
@@ -73,7 +88,9 @@ def _recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
     x = _together(graph, name, x, width, RECURRENT)
     for number in range(depth):
         whole = number < depth - 1
-        ways = [_read_by(graph, f"{name}_{number}", x, (width, whole, back)) for back in (False, True)]
+        ways = [
+            _read_by(graph, f"{name}_{number}", x, (width, whole, back)) for back in (False, True)
+        ]
         shape = (x.shape[0], 2 * width) if whole else (2 * width,)
         x = graph.operation("Concatenate", ways, shape=shape, dtype="float32", axis=-1)
     return x
@@ -82,7 +99,12 @@ def _recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
 def _read_by(graph: Graph, name: str, x: Tensor, how: tuple[int, bool, bool]) -> Tensor:
     width, whole, backwards = how
     shape = (x.shape[0], width) if whole else (width,)
-    config = {"units": width, "return_sequences": whole, "go_backwards": backwards, "reset_after": True}
+    config = {
+        "units": width,
+        "return_sequences": whole,
+        "go_backwards": backwards,
+        "reset_after": True,
+    }
     read = graph.layer("GRU", f"{name}_{'back' if backwards else 'forth'}", x, shape, **config)
     return graph.operation("Flip", read, axis=1) if whole and backwards else read
 
@@ -101,10 +123,20 @@ def _attention(graph: Graph, name: str, x: Tensor, dropout: float) -> Tensor:
     steps, width = x.shape
     config = {"num_heads": HEADS, "key_dim": -(-width // HEADS), "dropout": dropout}
     y = graph.layer("LayerNormalization", f"{name}_before", x, x.shape)
-    x = graph.operation("Add", x, graph.layer("MultiHeadAttention", f"{name}_attention", (y, y), x.shape, **config))
+    x = graph.operation(
+        "Add", x, graph.layer("MultiHeadAttention", f"{name}_attention", (y, y), x.shape, **config)
+    )
     y = graph.layer("LayerNormalization", f"{name}_between", x, x.shape)
-    y = graph.layer("Dense", f"{name}_more", y, (steps, 2 * width), units=2 * width, activation="gelu")
-    y = graph.layer("Dense", f"{name}_less", parts.dropped(graph, f"{name}_dropout", y, dropout), x.shape, units=width)
+    y = graph.layer(
+        "Dense", f"{name}_more", y, (steps, 2 * width), units=2 * width, activation="gelu"
+    )
+    y = graph.layer(
+        "Dense",
+        f"{name}_less",
+        parts.dropped(graph, f"{name}_dropout", y, dropout),
+        x.shape,
+        units=width,
+    )
     return graph.operation("Add", x, y)
 
 
@@ -112,7 +144,9 @@ def _places(graph: Graph, name: str, x: Tensor) -> Tensor:
     """Weights of each step, by which attention knows where it is."""
     steps, width = x.shape
     beside = graph.operation("GetItem", x, [slice(None), 0], shape=(width,))
-    return parts.weights(graph, f"{name}_places", beside, (steps, width), uniform(1 / math.sqrt(width)))
+    return parts.weights(
+        graph, f"{name}_places", beside, (steps, width), uniform(1 / math.sqrt(width))
+    )
 
 
 def _together(graph: Graph, name: str, x: Tensor, width: int, block: str) -> Tensor:
@@ -137,4 +171,6 @@ def _read(graph: Graph, name: str, x: Tensor) -> Tensor:
     count = -(-steps // size)
     config = {"pool_size": size, "padding": "same"}
     means = graph.layer("AveragePooling1D", f"{name}_means", x, (count, width), **config)
-    return parts.joined(graph, [largest, mean, graph.layer("Flatten", f"{name}_parts", means, (count * width,))])
+    return parts.joined(
+        graph, [largest, mean, graph.layer("Flatten", f"{name}_parts", means, (count * width,))]
+    )

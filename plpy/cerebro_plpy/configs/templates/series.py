@@ -23,16 +23,37 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 
 SERIES = Template(
     name="series",
-    meaning="Convolutions over series, or a recurrent layer, or attention, for tables with arrays that are series",
+    meaning="Convolutions over series, or a recurrent layer, or attention, for tables with arrays "
+    "that are series",
     kind=KIND,
     fields=(
         Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 1e-3, Range(1e-5, 0.1, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.2, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
-        Field("width", "Channels of a block", 64, Choices((32, 64, 128)), limits=(1, 4096), whole=True),
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            1e-3,
+            Range(1e-5, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.2,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width", "Channels of a block", 64, Choices((32, 64, 128)), limits=(1, 4096), whole=True
+        ),
         Field("depth", "Blocks", 3, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
-        Field("block", "What reads a series", sequences.CONVOLUTION, Choices(sequences.BLOCKS), words=sequences.BLOCKS),
+        Field(
+            "block",
+            "What reads a series",
+            sequences.CONVOLUTION,
+            Choices(sequences.BLOCKS),
+            words=sequences.BLOCKS,
+        ),
     ),
     architecture=_architecture,
     optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},

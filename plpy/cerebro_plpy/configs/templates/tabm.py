@@ -1,8 +1,10 @@
-"""The template `tabm`: many dense networks in one, which share all weights but a few, and predict by their mean.
+"""The template `tabm`: many dense networks in one, which share all weights but a few, and predict
+by their mean.
 
-As described by Gorishniy, Kotelnikov and Babenko, "TabM" (2024): before and after each layer, which all members share,
-every member multiplies by weights of its own. Members and widths are fewer than there, since a step takes as many times
-as long as that of one network; numbers have waves beside them, of the embeddings that `realmlp` has.
+As described by Gorishniy, Kotelnikov and Babenko, "TabM" (2024): before and after each layer, which
+all members share, every member multiplies by weights of its own. Members and widths are fewer than
+there, since a step takes as many times as long as that of one network; numbers have waves beside
+them, of the embeddings that `realmlp` has.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     x = _apart(graph, columns, int(params["members"]))
     for number in range(int(params["depth"])):
         x = _layer(graph, number, x, columns, params)
-    return graph.text(parts.prediction(graph, members.averaged(graph, _heads(graph, x, head), head), head))
+    return graph.text(
+        parts.prediction(graph, members.averaged(graph, _heads(graph, x, head), head), head)
+    )
 
 
 def _apart(graph: Graph, columns: Tensor, count: int) -> Tensor:
@@ -57,7 +61,9 @@ def _heads(graph: Graph, x: Tensor, head: Head) -> Tensor:
     limit = uniform(1 / math.sqrt(width))
     config = {"equation": "bkd,kdo->bko", "output_shape": [count, head.units], "bias_axes": "ko"}
     shape = (count, head.units)
-    return graph.layer("EinsumDense", "heads", x, shape, **config, kernel_initializer=limit, bias_initializer=limit)
+    return graph.layer(
+        "EinsumDense", "heads", x, shape, **config, kernel_initializer=limit, bias_initializer=limit
+    )
 
 
 TABM = Template(
@@ -66,10 +72,36 @@ TABM = Template(
     fields=(
         Field("lr", "The learning rate", 0.002, Range(1e-4, 5e-3, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 3e-4, Range(1e-4, 0.1, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.1, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
-        Field("width", "Units of a hidden layer", 256, Choices((128, 256, 384)), limits=(1, 65_536), whole=True),
-        Field("depth", "Hidden layers", 2, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            3e-4,
+            Range(1e-4, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.1,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width",
+            "Units of a hidden layer",
+            256,
+            Choices((128, 256, 384)),
+            limits=(1, 65_536),
+            whole=True,
+        ),
+        Field(
+            "depth",
+            "Hidden layers",
+            2,
+            Range(1, 4, "linear", whole=True),
+            limits=(1, 16),
+            whole=True,
+        ),
         Field("members", "Networks in one", 16, Choices((16,)), limits=(1, 256), whole=True),
         NUMBERS,
         FREQUENCY,

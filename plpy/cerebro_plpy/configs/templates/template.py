@@ -26,9 +26,10 @@ BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
 class Field:
     """A parameter of a template.
 
-    `draw` is what a search draws from where nobody said otherwise; a single choice is not searched. A value may be
-    a number within `limits`, or one of `words`. `floats` is the default for float targets, where it differs, and
-    `calibrated` where probabilities count; with `settled` nothing else is drawn there.
+    `draw` is what a search draws from where nobody said otherwise; a single choice is not searched.
+    A value may be a number within `limits`, or one of `words`. `floats` is the default for float
+    targets, where it differs, and `calibrated` where probabilities count; with `settled` nothing
+    else is drawn there.
     """
 
     name: str
@@ -49,7 +50,13 @@ class Field:
 
     def default_for(self, head: Head) -> Value:
         """The value where nobody said otherwise."""
-        other = self.floats if isinstance(head, Floats) else self.calibrated if head.calibrated else None
+        other = (
+            self.floats
+            if isinstance(head, Floats)
+            else self.calibrated
+            if head.calibrated
+            else None
+        )
         return self.default if other is None else other
 
     def checked(self, value: object) -> Value:
@@ -58,7 +65,9 @@ class Field:
             return value
         number = finite_number(value)
         if number is None or not self._holds(number):
-            raise InvalidParameter(f"{self.name} is {value!r}, expected {self._expected()}", hint=f"{self.meaning}.")
+            raise InvalidParameter(
+                f"{self.name} is {value!r}, expected {self._expected()}", hint=f"{self.meaning}."
+            )
         return int(number) if self.whole else number
 
     def _holds(self, number: float) -> bool:
@@ -75,9 +84,9 @@ class Field:
 class Template:
     """A family of architectures: what it is called, its fields, and the JSON that they come to.
 
-    `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers that do not change,
-    by the names of the arguments of AdamW. `starts` are what a search over many rows begins with. One with a `kind` is
-    for tables that have an input of its own of that kind.
+    `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers
+    that do not change, by the names of the arguments of AdamW. `starts` are what a search over many
+    rows begins with. One with a `kind` is for tables that have an input of its own of that kind.
     """
 
     name: str
@@ -89,12 +98,15 @@ class Template:
     kind: str | None = None
 
     def params(self, head: Head, rows: int, given: Mapping[str, object]) -> dict[str, Value]:
-        """The value of every field for a table of so many training rows; InvalidParameter where one cannot be."""
+        """The value of every field for a table of so many training rows; InvalidParameter where one
+        cannot be.
+        """
         known = {field.name: field for field in self.fields}
         for name in given:
             if name not in known:
                 raise InvalidParameter(
-                    f"template {self.name} has no field {name!r}", hint=near_matches(str(name), known)
+                    f"template {self.name} has no field {name!r}",
+                    hint=near_matches(str(name), known),
                 )
         found = {
             name: field.checked(given[name]) if name in given else field.default_for(head)
@@ -107,32 +119,41 @@ class Template:
     def compile_params(
         self, head: Head, params: Params, metrics: Sequence[str] = (), rates: Rates | None = None
     ) -> str:
-        """The compile parameters of a configuration, as text: AdamW, which without any decay is Adam.
+        """The compile parameters of a configuration, as text: AdamW, which without any decay is
+        Adam.
 
         Without `rates` its learning rate is constant.
         """
         numbers: dict[str, object] = {
-            key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()
+            key: params[told] if isinstance(told, str) else told
+            for key, told in self.optimizer.items()
         }
         if rates:
             numbers["learning_rate"] = rates.schedule(numbers["learning_rate"])
         name = "AdamW" if numbers.get("weight_decay") else "Adam"
         taken = {key: value for key, value in numbers.items() if key != "weight_decay" or value}
-        return compile_text({"optimizer": name, **taken, "loss": head.loss, "metrics": list(metrics)})
+        return compile_text(
+            {"optimizer": name, **taken, "loss": head.loss, "metrics": list(metrics)}
+        )
 
-    def fit_params(self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()) -> str:
-        """The fit parameters of a configuration, as text, with the callback that stops it, if any does.
+    def fit_params(
+        self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()
+    ) -> str:
+        """The fit parameters of a configuration, as text, with the callback that stops it, if any
+        does.
 
         `counts` are the training rows of each class.
         """
         watching = {} if stopping is None else {"callbacks": _Call(f"[{stopping}]")}
-        weights = {"class_weight": balanced(counts)} if counts and params["class_weight"] == AUTO else {}
+        weights = (
+            {"class_weight": balanced(counts)} if counts and params["class_weight"] == AUTO else {}
+        )
         return fit_text({"batch_size": params["batch_size"], "epochs": 1, **weights, **watching})
 
 
 class Cycles(NamedTuple):
-    """After how many epochs the first cycle of learning rates ends; each further one of this number ends so many times
-    (`factor`) later than the one before it, but the last with the run."""
+    """After how many epochs the first cycle of learning rates ends; each further one of this number
+    ends so many times (`factor`) later than the one before it, but the last with the run."""
 
     first: int
     factor: int
@@ -142,9 +163,9 @@ class Cycles(NamedTuple):
 class Rates(NamedTuple):
     """How learning rates go over epochs of so many steps: they rise and fall, once or in cycles.
 
-    The states of an optimizer that has seen nothing yet make the first steps the wildest, so rates rise first. Where
-    configurations are compared before their last epoch, they have fallen by then: while they are high, values tell
-    little of what a configuration comes to.
+    The states of an optimizer that has seen nothing yet make the first steps the wildest, so rates
+    rise first. Where configurations are compared before their last epoch, they have fallen by then:
+    while they are high, values tell little of what a configuration comes to.
     """
 
     steps: int
@@ -157,7 +178,10 @@ class Rates(NamedTuple):
         >>> Rates(10, 27, Cycles(1, 3, 4)).schedule(0.1)["config"]
         {'warmup_target': 0.1, 'decay_steps': 270, 'first_decay_steps': 10, 't_mul': 3, 'cycles': 4}
         """
-        config: dict[str, object] = {"warmup_target": highest, "decay_steps": self.steps * self.epochs}
+        config: dict[str, object] = {
+            "warmup_target": highest,
+            "decay_steps": self.steps * self.epochs,
+        }
         if self.cycles:
             first, factor, number = self.cycles
             config.update(first_decay_steps=self.steps * first, t_mul=factor, cycles=number)
@@ -172,7 +196,8 @@ class _Call(str):
 
 
 def balanced(counts: Sequence[int]) -> dict[int, float]:
-    """Weights with which all classes count alike, and all rows together as without, by the rows of each class.
+    """Weights with which all classes count alike, and all rows together as without, by the rows of
+    each class.
 
     >>> balanced([30, 10])
     {0: 0.666667, 1: 2.0}

@@ -1,4 +1,6 @@
-"""The template `text`: words become vectors, of whose sums a dense network learns, beside other columns."""
+"""The template `text`: words become vectors, of whose sums a dense network learns, beside other
+columns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(TEXT.name)
     x = embeddings.plain_columns(graph, table, params)
     for number in range(int(params["depth"])):
-        y = graph.layer("Dense", f"dense_{number}", x, (int(params["width"]),), units=int(params["width"]))
+        y = graph.layer(
+            "Dense", f"dense_{number}", x, (int(params["width"]),), units=int(params["width"])
+        )
         y = graph.layer("Activation", f"activation_{number}", y, y.shape, activation="relu")
         x = parts.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))
     raw = graph.layer("Dense", "out", x, (head.units,), units=head.units)
@@ -28,11 +32,44 @@ TEXT = Template(
     fields=(
         Field("lr", "The learning rate", 0.003, Range(5e-4, 0.02, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 0.01, Range(1e-4, 0.3, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.5, Range(0.1, 0.7, "linear"), limits=(0.0, 0.95)),
-        Field("width", "Units of a hidden layer", 128, Choices((64, 128, 256)), limits=(1, 65_536), whole=True),
-        Field("depth", "Hidden layers", 1, Range(1, 3, "linear", whole=True), limits=(1, 16), whole=True),
-        Field("word", "Numbers of a word", encoders.WORD, Choices((16, 32, 64)), limits=(1, 1024), whole=True),
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            0.01,
+            Range(1e-4, 0.3, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.5,
+            Range(0.1, 0.7, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width",
+            "Units of a hidden layer",
+            128,
+            Choices((64, 128, 256)),
+            limits=(1, 65_536),
+            whole=True,
+        ),
+        Field(
+            "depth",
+            "Hidden layers",
+            1,
+            Range(1, 3, "linear", whole=True),
+            limits=(1, 16),
+            whole=True,
+        ),
+        Field(
+            "word",
+            "Numbers of a word",
+            encoders.WORD,
+            Choices((16, 32, 64)),
+            limits=(1, 1024),
+            whole=True,
+        ),
         Field(
             "word_rate",
             "The learning rate of words, in lr",

@@ -1,7 +1,8 @@
-"""The template `transformer`: each column is a token, and tokens attend to each other, as in the FT-Transformer.
+"""The template `transformer`: each column is a token, and tokens attend to each other, as in the
+FT-Transformer.
 
-As described by Gorishniy and others, "Revisiting Deep Learning Models for Tabular Data" (2021). Its default width is a
-third of theirs, since a step takes as many times as long as there are columns.
+As described by Gorishniy and others, "Revisiting Deep Learning Models for Tabular Data" (2021). Its
+default width is a third of theirs, since a step takes as many times as long as there are columns.
 """
 
 from __future__ import annotations
@@ -32,16 +33,22 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 
 
 def _tokens(graph: Graph, table: Table, params: Params) -> Tensor:
-    """A token that gathers what is predicted, and one of each number, indicator, category, and input of its own."""
+    """A token that gathers what is predicted, and one of each number, indicator, category, and
+    input of its own.
+    """
     width = int(params["width"])
     begin = uniform(1 / math.sqrt(width))
     found: list[Tensor] = []
     given = parts.numbers_input(graph, table)
     if given is not None:
-        found.append(parts.lines(graph, "tokens", parts.smooth_clip(graph, given), (begin, begin), width))
+        found.append(
+            parts.lines(graph, "tokens", parts.smooth_clip(graph, given), (begin, begin), width)
+        )
     codes = parts.codes_input(graph, table)
     if codes is not None:
-        levels = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), width, begin)
+        levels = parts.looked_up(
+            graph, "levels", table, parts.places(graph, table, codes), width, begin
+        )
         found.append(levels)
     for place, wide in enumerate(encoders.encoded(graph, table, params), 1):
         token = graph.layer("Dense", f"token_{place}", wide, (width,), units=width)
@@ -54,8 +61,12 @@ def _gathered(graph: Graph, found: list[Tensor], width: int) -> Tensor:
     count = 1 + sum(tokens.shape[0] for tokens in found)
     nothing = graph.operation("Multiply", _token(graph, found[0], 0), 0.0)
     own = parts.weights(graph, "gathering", nothing, (width,), uniform(1 / math.sqrt(width)))
-    first = graph.operation("ExpandDims", graph.operation("Add", nothing, own), shape=(1, width), axis=1)
-    return graph.operation("Concatenate", [first, *found], shape=(count, width), dtype="float32", axis=1)
+    first = graph.operation(
+        "ExpandDims", graph.operation("Add", nothing, own), shape=(1, width), axis=1
+    )
+    return graph.operation(
+        "Concatenate", [first, *found], shape=(count, width), dtype="float32", axis=1
+    )
 
 
 def _token(graph: Graph, tokens: Tensor, place: int) -> Tensor:
@@ -64,12 +75,18 @@ def _token(graph: Graph, tokens: Tensor, place: int) -> Tensor:
 
 def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     width = int(params["width"])
-    config = {"num_heads": HEADS, "key_dim": -(-width // HEADS), "dropout": float(params["attention_dropout"])}
+    config = {
+        "num_heads": HEADS,
+        "key_dim": -(-width // HEADS),
+        "dropout": float(params["attention_dropout"]),
+    }
     y = graph.layer("LayerNormalization", f"before_{number}", x, x.shape)
     y = graph.layer("MultiHeadAttention", f"attention_{number}", (y, y), x.shape, **config)
     x = graph.operation("Add", x, y)
     y = graph.layer("LayerNormalization", f"between_{number}", x, x.shape)
-    y = parts.dropped(graph, f"dropout_{number}", _gated(graph, number, y), float(params["dropout"]))
+    y = parts.dropped(
+        graph, f"dropout_{number}", _gated(graph, number, y), float(params["dropout"])
+    )
     y = graph.layer("Dense", f"narrow_{number}", y, x.shape, units=width)
     return graph.operation("Add", x, y)
 
@@ -89,12 +106,42 @@ TRANSFORMER = Template(
     fields=(
         Field("lr", "The learning rate", 3e-4, Range(1e-5, 3e-3, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,
-        Field("weight_decay", "How fast weights shrink, times lr", 1e-5, Range(1e-6, 0.1, "log"), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.1, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
-        Field("width", "Numbers of a token", 64, Choices((64, 96, 128, 192)), limits=(1, 65_536), whole=True),
-        Field("depth", "Layers that attend", 3, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
         Field(
-            "attention_dropout", "The share of attention left out", 0.2, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            1e-5,
+            Range(1e-6, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.1,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width",
+            "Numbers of a token",
+            64,
+            Choices((64, 96, 128, 192)),
+            limits=(1, 65_536),
+            whole=True,
+        ),
+        Field(
+            "depth",
+            "Layers that attend",
+            3,
+            Range(1, 4, "linear", whole=True),
+            limits=(1, 16),
+            whole=True,
+        ),
+        Field(
+            "attention_dropout",
+            "The share of attention left out",
+            0.2,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
         ),
     ),
     architecture=_architecture,
