@@ -23,9 +23,9 @@ from optuna.distributions import (
 )
 
 from bench.pools import Curve, Pool
-from cerebro_plpy.configs.draws import Range
-from cerebro_plpy.hopping.course import Course
-from cerebro_plpy.hopping.rules import Rule
+from cerebro_plpy.configs.search_space.distributions import Range
+from cerebro_plpy.scheduling.search.promotion_rules import Rule
+from cerebro_plpy.scheduling.search.search_state import Course
 
 WIDTH = 4
 TRIES = 20

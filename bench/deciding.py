@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cerebro_plpy.hopping.brackets import halving, hyperband
-from cerebro_plpy.hopping.course import Course, Groups
-from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
-from cerebro_plpy.hopping.pasha import Pasha
-from cerebro_plpy.hopping.pbt import Pbt
-from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise
-from cerebro_plpy.hopping.selections import Selections
+from cerebro_plpy.scheduling.search.grouped_search import Selections
+from cerebro_plpy.scheduling.search.hyperband import Diagonals, Hyperband
+from cerebro_plpy.scheduling.search.pasha import Pasha
+from cerebro_plpy.scheduling.search.pbt import Pbt
+from cerebro_plpy.scheduling.search.promotion_rules import Asha, Median, Rule, Stepwise
+from cerebro_plpy.scheduling.search.search_state import Course, Groups
+from cerebro_plpy.scheduling.search.successive_halving import halving, hyperband
 
 CONFIGS, WIDTH, EPOCHS, SEED = 1000, 9, 81, 1
 GROUPS, IN_GROUPS = 50, "asha in 50 groups"

@@ -31,7 +31,7 @@ from bench.job import Job
 from bench.ours import fit
 from bench.place import Place, load, pack
 from bench.workloads import REPORT, Workload, grid, perceptron
-from cerebro_plpy.run.timings import LANES
+from cerebro_plpy.run.log.form_timings import LANES
 
 Say = Callable[[str], None]
 DEVICE = "0"

@@ -23,8 +23,8 @@ from psycopg2.extensions import connection as Connection
 from bench.examples import numeric
 from bench.real_tables import TABLES, write
 from bench.rivals import CLASSIFICATION, encoded
-from cerebro_plpy.configs.draws import Choices, Draw, Range
-from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.search_space.distributions import Choices, Draw, Range
+from cerebro_plpy.configs.templates.registry import TEMPLATES
 
 GENERATED = "generated"
 ROWS, DATA_SEED, HELD_OUT = 8000, 20, 0.2

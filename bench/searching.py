@@ -20,9 +20,9 @@ from bench.courses import Tally, by_optuna, by_rule, one_by_one, order
 from bench.place import Place
 from bench.pools import EPOCHS, GENERATED, KINDS, Pool
 from bench.quality import ERRORS
-from cerebro_plpy.configs.search_arguments import read_rule
-from cerebro_plpy.configs.search_rules import Span
-from cerebro_plpy.hopping.rules import Rule
+from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.search_space.search_rules import Span
+from cerebro_plpy.scheduling.search.promotion_rules import Rule
 
 SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
 ORDERS = 5

@@ -54,10 +54,10 @@ WORK = Workload(
 )
 COMPUTE = """
 import sys
-from cerebro_plpy.trainer.machine import shared
-from cerebro_trainer import confinement
-confinement.keep_to(shared(int(sys.argv[1])))
-confinement.give_way(threads=False)
+from cerebro_plpy.trainer_client.process.host_resources import shared
+from cerebro_trainer import process_isolation
+process_isolation.keep_to(shared(int(sys.argv[1])))
+process_isolation.give_way(threads=False)
 while True:
     pass"""
 """What a process does that gives way as a trainer does, and never asks the server for anything."""

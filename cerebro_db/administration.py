@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from cerebro_db.calls import Calls
+from cerebro_db.sql_session import Calls
 
 
 class Administration:

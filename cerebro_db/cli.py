@@ -29,7 +29,7 @@ def main() -> None:
     try:
         app()
     except CerebroError as error:
-        from cerebro_db.show.boards import plain
+        from cerebro_db.display.boards import plain
 
         server.say("\n".join(plain(line).plain for line in f"ERROR:  {error}".split("\n")))
         sys.exit(Exit.ERROR)

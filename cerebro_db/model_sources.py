@@ -24,7 +24,7 @@ from cerebro_db.errors import (
 )
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
 from cerebro_db.export.networks import built
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 Array = NDArray[Any]
 UNUSED = "num_batches_tracked"

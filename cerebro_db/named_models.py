@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cerebro_db.arguments import TrainOptions, json_options
-from cerebro_db.calls import Calls
 from cerebro_db.options import options_of
-from cerebro_db.record_list import Records
+from cerebro_db.result_set import Records
+from cerebro_db.sql_session import Calls
 
 if TYPE_CHECKING:
     from typing import Unpack

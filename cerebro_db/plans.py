@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cerebro_db.arguments import PlanFitOptions, json_options
-from cerebro_db.calls import Calls
 from cerebro_db.options import options_of
+from cerebro_db.sql_session import Calls
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from cerebro_db import errors, records
 from cerebro_db.driver import translated
-from cerebro_db.record_list import Records
 from cerebro_db.records import Cost, Parameter, Place, Point, Progress, Run, Span, Standing, Visit
+from cerebro_db.result_set import Records
 
 R = TypeVar("R")
 

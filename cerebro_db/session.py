@@ -29,19 +29,19 @@ from cerebro_db.arguments import (
     parameter_text,
     rectangle,
 )
-from cerebro_db.calls import Calls
+from cerebro_db.data_preparation import Preparation
+from cerebro_db.display.board_list import Board
+from cerebro_db.display.curve_list import Curves
+from cerebro_db.display.live_bar import shown
 from cerebro_db.driver import Notice, engine_for, log
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
 from cerebro_db.options import options_of
 from cerebro_db.plans import Plans
-from cerebro_db.preparation import Preparation
 from cerebro_db.records import Progress
+from cerebro_db.run_control import Steering
 from cerebro_db.run_reader import RunReader
-from cerebro_db.show.board_list import Board
-from cerebro_db.show.curve_list import Curves
-from cerebro_db.show.live_bar import shown
-from cerebro_db.steering import Steering
+from cerebro_db.sql_session import Calls
 
 if TYPE_CHECKING:
     from typing import Self, Unpack

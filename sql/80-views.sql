@@ -61,7 +61,7 @@ $$SELECT used * h.left_over + places * (1 - h.left_over) * 300 / ln(2)
 FROM (SELECT power(0.5, least(greatest(extract(epoch FROM clock_timestamp() - since)::double precision, 0) / 300, 100)) AS left_over) h$$;
 COMMENT ON FUNCTION cerebro.used_places(double precision, integer, timestamptz) IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
 
--- Each run divides the places by what stands here (hopping/shares.py), so all see the same of all; of others no more than that.
+-- Each run divides the places by what stands here (scheduling/quota/fair_share.py), so all see the same of all; of others no more than that.
 -- What counts is what functions of the extension have written, and locks: a backend is at work for one run, which it holds the lock
 -- of, whatever the owner has written into the log. Places for which there is no worker, and who has not asked for any, count for a
 -- minute; so nobody waits for a run that does nothing.

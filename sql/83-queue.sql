@@ -1,4 +1,4 @@
--- How runs get places for their trainers. Runs divide the places among themselves (hopping/shares.py); these functions see to it
+-- How runs get places for their trainers. Runs divide the places among themselves (scheduling/quota/fair_share.py); these functions see to it
 -- that there are never more than quotas allow, and that no role takes more than its share while another has none.
 --
 -- A run proves that it is the caller's own by its ticket, which row security shows to its owner alone: within these functions

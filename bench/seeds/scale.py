@@ -22,9 +22,9 @@ import numpy as np
 
 from bench import tables
 from bench.workloads import REPORT, SMALL
-from cerebro_plpy.hopping.policies import Longest
-from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
-from cerebro_plpy.hopping.tours import Reach, choose
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan
+from cerebro_plpy.scheduling.schedule.scheduling_policies import Longest
+from cerebro_plpy.scheduling.schedule.visit_batches import Reach, choose
 
 SIZES = {
     REPORT: ((8, 16), (8, 80), (64, 128), (64, 640), (1000, 2000), (1000, 10_000)),

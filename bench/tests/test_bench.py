@@ -34,8 +34,8 @@ from bench.ratios import Span, ratios
 from bench.tests.bench_job import JOB
 from bench.turns import Measured, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
-from cerebro_plpy.configs.draws import Range
-from cerebro_plpy.hopping.rules import Asha, Stepwise
+from cerebro_plpy.configs.search_space.distributions import Range
+from cerebro_plpy.scheduling.search.promotion_rules import Asha, Stepwise
 
 FOLDER = Path(__file__).parents[1]
 MODULES = [path for path in FOLDER.rglob("*.py") if path.parent != Path(__file__).parent]

@@ -26,8 +26,8 @@ from bench.seeds.contest import AVERAGE, JAX, MOP, SERVER, SYNCHRONOUS, TASKS, W
 from bench.seeds.curves import AT_REST, Point
 from bench.tests.bench_job import JOB as ANY_JOB
 from bench.workloads import REPORT, SMALL
-from cerebro_plpy.hopping import simulation
-from cerebro_plpy.hopping.schedule import Plan
+from cerebro_plpy.scheduling.planning import simulation
+from cerebro_plpy.scheduling.schedule.schedule import Plan
 
 JOB = replace(ANY_JOB, classes=10, epochs=2, configs=workload.WORKLOAD.configs, processes=2)
 COSTS = st.lists(st.sampled_from([0.25, 1.0, 2.0]) | st.floats(0.01, 3), min_size=1, max_size=12)

@@ -17,9 +17,9 @@ from rich.text import Text
 from cerebro_db.check import machine, segments
 from cerebro_db.check.finding import Finding
 from cerebro_db.check.segments import row
+from cerebro_db.display.boards import plain
 from cerebro_db.driver import engine_for, translated
 from cerebro_db.errors import CerebroError, from_driver
-from cerebro_db.show.boards import plain
 
 OLDEST = 14
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands.database import Url, running
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 PORT = 8080
 

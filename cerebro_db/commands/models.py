@@ -15,9 +15,9 @@ import typer
 from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Json, Url, opened
-from cerebro_db.record_list import Records
-from cerebro_db.show.csv_files import write_csv
-from cerebro_db.show.documents import document
+from cerebro_db.display.csv_files import write_csv
+from cerebro_db.display.documents import document
+from cerebro_db.result_set import Records
 
 COLUMNS: tuple[str, ...] = (
     "model",

@@ -13,11 +13,11 @@ import typer
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Force, Url, opened
 from cerebro_db.errors import FeatureNotSupported, ObjectNotReady, UndefinedObject
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 if TYPE_CHECKING:
+    from cerebro_db.display.board_list import Board
     from cerebro_db.session import Session
-    from cerebro_db.show.board_list import Board
 
 FORMATS = (".png", ".svg")
 
@@ -120,7 +120,7 @@ def _refuse(wanted: Wanted, force: bool) -> None:
 
 
 def _curves(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.show.pictures import draw_learning_curves
+    from cerebro_db.display.charts import draw_learning_curves
 
     told = _title(session, wanted.run)
     board = session.leaderboard(wanted.run)
@@ -135,7 +135,7 @@ def _curves(session: Session, wanted: Wanted) -> Path:
 
 
 def _parallel(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.show.parallel import draw_parallel
+    from cerebro_db.display.parallel import draw_parallel
 
     told = _title(session, wanted.run)
     board, parameters = session.leaderboard(wanted.run), session.parameters(wanted.run)
@@ -143,7 +143,7 @@ def _parallel(session: Session, wanted: Wanted) -> Path:
 
 
 def _lanes(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.show.pictures import draw_occupancy
+    from cerebro_db.display.charts import draw_occupancy
 
     told = _title(session, wanted.run)
     params = _params(session.leaderboard(wanted.run))
@@ -151,7 +151,7 @@ def _lanes(session: Session, wanted: Wanted) -> Path:
 
 
 def _importance(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.show.model_charts import draw_importance, worth
+    from cerebro_db.display.model_charts import draw_importance, worth
 
     metric = ""
     if wanted.source is not None:
@@ -172,7 +172,7 @@ def _importance(session: Session, wanted: Wanted) -> Path:
 
 
 def _confusion(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.show.model_charts import confusion, draw_confusion
+    from cerebro_db.display.model_charts import confusion, draw_confusion
 
     found = confusion(session.evaluation(wanted.subject, str(wanted.source)))
     if not found.classes:
@@ -200,7 +200,7 @@ def _title(session: Session, run: int) -> str:
 
 
 def _params(board: Board) -> dict[int, str]:
-    from cerebro_db.show.boards import distinctions, plain
+    from cerebro_db.display.boards import distinctions, plain
 
     told = distinctions([standing.params for standing in board])
     return {standing.mst_key: plain(text).plain for standing, text in zip(board, told, strict=True)}

@@ -15,8 +15,8 @@ Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=comple
 
 def runs(json: Json = False, url: Url = None) -> None:
     """List the runs that you may see, newest first."""
-    from cerebro_db.record_list import Records
-    from cerebro_db.show.documents import document
+    from cerebro_db.display.documents import document
+    from cerebro_db.result_set import Records
 
     with opened(url) as session:
         found = session.runs()
@@ -26,7 +26,7 @@ def runs(json: Json = False, url: Url = None) -> None:
 
 def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
     """Show the configs of a run, best first."""
-    from cerebro_db.show.documents import document
+    from cerebro_db.display.documents import document
 
     with opened(url) as session:
         session.progress(run)  # refuses a run that is not there, which has no configs either
@@ -44,7 +44,7 @@ def watch(
 ) -> None:
     """Show a run while it goes on; on a terminal keys steer it."""
     from cerebro_db.console.watching import watch
-    from cerebro_db.show.watch import GOES_ON
+    from cerebro_db.display.watch import GOES_ON
 
     if watch(running(url), run, json=json) not in ("completed", *GOES_ON):
         raise typer.Exit(Exit.NOT_COMPLETED)

@@ -40,7 +40,7 @@ def status(data: Data = None, json: Json = False) -> None:
     """Say whether the server runs, and where its files are."""
     found = _server(data).status()
     if json:
-        from cerebro_db.show.documents import document
+        from cerebro_db.display.documents import document
 
         typer.echo(document([found]))
     else:

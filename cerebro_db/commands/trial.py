@@ -14,7 +14,7 @@ from cerebro_db.commands.server import say
 def check(json: Json = False, url: Url = None) -> None:
     """Check a server step by step, and say what to do about each failure."""
     from cerebro_db.check.steps import examine, told
-    from cerebro_db.show.documents import document
+    from cerebro_db.display.documents import document
 
     findings = examine(running(url))
     found = list(findings if json else told(findings))
@@ -30,7 +30,7 @@ def demo(
     ] = None,
 ) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
-    from cerebro_db.libraries import library
+    from cerebro_db.optional_imports import library
     from cerebro_db.server.embedded_server import EmbeddedServer
 
     for name in ("matplotlib", "sklearn"):

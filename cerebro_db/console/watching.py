@@ -12,15 +12,15 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.live import Live
 
-from cerebro_db.console.frame import Look, frame
+from cerebro_db.console.key_bindings import Act, Action, Pad, press, settled
 from cerebro_db.console.keyboard import keyboard
-from cerebro_db.console.pad import Act, Action, Pad, press, settled
+from cerebro_db.console.screen import Look, frame
+from cerebro_db.display.boards import standard_output
+from cerebro_db.display.documents import line
+from cerebro_db.display.watch import GOES_ON, POLL_SECONDS, board, follow
 from cerebro_db.errors import CerebroError, UndefinedObject
 from cerebro_db.records import Progress
 from cerebro_db.session import Session, connect
-from cerebro_db.show.boards import standard_output
-from cerebro_db.show.documents import line
-from cerebro_db.show.watch import GOES_ON, POLL_SECONDS, board, follow
 
 CHANGING = ("elapsed", "eta")
 """Of progress what is another at every look."""

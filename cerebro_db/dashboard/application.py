@@ -10,13 +10,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.model_pages import ModelPages
-from cerebro_db.dashboard.reading import engine
+from cerebro_db.dashboard.queries import engine
 from cerebro_db.dashboard.run_pages import RunPages
-from cerebro_db.dashboard.serving import Pages
-from cerebro_db.dashboard.serving import serve as serve_pages
-from cerebro_db.dashboard.site import Site
 from cerebro_db.dashboard.train_pages import TrainPages
+from cerebro_db.dashboard.web_server import Pages
+from cerebro_db.dashboard.web_server import serve as serve_pages
 from cerebro_db.errors import CerebroError
 
 STATIC = Path(__file__).parent / "static"

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.forms import fields, read_json, text
-from cerebro_db.dashboard.reading import Row
-from cerebro_db.dashboard.site import Site
+from cerebro_db.dashboard.queries import Row
 from cerebro_db.errors import InvalidParameter
 
 CHOICES = 100

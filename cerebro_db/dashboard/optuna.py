@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from cerebro_db.display.csv_files import rewrite_csv
 from cerebro_db.driver import sqlalchemy_url
-from cerebro_db.libraries import library
-from cerebro_db.show.csv_files import rewrite_csv
+from cerebro_db.optional_imports import library
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from optuna.storages import RDBStorage
 
-    from cerebro_db.dashboard.serving import Pages
+    from cerebro_db.dashboard.web_server import Pages
 
 OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
 # As Optuna's dashboard wants it itself: its pictures are drawn by compiled programs, its styles
@@ -48,13 +48,13 @@ def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> No
     """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of
     cerebro_db.
     """
-    serving = library("cerebro_db.dashboard.serving", "dashboard")
+    serving = library("cerebro_db.dashboard.web_server", "dashboard")
     serving.serve(lambda: make_pages(url), port, echo, browser)
 
 
 def make_pages(url: str) -> Pages:
     """Return Optuna's dashboard, a WSGI application, as pages to serve."""
-    serving = library("cerebro_db.dashboard.serving", "dashboard")
+    serving = library("cerebro_db.dashboard.web_server", "dashboard")
     adapter = library("a2wsgi", "dashboard")
     runs = storage(url)
     app = Questions(library("optuna_dashboard", "dashboard").wsgi(runs), runs)

@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.forms import fields, read_json, whole_number
 from cerebro_db.dashboard.model_pages import address
-from cerebro_db.dashboard.reading import Reader, Row
-from cerebro_db.dashboard.site import Site
+from cerebro_db.dashboard.queries import Reader, Row
+from cerebro_db.display.axes import coordinates
+from cerebro_db.display.boards import distinctions
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
-from cerebro_db.show.axes import coordinates
-from cerebro_db.show.boards import distinctions
 
 LOG_LINES = 100
 BOARD_LINES = 100

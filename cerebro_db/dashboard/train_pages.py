@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.forms import fields, text, whole_number
-from cerebro_db.dashboard.site import Site
 
 BUDGETS = ((1, "a minute"), (5, "5 minutes"), (15, "15 minutes"), (60, "an hour"), (480, "8 hours"))
 SEARCHES = (

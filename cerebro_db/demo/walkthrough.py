@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.table import Table
 
 from cerebro_db.demo import digits, wines
+from cerebro_db.display.boards import distinctions, leaderboard_table, plain, standard_output
+from cerebro_db.display.charts import draw_learning_curves, draw_occupancy
+from cerebro_db.display.watch import follow
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.session import Session, connect
-from cerebro_db.show.boards import distinctions, leaderboard_table, plain, standard_output
-from cerebro_db.show.pictures import draw_learning_curves, draw_occupancy
-from cerebro_db.show.watch import follow
 
 METADATA = sa.MetaData(schema="demo")
 IMAGES, HELD_OUT = (

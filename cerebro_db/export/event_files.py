@@ -13,7 +13,7 @@ from typing import Any
 
 from cerebro_db.errors import UndefinedObject
 from cerebro_db.export.paths import check_free
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 from cerebro_db.records import Point, Standing
 from cerebro_db.run_reader import RunReader, by_config
 

@@ -13,7 +13,7 @@ from cerebro_db.export.networks import network, rewrite, weight_names
 from cerebro_db.export.paths import check_free, written
 from cerebro_db.export.states import compact
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 KERAS = ".keras"
 RECIPE, ARCHITECTURE, WEIGHTS = FOLDER = ("recipe.json", "architecture.json", "weights.safetensors")

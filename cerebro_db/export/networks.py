@@ -26,7 +26,7 @@ from cerebro_db.errors import (
 from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 T = TypeVar("T")
 Shape = tuple[int, ...]

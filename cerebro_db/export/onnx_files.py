@@ -20,7 +20,7 @@ from cerebro_db.export.paths import written
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 ONNX, OPSET = ".onnx", 17
 

@@ -22,7 +22,7 @@ from cerebro_db.export.onnx_files import raw_rows
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.tracked_runs import Target
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 SCRIPT = Path(__file__).with_name("registered_script.py")
 FOLDER = "cerebro_recipe"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerebro_db.errors import ObjectNotReady
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 
 LENGTH = struct.Struct("<Q")
 

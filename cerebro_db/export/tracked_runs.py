@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from cerebro_db.errors import DuplicateObject
-from cerebro_db.libraries import library
+from cerebro_db.optional_imports import library
 from cerebro_db.records import Point, Run, Standing
 from cerebro_db.run_reader import RunReader, by_config
 

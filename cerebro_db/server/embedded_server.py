@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cerebro_db.errors import InsufficientPrivilege, InvalidParameter, ObjectNotReady
-from cerebro_db.server import deployment, installation, owner, provision
+from cerebro_db.server import deployment, installation, provision, run_as
 from cerebro_db.server.cluster import PORT, Cluster, Running
 
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
@@ -67,9 +67,9 @@ class EmbeddedServer:
         database.
         """
         if os.geteuid() == 0:
-            owner.give(self.data)
+            run_as.give(self.data)
             arguments = ["server", "start", "--data", str(self.data), "--port", str(self.port)]
-            return owner.run(self.data, arguments, self.say).splitlines()[-1]
+            return run_as.run(self.data, arguments, self.say).splitlines()[-1]
         with self._locked():
             deployment.build()
             running = self._cluster().running()
@@ -85,7 +85,7 @@ class EmbeddedServer:
         if self.status().pid is None:
             return False
         if os.geteuid() == 0:
-            owner.run(self.data, ["server", "stop", "--data", str(self.data)], self.say)
+            run_as.run(self.data, ["server", "stop", "--data", str(self.data)], self.say)
             return True
         with self._locked():
             return self._cluster().stop()

@@ -11,19 +11,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from cerebro_trainer import confinement, frameworks
+from cerebro_trainer import frameworks, process_isolation
 from cerebro_trainer.service import Assignment, serve
 
 
 def main() -> None:
     """Serve until the backend goes."""
     arguments = _arguments()
-    confinement.follow_parent(arguments.parent)
-    confinement.name_trainer(arguments.framework, arguments.parent)
-    confinement.offer_to_memory_killer()
-    confinement.keep_to(arguments.cores)
-    confinement.give_way(threads=True)
-    confinement.keep_private()
+    process_isolation.follow_parent(arguments.parent)
+    process_isolation.name_trainer(arguments.framework, arguments.parent)
+    process_isolation.offer_to_memory_killer()
+    process_isolation.keep_to(arguments.cores)
+    process_isolation.give_way(threads=True)
+    process_isolation.keep_private()
     cache = arguments.compilation_cache
     serve(
         Assignment(

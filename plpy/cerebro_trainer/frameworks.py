@@ -10,13 +10,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.programs.program import Framework
 
 NONE = "none"
 MODULES = {
-    "tensorflow": "cerebro_trainer.programs.tensorflow_program",
-    "jax": "cerebro_trainer.programs.jax_program",
-    "torch": "cerebro_trainer.programs.torch_program",
+    "tensorflow": "cerebro_trainer.programs.tensorflow.program",
+    "jax": "cerebro_trainer.programs.jax.program",
+    "torch": "cerebro_trainer.programs.torch.program",
 }
 DOWNLOADS = ("kagglehub", "huggingface_hub", "sentencepiece", "tensorflow_text")
 """What keras_hub finds presets with, and reads texts with. It is built of numbers here, and goes to

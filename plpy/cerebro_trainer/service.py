@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 
 from cerebro_trainer import frameworks
+from cerebro_trainer.commands.program_cache import Workshop
 from cerebro_trainer.commands.trainer import Trainer
-from cerebro_trainer.commands.workshop import Workshop
-from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.programs.program import Framework
 from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
-from cerebro_trainer.wire.pulse import Pulse
-from cerebro_trainer.wire.read_ahead import Ahead
+from cerebro_trainer.wire.heartbeat import Pulse
+from cerebro_trainer.wire.prefetch import Ahead
 
 PROTOCOL = 1
 

@@ -14,7 +14,7 @@ from marks import matches
 from trainer_peer import Peer
 from trainer_programs import FORMS
 
-from cerebro_plpy.trainer import nursery
+from cerebro_plpy.trainer_client.process import fork_server_client
 
 
 def _installed(name: str) -> pytest.MarkDecorator:
@@ -83,9 +83,11 @@ def own_nurseries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A test has nurseries of its own, as if another server asked for them, and forgets those that
     failed.
     """
-    parts = nursery._installed
-    monkeypatch.setattr(nursery, "_barren", set())
-    monkeypatch.setattr(nursery, "_installed", lambda python: [*parts(python), str(tmp_path)])
+    parts = fork_server_client._installed
+    monkeypatch.setattr(fork_server_client, "_barren", set())
+    monkeypatch.setattr(
+        fork_server_client, "_installed", lambda python: [*parts(python), str(tmp_path)]
+    )
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ def trained(program: dict[str, Any], parts: Sequence[Arrays], most: int | None) 
     from cerebro_trainer.data.buffers import Buffer
     from cerebro_trainer.models.program_spec import ProgramSpec
     from cerebro_trainer.programs.memory import Room
-    from cerebro_trainer.programs.sharded_program import ShardedProgram
-    from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
+    from cerebro_trainer.programs.sharded.program import ShardedProgram
+    from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 
     spec = ProgramSpec.from_header({"program": program})
     made, pieces = TensorflowProgram(spec), 1

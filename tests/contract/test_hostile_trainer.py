@@ -18,8 +18,8 @@ from trainer_peer import PREFIX
 from trials import trials
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
-from cerebro_plpy.trainer.link import Link
-from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 HELLO: dict[str, Any] = {"ok": {"protocol": 1, "devices": ["CPU:0"]}}
 FEW = settings(trials(40), suppress_health_check=[HealthCheck.function_scoped_fixture])

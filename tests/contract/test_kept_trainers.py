@@ -20,11 +20,11 @@ from trainer_programs import FORMS, NOISY, buffers, program
 
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import replace
-from cerebro_plpy.trainer import wire
-from cerebro_plpy.trainer.child import Forked
-from cerebro_plpy.trainer.clock import seconds
-from cerebro_plpy.trainer.link import Link
-from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer_client import request_schema
+from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.process.cpu_clock import seconds
+from cerebro_plpy.trainer_client.process.launch import TrainerSpec
+from cerebro_plpy.trainer_client.process.trainer_process import Forked
 
 Opened = Callable[..., Link]
 SPEC = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=60)
@@ -82,7 +82,7 @@ def gone(link: Link) -> None:
 
 def left(link: Link, seconds: int = 60) -> int:
     """A session's call is over, and then the session; the trainer's process."""
-    link.send(wire.request("reset", idle_seconds=seconds))
+    link.send(request_schema.request("reset", idle_seconds=seconds))
     link.rest(seconds)
     gone(link)
     return link.pid
@@ -155,7 +155,7 @@ def test_whose_session_ends_within_a_call_it_ends_with_it(opened: Opened, again:
     link = opened()
     if again:
         link.rest(60)
-        link.send(wire.request("reset"))
+        link.send(request_schema.request("reset"))
     gone(link)
     eventually(lambda: not alive({link.pid}))
 
@@ -163,7 +163,7 @@ def test_whose_session_ends_within_a_call_it_ends_with_it(opened: Opened, again:
 def test_a_request_that_is_not_answered_ends_it(opened: Opened) -> None:
     """It says itself whether it is done, whatever the backend says."""
     link = opened()
-    link.send(wire.request("block", rows=1))
+    link.send(request_schema.request("block", rows=1))
     link.rest(60)
     gone(link)
     eventually(lambda: not alive({link.pid}))
@@ -182,7 +182,7 @@ def test_after_an_error_it_is_not_kept(opened: Opened) -> None:
 
 def test_a_session_that_wants_it_no_more_ends_it(opened: Opened) -> None:
     link = opened()
-    link.send(wire.request("reset", idle_seconds=60))
+    link.send(request_schema.request("reset", idle_seconds=60))
     link.rest(60)
     link.close()
     assert not alive({link.pid})
@@ -269,24 +269,26 @@ def test_who_comes_while_it_is_wiped_waits_for_it(opened: Opened) -> None:
 
 
 def load(link: Link) -> None:
-    link.send(wire.request("open", dataset="d", cache_bytes=1 << 30))
+    link.send(request_schema.request("open", dataset="d", cache_bytes=1 << 30))
     for number, arrays in enumerate(buffers(40, 24)):
         entries = [
             {"role": role, "dtype": array.dtype.name, "shape": list(array.shape)}
             for role, array in arrays
         ]
         link.send(
-            wire.request("buffer", dataset="d", buffer_id=number, arrays=entries, **{"pass": 0}),
+            request_schema.request(
+                "buffer", dataset="d", buffer_id=number, arrays=entries, **{"pass": 0}
+            ),
             *(array.tobytes() for _, array in arrays),
         )
-    link.ask(wire.request("close", dataset="d"))
+    link.ask(request_schema.request("close", dataset="d"))
 
 
 def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
     """The state after a visit."""
     load(link)
     link.ask(
-        wire.request(
+        request_schema.request(
             "begin",
             job="train",
             program=program(architecture, learning_rate=rate),
@@ -298,9 +300,12 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
             forms={"use": form, "remaining_rows": 0, "known": {}},
         )
     )
-    link.ask(wire.request("finish"))
+    link.ask(request_schema.request("finish"))
     return b"".join(
-        map(bytes, link.chunks(wire.request("state_get", key="result", chunk_bytes=1 << 20)))
+        map(
+            bytes,
+            link.chunks(request_schema.request("state_get", key="result", chunk_bytes=1 << 20)),
+        )
     )
 
 
@@ -318,7 +323,7 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
     second = opened(spec)
     assert second.pid == pid
     with pytest.raises(CerebroError, match="is not held, but no state"):
-        second.ask(wire.request("state_get", key="result", chunk_bytes=1000))
+        second.ask(request_schema.request("state_get", key="result", chunk_bytes=1000))
     assert trained(second, NOISY, form, 0.01) == expected
     second.close()
     for link in (first, second):
@@ -327,7 +332,7 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
         link = opened(spec)
         state = {"source": "new", "key": "", "seed": 1}
         link.ask(
-            wire.request(
+            request_schema.request(
                 "begin", job="predict", state=state, result_key="r", datasets=[], **private
             )
         )

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady, TrainerFailure
-from cerebro_plpy.trainer.link import Link
-from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 SIZE = 5_000_000  # more than a socket holds
 

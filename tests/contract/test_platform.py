@@ -1,5 +1,5 @@
-"""The laws of `cerebro_plpy.platform.protocol.Visits` on each platform, with real sessions and real
-trainers.
+"""The laws of `cerebro_plpy.platform.visit_protocol.Visits` on each platform, with real sessions
+and real trainers.
 
 The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in
 between.
@@ -19,24 +19,24 @@ from specs import spec_of
 from states import same
 from workbench import Row, Workbench, compile_text
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.dispatch import Rows, Session, Statement, Steps, drive
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions import Identity, WorkerSession
+from cerebro_plpy.database.sessions.async_dispatcher import Rows, Session, Statement, Steps, drive
+from cerebro_plpy.database.sessions.worker_sessions import Identity, WorkerSession
 from cerebro_plpy.errors import CerebroError, ConnectionFailure
-from cerebro_plpy.hopping.schedule import Visit
-from cerebro_plpy.packing.columns import Column
+from cerebro_plpy.packing.packed_columns import Column
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform import state_tables, statements
-from cerebro_plpy.platform.greenplum import Greenplum
-from cerebro_plpy.platform.greenplum_visits import GreenplumVisits
+from cerebro_plpy.platform.greenplum.adapter import Greenplum
+from cerebro_plpy.platform.greenplum.visits import GreenplumVisits
 from cerebro_plpy.platform.job import Job, RawRows, StateSource, Sums
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.postgres_visits import PostgresVisits
-from cerebro_plpy.platform.protocol import (
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.postgres.visits import PostgresVisits
+from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.visit_protocol import (
     BestState,
     EvaluateVisit,
     TourVisit,
@@ -46,14 +46,14 @@ from cerebro_plpy.platform.protocol import (
     Visits,
     Worker,
 )
-from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.run import visits
-from cerebro_plpy.run.log import RunLog
-from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.training import add_parts
+from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.request import visit_jobs
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.state.config_state import add_parts
+from cerebro_plpy.scheduling.schedule.schedule import Visit
 from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 CONFIG = Config(
     mst_key=1,
@@ -170,15 +170,15 @@ class Run:
         fresh: Collection[str] = (),
     ) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
-        first = visits.initial_state(self.request, CONFIG, self.run_id)
+        first = visit_jobs.initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
-        place = visits.Attempt(number, attempt, 0, {}, number, free, fresh)
-        return visits.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
+        place = visit_jobs.Attempt(number, attempt, 0, {}, number, free, fresh)
+        return visit_jobs.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
 
     def later(self, number: int) -> StateSource:
         """The state that the visit of that number left."""
-        return visits.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
+        return visit_jobs.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
 
     def left(self, number: int) -> StoredState:
         """Where that state lies."""
@@ -192,7 +192,7 @@ class Run:
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
         visit = Visit(1, CONFIG.mst_key, self.place.segments[segment], "evaluate")
-        return visits.evaluate_visit(
+        return visit_jobs.evaluate_visit(
             self.request, CONFIG, self.run_id, (visit,), attempt, self.later(number)
         )
 
@@ -201,7 +201,7 @@ class Run:
         tour = tuple(
             Visit(epoch, CONFIG.mst_key, segment, "evaluate") for segment in self.place.segments
         )
-        return visits.evaluate_visit(self.request, CONFIG, self.run_id, tour, 1, state)
+        return visit_jobs.evaluate_visit(self.request, CONFIG, self.run_id, tour, 1, state)
 
     def tour_of_epoch(self, epoch: int) -> list[TourVisit]:
         """The visits of an epoch, and its evaluation, as part of a tour whose state goes to the
@@ -211,21 +211,23 @@ class Run:
         for number, segment in zip((2 * epoch - 1, 2 * epoch), self.place.segments, strict=True):
             where, start = (
                 Visit(epoch, CONFIG.mst_key, segment, "train"),
-                visits.Attempt(number, 1, 0, {}, 1),
+                visit_jobs.Attempt(number, 1, 0, {}, 1),
             )
-            first = visits.initial_state(self.request, CONFIG, self.run_id)
+            first = visit_jobs.initial_state(self.request, CONFIG, self.run_id)
             state = (
-                visits.later_state(self.run_id, CONFIG.mst_key, number - 1, None)
+                visit_jobs.later_state(self.run_id, CONFIG.mst_key, number - 1, None)
                 if number > 1
                 else first
             )
-            made.append(visits.train_visit(self.request, CONFIG, self.run_id, where, start, state))
+            made.append(
+                visit_jobs.train_visit(self.request, CONFIG, self.run_id, where, start, state)
+            )
         evaluation = self.evaluation_of(
-            epoch, visits.later_state(self.run_id, CONFIG.mst_key, 2 * epoch, None)
+            epoch, visit_jobs.later_state(self.run_id, CONFIG.mst_key, 2 * epoch, None)
         )
         return [
             *made,
-            replace(visits.evaluate_within(self.request, CONFIG, evaluation), candidate=True),
+            replace(visit_jobs.evaluate_within(self.request, CONFIG, evaluation), candidate=True),
         ]
 
     def logged(self) -> list[Row]:
@@ -391,10 +393,10 @@ def test_a_tour_leaves_what_its_visits_leave_one_by_one(
     stayed = begun(place, worker, run.request.source)
     for number, segment in ((1, 0), (2, 1)):
         drive(worker.session, made(place.visits, worker, [stayed.train(segment, number)]))
-    first, held = run.train(0), visits.later_state(run.run_id, CONFIG.mst_key, 1, None)
+    first, held = run.train(0), visit_jobs.later_state(run.run_id, CONFIG.mst_key, 1, None)
     where = Visit(1, CONFIG.mst_key, place.segments[1], "train")
-    second = visits.train_visit(
-        run.request, CONFIG, run.run_id, where, visits.Attempt(2, 1, 0, {}, 1), held
+    second = visit_jobs.train_visit(
+        run.request, CONFIG, run.run_id, where, visit_jobs.Attempt(2, 1, 0, {}, 1), held
     )
     steps = made(place.visits, worker, [first, second])
     last = until(worker, steps, END)
@@ -676,7 +678,7 @@ def outputs_of(
     all.
     """
     visit = run.evaluation(segment, 1)
-    job = Job("outputs", visits.program(run.request, CONFIG), visit.job.result_key)
+    job = Job("outputs", visit_jobs.program(run.request, CONFIG), visit.job.result_key)
     chunks = drive(worker.session, visits_of.outputs(worker, visit.datasets[0], visit.state, job))
     return np.frombuffer(b"".join(chunks), np.float32).reshape(-1, 1 + 3)
 
@@ -726,7 +728,7 @@ def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, rela
 
 def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[float]]]:
     """The id of each raw row, and the probabilities of its classes after the first visit."""
-    job = Job("predict", visits.program(run.request, CONFIG), "p")
+    job = Job("predict", visit_jobs.program(run.request, CONFIG), "p")
     oid = (
         place.bench.value("SELECT 'points'::regclass::oid::bigint")
         if relation == "public.points"

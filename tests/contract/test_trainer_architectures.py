@@ -28,7 +28,7 @@ from trainer_programs import (
     weights,
 )
 
-from cerebro_plpy.configs.architecture import check_architecture
+from cerebro_plpy.configs.architecture.architecture import check_architecture
 
 KERAS_2 = json.loads((Path(__file__).parent / "keras2_architectures.json").read_text())
 BY_VERSION = json.loads((Path(__file__).parent / "keras2_versions.json").read_text())

@@ -14,15 +14,15 @@ import pytest
 from trainer_peer import Peer
 from trainer_programs import weights
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates import ensemble
-from cerebro_plpy.configs.templates.choice import TEMPLATES
-from cerebro_plpy.configs.templates.cnn import CNN
-from cerebro_plpy.configs.templates.ensemble import Member
-from cerebro_plpy.configs.templates.linear import LINEAR
-from cerebro_plpy.configs.templates.realmlp import REALMLP
-from cerebro_plpy.configs.templates.series import SERIES
-from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure, Table
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure, Table
+from cerebro_plpy.configs.templates.networks import ensemble
+from cerebro_plpy.configs.templates.networks.cnn import CNN
+from cerebro_plpy.configs.templates.networks.ensemble import Member
+from cerebro_plpy.configs.templates.networks.linear import LINEAR
+from cerebro_plpy.configs.templates.networks.realmlp import REALMLP
+from cerebro_plpy.configs.templates.networks.series import SERIES
+from cerebro_plpy.configs.templates.registry import TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 
 ROWS = 300

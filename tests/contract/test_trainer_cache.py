@@ -9,7 +9,7 @@ from shutil import copytree
 
 import pytest
 import traces
-from test_trainer_forms import use
+from test_trainer_execution_modes import use
 from trainer_peer import Peer
 from trainer_programs import NOISY, buffers, content, program
 

@@ -27,8 +27,8 @@ from trainer_programs import (
     weights,
 )
 
-from cerebro_plpy.configs.keras_names import OPTIMIZERS
-from cerebro_trainer.state.fitting import CROSSING
+from cerebro_plpy.configs.params.keras_names import OPTIMIZERS
+from cerebro_trainer.state.conversion import CROSSING
 
 NEW = {"source": "new", "seed": 3}
 ROWS = 24

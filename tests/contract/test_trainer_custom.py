@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from test_trainer_evaluation import results
-from test_trainer_forms import SIZES, use
+from test_trainer_execution_modes import SIZES, use
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import MLP, NOISY, Json, buffers, content, dense, program, sequential

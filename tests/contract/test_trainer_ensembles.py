@@ -14,14 +14,14 @@ from test_trainer_templates import CASES, CLASSES, extreme_inputs, program
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import weights
 
-from cerebro_plpy.calls.version_prediction import COMPILED
-from cerebro_plpy.configs.architecture import check_architecture
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates import ensemble
-from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
-from cerebro_plpy.configs.templates.ensemble import Member
-from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.architecture.architecture import check_architecture
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.layers.model_io import Head, Table
+from cerebro_plpy.configs.templates.networks import ensemble
+from cerebro_plpy.configs.templates.networks.ensemble import Member
+from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.operations.predict.model_predictor import COMPILED
 
 SMALL = {"width": 8, "depth": 2}
 SHORT = 5

@@ -10,7 +10,7 @@ import numpy as np
 import plain_keras
 import pytest
 from models import TWO_BY_TWO
-from test_trainer_forms import use
+from test_trainer_execution_modes import use
 from test_trainer_keras import CONVOLUTION
 from test_trainer_training import NEW
 from trainer_peer import Peer

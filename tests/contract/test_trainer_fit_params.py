@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import use
+from test_trainer_execution_modes import use
 from test_trainer_keras import TOLERANCE, keras, rebuilt
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import ahead, use
+from test_trainer_execution_modes import ahead, use
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place
 from trainer_programs import (
@@ -28,7 +28,7 @@ from trainer_programs import (
     weights,
 )
 
-from cerebro_plpy.run.timings import LANES
+from cerebro_plpy.run.log.form_timings import LANES
 
 BATCH = 7
 """With it the numbers of a state fill no vectors of a processor, so that lanes lie otherwise."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_trainer_forms import SIZES, ahead, use
+from test_trainer_execution_modes import SIZES, ahead, use
 from test_trainer_training import NEW
 from trainer_peer import NO_GPU, Peer, on_a_gpu
 from trainer_programs import MLP, NOISY, REGULARISED, Json, buffers, content, program, weights

@@ -20,8 +20,8 @@ from test_trainer_training import NEW
 from trainer_peer import PLPY, Peer, TrainerFailed
 from trainer_programs import Json, content, dense, layer, program, sequential, weights
 
-from cerebro_plpy.configs.allowlist import HUB
-from cerebro_plpy.configs.architecture import check_architecture
+from cerebro_plpy.configs.architecture.allowlist import HUB
+from cerebro_plpy.configs.architecture.architecture import check_architecture
 
 __all__ = ["keras"]
 OF_HUB = tuple(sorted(networks.OF_HUB.keys() - {"BertBackbone"}))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import SIZES, use
+from test_trainer_execution_modes import SIZES, use
 from test_trainer_inputs import embedding, texts
 from test_trainer_keras import CONVOLUTION, keras
 from test_trainer_training import NEW

@@ -16,20 +16,14 @@ from test_trainer_training import NEW
 from trainer_peer import Peer
 from trainer_programs import Json, weights
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates import embeddings, encoders, parts, sequences
-from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
-from cerebro_plpy.configs.templates.cnn import CNN
-from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PIECEWISE
-from cerebro_plpy.configs.templates.embeddings import NUMBERS as NUMBERS_FIELD
-from cerebro_plpy.configs.templates.encoders import WORD
-from cerebro_plpy.configs.templates.exploration import Kin
-from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.linear import LINEAR
-from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
-from cerebro_plpy.configs.templates.resnet import RESNET
-from cerebro_plpy.configs.templates.series import SERIES
-from cerebro_plpy.configs.templates.table import (
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.clone_mutation import Kin
+from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders, sequences
+from cerebro_plpy.configs.templates.layers.embeddings import EMBEDDING, PIECEWISE
+from cerebro_plpy.configs.templates.layers.embeddings import NUMBERS as NUMBERS_FIELD
+from cerebro_plpy.configs.templates.layers.encoders import WORD
+from cerebro_plpy.configs.templates.layers.keras_graph import Graph
+from cerebro_plpy.configs.templates.layers.model_io import (
     FARTHEST,
     TEXT,
     Classes,
@@ -39,10 +33,16 @@ from cerebro_plpy.configs.templates.table import (
     Table,
     Wide,
 )
-from cerebro_plpy.configs.templates.tabm import TABM
+from cerebro_plpy.configs.templates.networks.cnn import CNN
+from cerebro_plpy.configs.templates.networks.linear import LINEAR
+from cerebro_plpy.configs.templates.networks.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.networks.resnet import RESNET
+from cerebro_plpy.configs.templates.networks.series import SERIES
+from cerebro_plpy.configs.templates.networks.tabm import TABM
+from cerebro_plpy.configs.templates.networks.text import TEXT as TEXTS
+from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.configs.templates.text import TEXT as TEXTS
-from cerebro_plpy.features.wording import Wording
+from cerebro_plpy.preprocessing.learning.text_statistics import Wording
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
 PIECES = (-2.0, -0.5, 0.0, 1e6), (0.25,), ()
@@ -155,7 +155,7 @@ def test_whatever_comes_is_predicted_within_bounds(
 @pytest.mark.one_framework
 def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoolExecutor) -> None:
     graph, (given, _) = Graph("pieces"), extreme_inputs(TABLE)
-    text = graph.text(parts.joined(graph, embeddings.numbers(graph, TABLE, None)))
+    text = graph.text(blocks.joined(graph, embeddings.numbers(graph, TABLE, None)))
     found, _ = plain.submit(plain_keras.predictions_twice, text, [given]).result()
     z = np.clip(given.astype(np.float64), -FARTHEST, FARTHEST)
     clipped = z / np.sqrt(1 + (z / 3) ** 2)
@@ -179,7 +179,7 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
     known = Wording(len(having) + 1, 1, 1000, tuple(enumerate(having, 1)))
     wide = Wide(TEXT, (len(having) + 1,), known.buckets + 1, known.rarities)
     graph, numbers = Graph("rarity"), np.array([[*range(1, len(having) + 1), 0]], np.float32)
-    text = graph.text(encoders.word_weights(graph, wide, parts.wide_input(graph, 1, wide)))
+    text = graph.text(encoders.word_weights(graph, wide, blocks.wide_input(graph, 1, wide)))
     found, _ = plain.submit(plain_keras.predictions_twice, text, [numbers]).result()
     expected = 1 + np.log(1001 / (1 + np.array(having)))
     np.testing.assert_allclose(found[0, :-1], expected, rtol=0, atol=math.log(2) / 16 + 1e-6)

@@ -20,7 +20,7 @@ from trainer_programs import (
     weights,
 )
 
-from cerebro_plpy.trainer import machine
+from cerebro_plpy.trainer_client.process import host_resources
 
 NEW = {"source": "new", "seed": 3}
 
@@ -295,4 +295,4 @@ def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
 
 @on_a_processor
 def test_the_backend_knows_by_which_name_a_trainer_calls_this_machine(trainer: Peer) -> None:
-    assert trainer.hello["machine"].startswith(machine.described(trainer.hello["framework"]))
+    assert trainer.hello["machine"].startswith(host_resources.described(trainer.hello["framework"]))

@@ -36,7 +36,7 @@ def tensorflow() -> tuple[int, int]:
 def jax() -> tuple[int, int, int]:
     """Traces of the step (for full and last batches, and once in the loop), of the loop and of
     evaluation (three parts)."""
-    from cerebro_trainer.programs.jax_program import JaxProgram
+    from cerebro_trainer.programs.jax.program import JaxProgram
 
     with ExitStack() as patches:
         counted = [
@@ -57,10 +57,10 @@ def jax() -> tuple[int, int, int]:
 
 def torch() -> int:
     """Traces of the step, for each size of batches one."""
-    from cerebro_trainer.programs import torch_graph
+    from cerebro_trainer.programs.torch import graph
 
     with mock.patch(
-        "cerebro_trainer.programs.torch_program.traced", side_effect=torch_graph.traced
+        "cerebro_trainer.programs.torch.program.traced", side_effect=graph.traced
     ) as counted:
         made = _program("torch")
         for rows, batch_size, rate in ((20, 4, 0.1), (33, 4, 0.2), (33, 7, 0.3), (5, 64, 0.4)):
@@ -81,7 +81,9 @@ def found(folder: str) -> list[tuple[int, bool]]:
         serialize_executable, "deserialize_and_load", side_effect=ValueError
     )
     # As if each had begun: which libraries there are is asked once.
-    newer = mock.patch("cerebro_trainer.programs.jax_code.environment", return_value="another")
+    newer = mock.patch(
+        "cerebro_trainer.programs.jax.compiled_code.environment", return_value="another"
+    )
     outcomes = []
     usual = nullcontext()
     for around in (usual, usual, refused, newer, newer):
@@ -94,8 +96,8 @@ def found(folder: str) -> list[tuple[int, bool]]:
 
 def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -> tuple[int, Any]:
     """How often a new program traces its functions, and what it comes to."""
-    from cerebro_trainer.programs.jax_code import Code, Entries
-    from cerebro_trainer.programs.jax_program import JaxProgram
+    from cerebro_trainer.programs.jax.compiled_code import Code, Entries
+    from cerebro_trainer.programs.jax.program import JaxProgram
 
     with ExitStack() as patches:
         counted = [
@@ -119,8 +121,8 @@ def spared(folder: str) -> list[float]:
     """Seconds of compiling that are spared a program that finds nothing, and one that finds its
     functions.
     """
-    from cerebro_trainer.programs.jax_code import Code, Entries
-    from cerebro_trainer.programs.jax_program import JaxProgram
+    from cerebro_trainer.programs.jax.compiled_code import Code, Entries
+    from cerebro_trainer.programs.jax.program import JaxProgram
 
     seconds = []
     for _ in range(2):
@@ -213,7 +215,7 @@ def _program(framework: str, **config: Any) -> Any:
     kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram", "torch": "TorchProgram"}[
         framework
     ]
-    module = import_module(f"cerebro_trainer.programs.{framework}_program")
+    module = import_module(f"cerebro_trainer.programs.{framework}.program")
     return getattr(module, kind)(_spec(program(**config)))
 
 

@@ -41,7 +41,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
 }
 WITHOUT = {"plain betas", "momentum", "Nesterov", "amsgrad", "RMSprop"}
 """Those take Keras' own steps, so that there is nothing to compare."""
-UPDATES = "cerebro_trainer.programs.update_kernels"
+UPDATES = "cerebro_trainer.programs.tensorflow.update_kernels"
 
 
 def outcomes() -> dict[str, tuple[bool, bool]]:
@@ -57,7 +57,7 @@ def outcomes() -> dict[str, tuple[bool, bool]]:
 def _untried(config: dict[str, Any]) -> tuple[bool, bool]:
     """Return whether a kernel is chosen for the optimizer of a program, without a step."""
     from cerebro_trainer.models.program_spec import ProgramSpec
-    from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
+    from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 
     made = TensorflowProgram(ProgramSpec.from_header({"program": program(NETWORK, **config)}))
     return True, import_module(UPDATES)._kernel(made._inner_optimizer) is not None
@@ -74,7 +74,7 @@ def _outcome(config: dict[str, Any]) -> tuple[bool, bool]:
         found = trained(program(NETWORK, **config), "graph_loop")
     called = any(kernel.called for kernel in kernels)
     with mock.patch(
-        "cerebro_trainer.programs.tensorflow_program.update_kernels", return_value=nullcontext()
+        "cerebro_trainer.programs.tensorflow.program.update_kernels", return_value=nullcontext()
     ):
         expected = trained(program(NETWORK, **config), "graph_loop")
     return found == expected, called
@@ -86,7 +86,7 @@ def trained(
     """The state of a program on TensorFlow after some epochs in a form."""
     from cerebro_trainer.data.buffers import Buffer
     from cerebro_trainer.models.program_spec import ProgramSpec
-    from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
+    from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 
     spec = ProgramSpec.from_header({"program": described})
     made, random = TensorflowProgram(spec), np.random.default_rng(5)

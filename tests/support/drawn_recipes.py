@@ -6,7 +6,7 @@ from base64 import b64encode
 
 from hypothesis import strategies as st
 
-from cerebro_plpy.features.feature import (
+from cerebro_plpy.preprocessing.recipe.feature import (
     ARRAYS,
     CHANNELS,
     LARGEST,
@@ -28,7 +28,7 @@ from cerebro_plpy.features.feature import (
     Text,
     Vector,
 )
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import replace
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.hopping.shares import PATIENCE_SECONDS, Entry, Limit, Role
+from cerebro_plpy.scheduling.quota.fair_share import PATIENCE_SECONDS, Entry, Limit, Role
 
 
 class Step(NamedTuple):

@@ -20,11 +20,11 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 import cerebro_db
-from cerebro_db.dashboard.access import Gate
+from cerebro_db.dashboard.auth import Gate
 from cerebro_db.dashboard.entrance import Entrance
 from cerebro_db.dashboard.forms import LARGEST
 from cerebro_db.dashboard.run_pages import ACTS
-from cerebro_db.dashboard.serving import Pages
+from cerebro_db.dashboard.web_server import Pages
 
 TEMPLATES = Path(cerebro_db.__file__).parent / "dashboard" / "templates"
 # Values as they are sent in a query or a form.

@@ -1,5 +1,5 @@
 """Sessions that look at raw tables otherwise than a worker session: see
-`cerebro_plpy.database.platform.Reader`.
+`cerebro_plpy.database.platform_protocol.Reader`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from workbench import Workbench, superuser
 
-from cerebro_plpy.database.caller import number_placeholders
-from cerebro_plpy.database.literals import parameter_type
+from cerebro_plpy.database.sessions.spi import number_placeholders
+from cerebro_plpy.database.sql.literals import parameter_type
 
 SPI = """
 CREATE FUNCTION public.run_by_spi(work bytea) RETURNS bytea LANGUAGE plpython3u AS $$

@@ -10,19 +10,19 @@ from typing import NamedTuple
 import psycopg2
 from workbench import Workbench, superuser
 
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.reading import TEXTS
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 
 # Functions of the tests alone.
 FUNCTIONS = """
 CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETURNS SETOF text
     LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
-    from cerebro_plpy.calls.preparation import Preparation, read_once
+    from cerebro_plpy.operations.train.pack_training_data import Preparation, read_once
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import readable_elsewhere
     from cerebro_plpy.database.lock_waits import wait_limit
-    from cerebro_plpy.platform.workplace import open_workplace
+    from cerebro_plpy.platform.session_pool import open_workplace
     def read(db):
         relation = Catalog(db, "train").relation(source)
         custom = readable_elsewhere(db, [relation])
@@ -38,13 +38,13 @@ CREATE OR REPLACE FUNCTION public.training_sides(source text, wishes json, forma
 LANGUAGE plpython3u AS $$
     import json
     from cerebro_plpy.api import entry
-    from cerebro_plpy.calls.preparation import Preparation, digests, read_once
+    from cerebro_plpy.operations.train.pack_training_data import Preparation, digests, read_once
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import readable_elsewhere
     from cerebro_plpy.database.lock_waits import wait_limit
-    from cerebro_plpy.features.opened_source import Wishes
-    from cerebro_plpy.features.table import read_table
-    from cerebro_plpy.platform.workplace import open_workplace
+    from cerebro_plpy.preprocessing.rows.opened_source import Wishes
+    from cerebro_plpy.preprocessing.learning.raw_table import read_table
+    from cerebro_plpy.platform.session_pool import open_workplace
     from cerebro_plpy.records import replace
     def ids(session, table, text="true", values=()):
         return [id for (id,) in session.run(f"SELECT t.id FROM {table} t WHERE {text}", values)]

@@ -8,12 +8,12 @@ from typing import Any
 from workbench import Workbench
 
 from cerebro_plpy.database.queries import escape_percent
-from cerebro_plpy.features.encoding import encode
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.encoding import encode
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 
 
 class Session:
-    """As a worker session runs statements: see `cerebro_plpy.database.platform.Reader`."""
+    """As a worker session runs statements: see `cerebro_plpy.database.platform_protocol.Reader`."""
 
     def __init__(self, bench: Workbench) -> None:
         self._connection = bench.connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
+from cerebro_plpy.configs.run_spec import FitArguments, Ranking, Spec
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import fields
 

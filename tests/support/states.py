@@ -11,7 +11,7 @@ import numpy as np
 import safetensors.numpy
 from workbench import Row, Workbench
 
-from cerebro_plpy.trainer.link import Link
+from cerebro_plpy.trainer_client.connection import Link
 
 Header = dict[str, Any]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from models import NOISY
 from workbench import Workbench
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.run.timings import digest
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.run.log.form_timings import digest
 
 FORMS = ("graph_loop", "xla_step", "xla_loop")
 

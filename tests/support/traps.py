@@ -17,7 +17,7 @@ from pglast import ast
 from product_sql import walk
 from workbench import Workbench
 
-from cerebro_plpy.database.caller import number_placeholders
+from cerebro_plpy.database.sessions.spi import number_placeholders
 
 SCHEMA = "traps"
 PATH = f"pg_catalog, {SCHEMA}, public, pg_temp"

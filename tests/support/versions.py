@@ -12,14 +12,14 @@ from psycopg2.extras import Json
 from recipes import Session
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.choice import find_template
-from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.registry import find_template
 from cerebro_plpy.database.queries import escape_percent
-from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import Expression, network_inputs
-from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.recipe.columns import raw_columns
+from cerebro_plpy.preprocessing.recipe.encoding import Expression, network_inputs
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.rows.statistics import Source
 
 WHOLE_TABLE = Expression("true")
 HASHED = Expression("pg_catalog.hashtext(t::text)::bigint << 32")

@@ -22,8 +22,8 @@ from servers import Address, Database
 from versions import copy_state, deploy
 from workbench import Row, Workbench, compile_text, opened, several
 
-from cerebro_plpy.features.feature import Number, Scale
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.feature import Number, Scale
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 
 FIT_WORKERS = 1
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call
-from cerebro_plpy.calls import acts
-from cerebro_plpy.calls.acts import Asked
+from cerebro_plpy.operations.live import run_commands
+from cerebro_plpy.operations.live.run_commands import Asked
 
 
 def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Let a configuration begin no further visit; the id of the act."""
-    return call(plpy, gd, lambda db: acts.to_config(db, Asked("stop_config", run_id, mst_key)))
+    return call(
+        plpy, gd, lambda db: run_commands.to_config(db, Asked("stop_config", run_id, mst_key))
+    )
 
 
 def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Train a configuration on that was stopped or rests; the id of the act."""
-    return call(plpy, gd, lambda db: acts.to_config(db, Asked("continue_config", run_id, mst_key)))
+    return call(
+        plpy, gd, lambda db: run_commands.to_config(db, Asked("continue_config", run_id, mst_key))
+    )
 
 
 def clone_config(
@@ -29,7 +33,9 @@ def clone_config(
 ) -> int:
     """Add a configuration like another one; the id of the act."""
     asked = Asked("clone_config", run_id, mst_key)
-    return call(plpy, gd, lambda db: acts.clone_config(db, asked, change, warm is not False))
+    return call(
+        plpy, gd, lambda db: run_commands.clone_config(db, asked, change, warm is not False)
+    )
 
 
 @bounded
@@ -45,7 +51,9 @@ def add_configs(
     return call(
         plpy,
         gd,
-        lambda db: acts.add_configs(db, Asked("add_configs", run_id), space, n, selection_table),
+        lambda db: run_commands.add_configs(
+            db, Asked("add_configs", run_id), space, n, selection_table
+        ),
     )
 
 
@@ -60,7 +68,9 @@ def drill_down(
 ) -> int:
     """Add configurations that are like one, but for what a space says; the id of the act."""
     return call(
-        plpy, gd, lambda db: acts.drill_down(db, Asked("drill_down", run_id, mst_key), space, n)
+        plpy,
+        gd,
+        lambda db: run_commands.drill_down(db, Asked("drill_down", run_id, mst_key), space, n),
     )
 
 
@@ -69,19 +79,23 @@ def set_epochs(
     plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None
 ) -> int:
     """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
-    return call(plpy, gd, lambda db: acts.set_epochs(db, Asked("set_epochs", run_id, mst_key), n))
+    return call(
+        plpy, gd, lambda db: run_commands.set_epochs(db, Asked("set_epochs", run_id, mst_key), n)
+    )
 
 
 def prioritise(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Let a configuration take workers before all others; the id of the act."""
-    return call(plpy, gd, lambda db: acts.to_config(db, Asked("prioritise", run_id, mst_key)))
+    return call(
+        plpy, gd, lambda db: run_commands.to_config(db, Asked("prioritise", run_id, mst_key))
+    )
 
 
 def pause_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
     """Let a run begin no further visit; the id of the act."""
-    return call(plpy, gd, lambda db: acts.to_run(db, Asked("pause_run", run_id)))
+    return call(plpy, gd, lambda db: run_commands.to_run(db, Asked("pause_run", run_id)))
 
 
 def continue_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
     """Let a run go on that was paused; the id of the act."""
-    return call(plpy, gd, lambda db: acts.to_run(db, Asked("continue_run", run_id)))
+    return call(plpy, gd, lambda db: run_commands.to_run(db, Asked("continue_run", run_id)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, database, package_version
-from cerebro_plpy.calls import administration
-from cerebro_plpy.database.caller import raise_to_sql
+from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.operations.admin import administration
 
 
 def grant_usage(plpy: Any, gd: Globals, role: str, keep_trainers: bool | None) -> None:

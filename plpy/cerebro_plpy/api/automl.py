@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call, call_training, package_version
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.sessions.spi import Database
 
 
 def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Search for the best configuration; the arguments are those of `AutomlArguments`."""
 
     def work(db: Database) -> None:
-        from cerebro_plpy.calls import automl as search
-        from cerebro_plpy.calls.automl_arguments import AutomlArguments
+        from cerebro_plpy.operations.fit import automl as search
+        from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 
         search.automl(db, gd, AutomlArguments(*arguments), package_version())
 
@@ -30,6 +30,6 @@ def hyperband_schedule(
     skip_last: int | None,
 ) -> None:
     """Make a table of Hyperband's rounds."""
-    from cerebro_plpy.calls import automl as search
+    from cerebro_plpy.operations.fit import automl as search
 
     call(plpy, gd, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call
-from cerebro_plpy.calls.predict_byom import ByomArguments
-from cerebro_plpy.calls.predict_byom import predict_byom as predict_rows
-from cerebro_plpy.calls.prediction_table import PredType
+from cerebro_plpy.operations.predict.predict_byom import ByomArguments
+from cerebro_plpy.operations.predict.predict_byom import predict_byom as predict_rows
+from cerebro_plpy.operations.predict.prediction_output import PredType
 
 
 @bounded

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call
-from cerebro_plpy.configs import grid
-from cerebro_plpy.configs.custom_functions import Functions
-from cerebro_plpy.database.caller import Row
+from cerebro_plpy.configs.params.custom_functions import Functions
+from cerebro_plpy.configs.search_space import grid
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.limits import Poll
-from cerebro_plpy.tables import architectures, selection
+from cerebro_plpy.tables import architectures, model_selection_table
 
 
 def load_keras_model(
@@ -55,7 +55,7 @@ def load_model_selection_table(
     call(
         plpy,
         gd,
-        lambda db: selection.load(
+        lambda db: model_selection_table.load(
             Catalog(db, "load_model_selection_table"),
             model_arch_table,
             table,
@@ -90,7 +90,7 @@ def generate_model_configs(
     call(
         plpy,
         gd,
-        lambda db: selection.generate(
+        lambda db: model_selection_table.generate(
             Catalog(db, "generate_model_configs"),
             model_arch_table,
             table,
@@ -105,7 +105,7 @@ def explore_layers(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Make an architecture table of the same head on several layers; the arguments are those of
     `Exploration`.
     """
-    from cerebro_plpy.calls.explore_layers import Exploration
-    from cerebro_plpy.calls.explore_layers import explore_layers as explore
+    from cerebro_plpy.operations.fit.layer_probes import Exploration
+    from cerebro_plpy.operations.fit.layer_probes import explore_layers as explore
 
     return call(plpy, gd, lambda db: explore(db, gd, Exploration(*arguments)))

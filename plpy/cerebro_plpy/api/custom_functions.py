@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call
-from cerebro_plpy.configs import function_source
+from cerebro_plpy.configs.params import function_source
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.tables import object_table
 

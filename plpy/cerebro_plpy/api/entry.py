@@ -8,13 +8,14 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from cerebro_plpy import limits
-from cerebro_plpy.database.caller import Database, raise_to_sql
-from cerebro_plpy.database.checks import check_encoding
-from cerebro_plpy.database.courtesy import Beginning
+from cerebro_plpy.database.call_checks import check_encoding
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.cpu_priority import Beginning
+from cerebro_plpy.database.sessions.spi import Database, raise_to_sql
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.platform import choice
-from cerebro_plpy.trainer import machine, settings
+from cerebro_plpy.platform import detect
+from cerebro_plpy.trainer_client import settings
+from cerebro_plpy.trainer_client.process import host_resources
 
 
 def package_version() -> str:
@@ -43,7 +44,7 @@ VERSION_KEY, BEGUN_KEY = "cerebro_version", "cerebro_begun"
 
 def database(plpy: Any) -> Database:
     """The caller's session, on whatever platform this is."""
-    return Database(plpy, choice.here())
+    return Database(plpy, detect.here())
 
 
 def bounded(function: F) -> F:
@@ -85,7 +86,7 @@ def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
 
     def apart(db: Database) -> T:
         spare = 0 if BEGUN_KEY in gd else settings.read(db).spare_cores
-        beginning = Beginning((os.getpid(),), machine.apart(spare))
+        beginning = Beginning((os.getpid(),), host_resources.apart(spare))
         gd[BEGUN_KEY] = True
         try:
             return work(db)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cerebro_plpy.api.entry import Globals, call
 
 if TYPE_CHECKING:
-    from cerebro_plpy.calls.prediction_table import PredType
+    from cerebro_plpy.operations.predict.prediction_output import PredType
 
 
 def evaluate(
@@ -20,8 +20,8 @@ def evaluate(
     mst_key: int | None,
 ) -> None:
     """Loss and metric of a model over a packed table."""
-    from cerebro_plpy.calls.evaluate import evaluate as evaluate_model
-    from cerebro_plpy.calls.scoring import ScoreArguments
+    from cerebro_plpy.operations.predict.evaluate import evaluate as evaluate_model
+    from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments
 
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
     call(plpy, gd, lambda db: evaluate_model(db, gd, given))
@@ -40,8 +40,8 @@ def predict(
     mst_key: int | None,
 ) -> None:
     """Predictions for raw rows."""
-    from cerebro_plpy.calls.predict import predict as predict_rows
-    from cerebro_plpy.calls.scoring import ScoreArguments
+    from cerebro_plpy.operations.predict.predict import predict as predict_rows
+    from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments
 
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
     call(plpy, gd, lambda db: predict_rows(db, gd, given, (id_col, independent_varname), pred_type))
@@ -49,13 +49,13 @@ def predict(
 
 def grant_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
     """Let a role predict with a model by name, or with the models of a table."""
-    from cerebro_plpy.calls import grants
+    from cerebro_plpy.operations.models import grants
 
     call(plpy, gd, lambda db: grants.change(db, grants.GRANT, model_table, role))
 
 
 def revoke_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
     """Take that back."""
-    from cerebro_plpy.calls import grants
+    from cerebro_plpy.operations.models import grants
 
     call(plpy, gd, lambda db: grants.change(db, grants.REVOKE, model_table, role))

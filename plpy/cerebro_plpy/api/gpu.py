@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, database
-from cerebro_plpy.calls import gpu_configuration
-from cerebro_plpy.database.caller import raise_to_sql
-from cerebro_plpy.trainer import fields
+from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.operations.admin import gpu_configuration
+from cerebro_plpy.trainer_client import argument_checks
 
 
 def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) -> None:
@@ -21,7 +21,9 @@ def report(plpy: Any, gd: Globals, source: str | None) -> str:
 
     def found() -> str:
         return json.dumps(
-            gpu_configuration.of_this_host(database(plpy), fields.require("source", source))
+            gpu_configuration.of_this_host(
+                database(plpy), argument_checks.require("source", source)
+            )
         )
 
     return raise_to_sql(plpy, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, reference
-from cerebro_plpy.calls import help
+from cerebro_plpy.operations.admin import help
 
 
 def explain(plpy: Any, gd: Globals, function: str | None, message: str | None) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, call_training, package_version
-from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Row
 
 
 def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Train a model by name; the arguments are those of `TrainArguments`."""
 
     def work(db: Database) -> list[Row]:
-        from cerebro_plpy.calls.train_arguments import TrainArguments
+        from cerebro_plpy.operations.train_arguments import TrainArguments
 
         asked = TrainArguments(*arguments)
         if asked.background:
-            from cerebro_plpy.calls import submission
+            from cerebro_plpy.operations.live import submission
 
             return submission.train(db, gd, asked)
-        from cerebro_plpy.calls import train as training
+        from cerebro_plpy.operations.train import train as training
 
         return training.train(db, gd, asked, package_version())
 
@@ -28,38 +28,38 @@ def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
 
 def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """What train would do with the same arguments."""
-    from cerebro_plpy.calls import plan
-    from cerebro_plpy.calls.train_arguments import TrainArguments
+    from cerebro_plpy.operations.train import explain_train
+    from cerebro_plpy.operations.train_arguments import TrainArguments
 
     asked = TrainArguments(*arguments)
-    return call(plpy, gd, lambda db: plan.plan(db, asked))
+    return call(plpy, gd, lambda db: explain_train.plan(db, asked))
 
 
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
     """Let a version predict; its number."""
-    from cerebro_plpy.calls import versions
+    from cerebro_plpy.operations.models import deployment
 
-    return call(plpy, gd, lambda db: versions.deploy(db, model, version))
+    return call(plpy, gd, lambda db: deployment.deploy(db, model, version))
 
 
 def register(
     plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None
 ) -> int:
     """Give a model of a model table a name; the number of the version."""
-    from cerebro_plpy.calls import model_tables
+    from cerebro_plpy.operations.models import register_model_table
 
-    return call(plpy, gd, lambda db: model_tables.register(db, model, table_name, mst_key))
+    return call(plpy, gd, lambda db: register_model_table.register(db, model, table_name, mst_key))
 
 
 def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:
     """Remove a model with all its versions."""
-    from cerebro_plpy.calls import versions
+    from cerebro_plpy.operations.models import deployment
 
-    call(plpy, gd, lambda db: versions.drop(db, model))
+    call(plpy, gd, lambda db: deployment.drop(db, model))
 
 
 def template_fields(plpy: Any, gd: Globals) -> list[Row]:
     """The fields of all templates."""
-    from cerebro_plpy.calls import templates
+    from cerebro_plpy.operations.models import template_list
 
-    return call(plpy, gd, lambda db: templates.fields())
+    return call(plpy, gd, lambda db: template_list.fields())

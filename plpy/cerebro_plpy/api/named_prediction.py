@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.api.entry import Globals, call, call_declared, stepped
-from cerebro_plpy.database.caller import raise_to_sql
-from cerebro_plpy.tables.granted_versions import Wanted
+from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.tables.models.granted_versions import Wanted
 
 if TYPE_CHECKING:
-    from cerebro_plpy.calls.predict_source import Block
+    from cerebro_plpy.operations.predict.predict_table import Block
 
 
 def predict_blocks(
@@ -26,7 +26,7 @@ def predict_blocks(
     What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of
     its own.
     """
-    from cerebro_plpy.calls.predict_source import predict_source
+    from cerebro_plpy.operations.predict.predict_table import predict_source
 
     return stepped(
         plpy,
@@ -45,7 +45,7 @@ def predict_ahead(
     drawn: float | None,
 ) -> str:
     """Predict the rows of a source before they are wanted; what `predicted` is to be told."""
-    from cerebro_plpy.calls import predict_ahead as ahead
+    from cerebro_plpy.operations.predict import precomputed_predictions as ahead
 
     return call(
         plpy, gd, lambda db: ahead.predict_ahead(db, gd, Wanted(model, owner), (source, id_col))
@@ -64,7 +64,7 @@ def predicted(
     """Those predictions, block by block; no statement is run, for segments may be at work
     already.
     """
-    from cerebro_plpy.calls import predict_ahead as ahead
+    from cerebro_plpy.operations.predict import precomputed_predictions as ahead
 
     return raise_to_sql(plpy, lambda: ahead.predicted(told))
 
@@ -73,13 +73,13 @@ def predict_row(
     plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None
 ) -> str:
     """The prediction for one row, as JSON."""
-    from cerebro_plpy.calls.predict_record import predict_record
+    from cerebro_plpy.operations.predict.predict_row import predict_record
 
     return call_declared(plpy, gd, lambda db: predict_record(db, gd, Wanted(model, owner), record))
 
 
 def sealed_version(plpy: Any, gd: Globals) -> None:
     """Fill the trainer of this session with a version that the caller was granted."""
-    from cerebro_plpy.calls.sealed_version import fill
+    from cerebro_plpy.operations.models.load_granted_model import fill
 
     call_declared(plpy, gd, lambda db: fill(db, gd))

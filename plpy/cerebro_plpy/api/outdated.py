@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import ObjectNotReady
 
 

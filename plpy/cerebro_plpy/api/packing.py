@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call, database
-from cerebro_plpy.calls import pack
 from cerebro_plpy.database import progress
-from cerebro_plpy.database.caller import Database, raise_to_sql
-from cerebro_plpy.trainer import fields
+from cerebro_plpy.database.sessions.spi import Database, raise_to_sql
+from cerebro_plpy.operations.fit import preprocessors
+from cerebro_plpy.trainer_client import argument_checks
 
 
 @bounded
@@ -29,7 +29,7 @@ def training_preprocessor(
     sample_weight_varname: str | None,
 ) -> None:
     """Pack a table for training."""
-    given = pack.PackArguments(
+    given = preprocessors.PackArguments(
         source_table,
         output_table,
         dependent_varname,
@@ -37,10 +37,10 @@ def training_preprocessor(
         buffer_size,
         distribution_rules,
     )
-    options = pack.TrainingOptions(
+    options = preprocessors.TrainingOptions(
         normalizing_const, num_classes, n_segments, seed, dependent_type, sample_weight_varname
     )
-    call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
+    call(plpy, gd, lambda db: preprocessors.pack_training(db, gd, given, options))
 
 
 def pack_mixed(
@@ -60,21 +60,21 @@ def pack_mixed(
     """Pack a table for training whose rows are in random order already, or come group by group, and
     are known.
     """
-    given = pack.PackArguments(source, output, dependent, independent, None, None)
+    given = preprocessors.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
-        names = tuple(fields.kind("classes", classes, list))
-        known = pack.Known(
-            fields.whole("rows", rows, 1),
+        names = tuple(argument_checks.kind("classes", classes, list))
+        known = preprocessors.Known(
+            argument_checks.whole("rows", rows, 1),
             names,
-            fields.record("recipes", recipes),
-            pack.layout(grouped),
+            argument_checks.record("recipes", recipes),
+            preprocessors.layout(grouped),
         )
-        pack.pack_training(
+        preprocessors.pack_training(
             db,
             gd,
             given,
-            pack.TrainingOptions(None, None, None, None, dependent_type, weight, known),
+            preprocessors.TrainingOptions(None, None, None, None, dependent_type, weight, known),
         )
 
     call(plpy, gd, packed)
@@ -92,7 +92,7 @@ def validation_preprocessor(
     distribution_rules: str | None,
 ) -> None:
     """Pack a table as its training table was packed."""
-    given = pack.PackArguments(
+    given = preprocessors.PackArguments(
         source_table,
         output_table,
         dependent_varname,
@@ -100,7 +100,7 @@ def validation_preprocessor(
         buffer_size,
         distribution_rules,
     )
-    call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training_table))
+    call(plpy, gd, lambda db: preprocessors.pack_validation(db, gd, given, training_table))
 
 
 def pack_beside(
@@ -115,11 +115,16 @@ def pack_beside(
     grouped: str | None,
 ) -> None:
     """Pack a table as its training table was packed, whose values were raw, too."""
-    given = pack.PackArguments(source, output, dependent, independent, None, None)
+    given = preprocessors.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
-        pack.pack_validation(
-            db, gd, given, training, fields.record("recipes", recipes), pack.layout(grouped)
+        preprocessors.pack_validation(
+            db,
+            gd,
+            given,
+            training,
+            argument_checks.record("recipes", recipes),
+            preprocessors.layout(grouped),
         )
 
     call(plpy, gd, packed)
@@ -129,7 +134,7 @@ def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:
     """Let those who look know that so many rows have come; always true."""
 
     def seen() -> bool:
-        progress.current(gd).reached(database(plpy), fields.require("rows", rows))
+        progress.current(gd).reached(database(plpy), argument_checks.require("rows", rows))
         return True
 
     return raise_to_sql(plpy, seen)

@@ -32,17 +32,19 @@ def plan_fit(
 ) -> list[str]:
     """What a fit call would do."""
     given = locals()
-    from cerebro_plpy.calls import plan_fit
+    from cerebro_plpy.operations.fit import explain_fit
 
     return call(
         plpy,
         gd,
-        lambda db: plan_fit.plan_fit(db, gd, plan_fit.asked(given), package_version(), format),
+        lambda db: explain_fit.plan_fit(
+            db, gd, explain_fit.asked(given), package_version(), format
+        ),
     )
 
 
 def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> list[str]:
     """The plan of a run beside what happened."""
-    from cerebro_plpy.calls import plan_of
+    from cerebro_plpy.operations.live import explain_run
 
-    return call(plpy, gd, lambda db: plan_of.plan_of(db, run_id, format))
+    return call(plpy, gd, lambda db: explain_run.plan_of(db, run_id, format))

@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, call_training, package_version
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.sessions.spi import Database
 
 
 def write_outputs(plpy: Any, gd: Globals, run_id: int | None, name: str | None) -> None:
     """Make the output tables of a completed run again."""
-    from cerebro_plpy.calls import outputs
+    from cerebro_plpy.operations.fit import run_outputs
 
-    call(plpy, gd, lambda db: outputs.write_again(db, run_id, name))
+    call(plpy, gd, lambda db: run_outputs.write_again(db, run_id, name))
 
 
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     """Begin a fit in the background; the arguments are those of `FitArguments`."""
 
     def begin(db: Database) -> int:
-        from cerebro_plpy.calls import background
-        from cerebro_plpy.configs.spec import FitArguments
+        from cerebro_plpy.configs.run_spec import FitArguments
+        from cerebro_plpy.operations.live import background_run
 
-        return background.submit(db, gd, FitArguments(*arguments))
+        return background_run.submit(db, gd, FitArguments(*arguments))
 
     return call_training(plpy, gd, begin)
 
@@ -31,7 +31,7 @@ def submit_call(plpy: Any, gd: Globals, function: str | None, arguments: str | N
     """Begin any call that trains in the background."""
 
     def begin(db: Database) -> int:
-        from cerebro_plpy.calls import submission
+        from cerebro_plpy.operations.live import submission
 
         return submission.submit(db, gd, function, arguments)
 
@@ -42,10 +42,10 @@ def work(plpy: Any, gd: Globals, task: str | None) -> None:
     """Do in this session what another one asked for."""
 
     def working(db: Database) -> None:
-        from cerebro_plpy.calls import background_work
+        from cerebro_plpy.operations.live import background_worker
 
         db.in_procedure = True
-        background_work.work(db, gd, task, package_version())
+        background_worker.work(db, gd, task, package_version())
 
     call_training(plpy, gd, working)
 
@@ -55,11 +55,11 @@ def resume_run(plpy: Any, gd: Globals, run_id: int | None, in_background: bool |
 
     def going_on(db: Database) -> None:
         if in_background:
-            from cerebro_plpy.calls import background
+            from cerebro_plpy.operations.live import background_run
 
-            background.begin(db, gd, {"resume": run_id})
+            background_run.begin(db, gd, {"resume": run_id})
         else:
-            from cerebro_plpy.calls import resume
+            from cerebro_plpy.operations.live import resume
 
             resume.resume(db, gd, run_id)
 
@@ -68,34 +68,34 @@ def resume_run(plpy: Any, gd: Globals, run_id: int | None, in_background: bool |
 
 def wait(plpy: Any, gd: Globals, run_id: int | None, timeout: str | None) -> str:
     """Wait for the end of a run; its status."""
-    from cerebro_plpy.calls import runs
+    from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.wait(db, run_id, timeout))
 
 
 def cancel(plpy: Any, gd: Globals, run_id: int | None) -> bool:
     """Cancel a run."""
-    from cerebro_plpy.calls import runs
+    from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.cancel(db, run_id))
 
 
 def drop_run(plpy: Any, gd: Globals, run_id: int | None) -> None:
     """Remove a run, its log and its states."""
-    from cerebro_plpy.calls import runs
+    from cerebro_plpy.operations.live import runs
 
     call(plpy, gd, lambda db: runs.drop(db, run_id))
 
 
 def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
     """Remove the states of runs that ended long ago; their bytes."""
-    from cerebro_plpy.calls import runs
+    from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.vacuum(db, gd, older_than))
 
 
 def drop_features(plpy: Any, gd: Globals, source_table: str | None) -> int:
     """Remove what is kept of what frozen layers gave; its bytes."""
-    from cerebro_plpy.calls import runs
+    from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.drop_features(db, source_table))

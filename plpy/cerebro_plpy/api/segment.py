@@ -7,27 +7,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from cerebro_plpy.api.entry import bounded, database, package_version
-from cerebro_plpy.database import progress, strict_json
-from cerebro_plpy.database.caller import raise_to_sql
+from cerebro_plpy.database import progress
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.tables import granted_function
-from cerebro_plpy.trainer import (
-    answers,
-    code_folders,
-    cost,
-    fields,
+from cerebro_plpy.tables.models import granted_function
+from cerebro_plpy.trainer_client import (
+    argument_checks,
     ownership,
     packed_rows,
     prediction_rows,
-    requests,
-    segment,
+    privileged_requests,
+    request_schema,
+    responses,
+    segment_functions,
     settings,
-    wire,
+    usage_ledger,
 )
-from cerebro_plpy.trainer.link import Buffer
-from cerebro_plpy.trainer.prediction_rows import Predicted
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.trainer_client.connection import Buffer
+from cerebro_plpy.trainer_client.prediction_rows import Predicted
+from cerebro_plpy.trainer_client.process import compilation_cache
+from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 Globals = dict[str, Any]
 
@@ -36,8 +37,8 @@ def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
     """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
 
     def started() -> str:
-        hello = _started(plpy, gd, settings.request(fields.record("spec", spec)))
-        return json.dumps({**hello, "cost": segment.spent(gd)})
+        hello = _started(plpy, gd, settings.request(argument_checks.record("spec", spec)))
+        return json.dumps({**hello, "cost": segment_functions.spent(gd)})
 
     return raise_to_sql(plpy, started)
 
@@ -51,12 +52,12 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
         db = database(plpy)
         hello = _started(plpy, gd, TrainerOptions(framework=framework))
         chosen = settings.read(db)
-        segment.rest(gd, chosen.trainer_idle_seconds)
+        segment_functions.rest(gd, chosen.trainer_idle_seconds)
         code = {}
         if db.value(
             sql("functions.superuser")
         ):  # where data and homes lie is not everybody's business
-            folder = code_folders.chosen(chosen.compilation_cache)
+            folder = compilation_cache.chosen(chosen.compilation_cache)
             code = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
         return json.dumps({**hello, "package": package_version(), **code})
 
@@ -74,22 +75,29 @@ def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> dict[str, Any]:
         settings.trainer_spec(chosen, request),
         settings.cache_bytes(chosen, request.trainers),
     )
-    return {**segment.start_trainer(db.check_interrupts, gd, spec).hello, "cache_bytes": cache}
+    return {
+        **segment_functions.start_trainer(db.check_interrupts, gd, spec).hello,
+        "cache_bytes": cache,
+    }
 
 
 def trainer_rest(plpy: Any, gd: Globals) -> None:
     """A call is over: the trainer of this session waits for the next one."""
-    raise_to_sql(plpy, lambda: segment.rest(gd, settings.read(database(plpy)).trainer_idle_seconds))
+    raise_to_sql(
+        plpy, lambda: segment_functions.rest(gd, settings.read(database(plpy)).trainer_idle_seconds)
+    )
 
 
 def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None:
     """Announce a data set."""
 
     def open_it() -> None:
-        size = fields.require("cache_bytes", cache_bytes)
-        link = segment.trainer(gd)
+        size = argument_checks.require("cache_bytes", cache_bytes)
+        link = segment_functions.trainer(gd)
         link.send(
-            wire.request("open", dataset=fields.require("dataset", dataset), cache_bytes=size)
+            request_schema.request(
+                "open", dataset=argument_checks.require("dataset", dataset), cache_bytes=size
+            )
         )
 
     raise_to_sql(plpy, open_it)
@@ -111,21 +119,25 @@ def dataset_add(
             ("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part)
         )
         for name, value in names:
-            fields.require(name, value)
-        return segment.add_part(segment.trainer(gd), dataset, pass_no, buffer_id, shapes, part)
+            argument_checks.require(name, value)
+        return segment_functions.add_part(
+            segment_functions.trainer(gd), dataset, pass_no, buffer_id, shapes, part
+        )
 
     return raise_to_sql(plpy, add)
 
 
 def dataset_close(plpy: Any, gd: Globals, dataset: str) -> str:
     """End a data set; JSON with buffers, rows, bytes and cached."""
-    request = wire.request("close", dataset=dataset)
-    return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(gd).ask(request)))
+    request = request_schema.request("close", dataset=dataset)
+    return raise_to_sql(plpy, lambda: json.dumps(segment_functions.trainer(gd).ask(request)))
 
 
 def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     """Pass one chunk of a state on; its length."""
-    raise_to_sql(plpy, lambda: segment.add_state(gd, part, fields.require("chunk", chunk)))
+    raise_to_sql(
+        plpy, lambda: segment_functions.add_state(gd, part, argument_checks.require("chunk", chunk))
+    )
     return len(chunk)
 
 
@@ -136,8 +148,8 @@ def state_chunks(
     """The state of that name that a job left, or a part of it, in chunks."""
 
     def begun() -> Iterator[Buffer]:
-        named = fields.require("key", key), fields.require("part", part)
-        return segment.state_chunks(segment.trainer(gd), chunk_bytes, *named)
+        named = argument_checks.require("key", key), argument_checks.require("part", part)
+        return segment_functions.state_chunks(segment_functions.trainer(gd), chunk_bytes, *named)
 
     chunks = raise_to_sql(plpy, begun)
     while True:
@@ -151,7 +163,8 @@ def state_chunks(
 def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterator[Buffer]:
     """Yield the outputs of rows that a job left, in chunks of whole rows."""
     chunks = raise_to_sql(
-        plpy, lambda: segment.row_outputs(segment.trainer(gd), units, chunk_bytes)
+        plpy,
+        lambda: segment_functions.row_outputs(segment_functions.trainer(gd), units, chunk_bytes),
     )
     while True:
         chunk = raise_to_sql(plpy, lambda: next(chunks, None))
@@ -164,8 +177,10 @@ def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     """Begin a job."""
 
     def begun() -> str:
-        asked = requests.with_sources(database(plpy), fields.record("spec", spec))
-        return json.dumps(segment.begin(gd, segment.trainer(gd), asked))
+        asked = privileged_requests.with_sources(
+            database(plpy), argument_checks.record("spec", spec)
+        )
+        return json.dumps(segment_functions.begin(gd, segment_functions.trainer(gd), asked))
 
     return raise_to_sql(plpy, begun)
 
@@ -180,12 +195,12 @@ def sealed_job(
     def begun() -> int:
         db, oid, key = (
             database(plpy),
-            fields.require("model", model),
-            fields.require("mst_key", mst_key),
+            argument_checks.require("model", model),
+            argument_checks.require("mst_key", mst_key),
         )
-        segment.trainer(gd)
+        segment_functions.trainer(gd)
         with db.pinned_path():
-            return granted_function.run(db, oid, fields.require("spec", spec), key)
+            return granted_function.run(db, oid, argument_checks.require("spec", spec), key)
 
     return raise_to_sql(plpy, begun)
 
@@ -196,12 +211,13 @@ def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | N
     """
 
     def begun() -> str:
-        trainer = segment.trainer(gd, sealed=True)
-        request = requests.sealed_request(
-            fields.record("spec", spec), fields.record("architecture", architecture)
+        trainer = segment_functions.trainer(gd, sealed=True)
+        request = privileged_requests.sealed_request(
+            argument_checks.record("spec", spec),
+            argument_checks.record("architecture", architecture),
         )
-        asked = requests.with_sources(database(plpy), request)
-        return json.dumps(trainer.ask(wire.request("begin", asked, sealed=True)))
+        asked = privileged_requests.with_sources(database(plpy), request)
+        return json.dumps(trainer.ask(request_schema.request("begin", asked, sealed=True)))
 
     return raise_to_sql(plpy, begun)
 
@@ -210,8 +226,8 @@ def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) ->
     """Pass one chunk of such a state on; its length."""
 
     def added() -> int:
-        passed = fields.require("chunk", chunk)
-        segment.add_state(gd, fields.require("part", part), passed, sealed=True)
+        passed = argument_checks.require("chunk", chunk)
+        segment_functions.add_state(gd, argument_checks.require("part", part), passed, sealed=True)
         return len(passed)
 
     return raise_to_sql(plpy, added)
@@ -219,14 +235,17 @@ def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) ->
 
 def job_start(plpy: Any, gd: Globals) -> None:
     """Let the job that was begun be done, and do not wait for that."""
-    raise_to_sql(plpy, lambda: segment.trainer(gd).post(wire.request("finish")))
+    raise_to_sql(plpy, lambda: segment_functions.trainer(gd).post(request_schema.request("finish")))
 
 
 def job_finish(plpy: Any, gd: Globals) -> str:
     """End a job; its result as JSON, with how much memory is left to the trainer, and what it has
     cost.
     """
-    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.finished(gd, segment.trainer(gd))))
+    return raise_to_sql(
+        plpy,
+        lambda: strict_json.dumps(segment_functions.finished(gd, segment_functions.trainer(gd))),
+    )
 
 
 def job_cost(plpy: Any, gd: Globals) -> str:
@@ -234,7 +253,7 @@ def job_cost(plpy: Any, gd: Globals) -> str:
 
     def told() -> str:
         ownership.check(gd)
-        return json.dumps(segment.spent(gd))
+        return json.dumps(segment_functions.spent(gd))
 
     return raise_to_sql(plpy, told)
 
@@ -245,18 +264,25 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
     """
 
     def series() -> str:
-        db, link, results = database(plpy), segment.trainer(gd), []
+        db, link, results = database(plpy), segment_functions.trainer(gd), []
         try:
-            for job in (None, *fields.kind("jobs", fields.record("spec", spec).get("jobs"), list)):
+            for job in (
+                None,
+                *argument_checks.kind(
+                    "jobs", argument_checks.record("spec", spec).get("jobs"), list
+                ),
+            ):
                 if job is not None:
-                    asked = requests.with_sources(db, fields.kind("a job", job, dict))
-                    segment.begin(gd, link, asked)
-                results.append(segment.finished(gd, link))
-                if answers.lost_by(results[-1].get("metrics", {})):
+                    asked = privileged_requests.with_sources(
+                        db, argument_checks.kind("a job", job, dict)
+                    )
+                    segment_functions.begin(gd, link, asked)
+                results.append(segment_functions.finished(gd, link))
+                if responses.lost_by(results[-1].get("metrics", {})):
                     break
         except BaseException:
             for result in results:  # nobody hears of them
-                cost.of(gd).untold(result["cost"])
+                usage_ledger.of(gd).untold(result["cost"])
             raise
         return strict_json.dumps({"results": results})
 
@@ -267,10 +293,12 @@ def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
-        asked = requests.with_sources(
-            database(plpy), strict_json.restored(fields.record("spec", spec))
+        asked = privileged_requests.with_sources(
+            database(plpy), strict_json.restored(argument_checks.record("spec", spec))
         )
-        return strict_json.dumps(segment.trainer(gd).ask(wire.request("results", asked)))
+        return strict_json.dumps(
+            segment_functions.trainer(gd).ask(request_schema.request("results", asked))
+        )
 
     return raise_to_sql(plpy, results)
 
@@ -281,15 +309,20 @@ def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes
     """
 
     def computed() -> Buffer:
-        arrays = [fields.kind("an input", part, bytes) for part in fields.require("inputs", inputs)]
-        return segment.features(segment.trainer(gd), fields.record("spec", spec), arrays)
+        arrays = [
+            argument_checks.kind("an input", part, bytes)
+            for part in argument_checks.require("inputs", inputs)
+        ]
+        return segment_functions.features(
+            segment_functions.trainer(gd), argument_checks.record("spec", spec), arrays
+        )
 
     return raise_to_sql(plpy, computed)
 
 
 def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
-    raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment.trainer(gd), spec))
+    raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment_functions.trainer(gd), spec))
 
 
 def predict_add(
@@ -314,9 +347,9 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
 
     def packed() -> str | None:
         ready = database(plpy).platform.packer_ready(
-            segment.has_trainer(gd), spec is not None, start
+            segment_functions.has_trainer(gd), spec is not None, start
         )
-        about = packed_rows.send(gd, segment.trainer(gd), spec, data) if ready else None
+        about = packed_rows.send(gd, segment_functions.trainer(gd), spec, data) if ready else None
         if progress.KEY in gd:
             progress.current(gd).more(database(plpy), "packed", packed_rows.sent(gd))
         return about
@@ -327,13 +360,16 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
 def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
     """An array of the buffer that pack_block has told of."""
     return raise_to_sql(
-        plpy, lambda: packed_rows.fetch(gd, segment.trainer(gd), fields.whole("place", place))
+        plpy,
+        lambda: packed_rows.fetch(
+            gd, segment_functions.trainer(gd), argument_checks.whole("place", place)
+        ),
     )
 
 
 def trainer_stop(plpy: Any, gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
-    raise_to_sql(plpy, lambda: segment.stop_trainer(gd))
+    raise_to_sql(plpy, lambda: segment_functions.stop_trainer(gd))
 
 
 def gpu_count(plpy: Any, gd: Globals) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call
-from cerebro_plpy.calls.window_series import WindowArguments, make_windows
+from cerebro_plpy.operations.fit.window_series import WindowArguments, make_windows
 
 
 @bounded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call_training, package_version
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.sessions.spi import Database
 
 
 def fit_multiple_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
@@ -14,8 +14,8 @@ def fit_multiple_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """
 
     def work(db: Database) -> None:
-        from cerebro_plpy.calls import fit
-        from cerebro_plpy.configs.spec import FitArguments
+        from cerebro_plpy.configs.run_spec import FitArguments
+        from cerebro_plpy.operations.fit import fit
 
         fit.fit(db, gd, FitArguments(*arguments), package_version())
 

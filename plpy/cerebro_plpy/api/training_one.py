@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import fit
-from cerebro_plpy.calls.fit_arguments import single_model
+from cerebro_plpy.operations.fit import fit
+from cerebro_plpy.operations.fit.fit_arguments import single_model
 
 
 def fit_one_model(plpy: Any, gd: Globals, *arguments: Any) -> None:

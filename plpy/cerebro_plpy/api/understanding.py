@@ -7,11 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.api.entry import Globals, call, stepped
-from cerebro_plpy.database.caller import Row
+from cerebro_plpy.database.sessions.spi import Row
 
 if TYPE_CHECKING:
-    from cerebro_plpy.calls.attribution import Attributed
-    from cerebro_plpy.calls.predict_source import Block
+    from cerebro_plpy.operations.explain.attribution import Attributed
+    from cerebro_plpy.operations.predict.predict_table import Block
 
 
 def evaluation_blocks(
@@ -23,7 +23,7 @@ def evaluation_blocks(
     caller: str | None,
 ) -> Iterator[Block]:
     """Predictions for the rows of a source whose target is known, block by block."""
-    from cerebro_plpy.calls.evaluate_source import evaluation_blocks_of
+    from cerebro_plpy.operations.explain.evaluate_model import evaluation_blocks_of
 
     arguments = model, source, group_by
     return stepped(
@@ -39,7 +39,7 @@ def evaluate(
     group_by: Sequence[str | None] | None,
 ) -> Iterator[Row]:
     """Metrics, one a row."""
-    from cerebro_plpy.calls.evaluate_source import evaluate_source
+    from cerebro_plpy.operations.explain.evaluate_model import evaluate_source
 
     found = stepped(
         plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, gd, (model, source, group_by)))
@@ -49,7 +49,7 @@ def evaluate(
 
 def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """The importance of each column."""
-    from cerebro_plpy.calls.importance import importance as columns_importance
+    from cerebro_plpy.operations.explain.importance import importance as columns_importance
 
     return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
 
@@ -58,7 +58,7 @@ def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
     """The importances of the columns of a version over rows that were held back."""
-    from cerebro_plpy.calls.held_back_importance import held_back_importance
+    from cerebro_plpy.operations.train.holdout_importance import held_back_importance
 
     return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
 
@@ -67,7 +67,7 @@ def attribution_blocks(
     plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
 ) -> Iterator[Attributed]:
     """Attributions of the columns of a source's rows, block by block."""
-    from cerebro_plpy.calls.attribution import attribution_blocks_of
+    from cerebro_plpy.operations.explain.attribution import attribution_blocks_of
 
     return stepped(
         plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col)))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 
 from cerebro_plpy.database import lock_holders
-from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.names import (
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.identifiers import (
     MAX_BYTES,
     quote_identifier,
     quote_qualified,
     split_qualified,
 )
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     DuplicateTable,
     InsufficientPrivilege,

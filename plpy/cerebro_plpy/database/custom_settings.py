@@ -14,15 +14,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.database.caller import Database, sqlstate_of
 from cerebro_plpy.database.definitions import (
     check_session_dependencies,
     named_settings,
     read_definitions,
     refuse_computed_names,
 )
-from cerebro_plpy.database.platform import Reader, Table
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database, sqlstate_of
 from cerebro_plpy.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.platform import Table
+from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.records import dataclass, replace
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.names import quote_qualified
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sql.identifiers import quote_qualified
 
 Pids = list[
     Optional[int]

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.definitions import relations
-from cerebro_plpy.database.platform import Reader, Table, Wait
+from cerebro_plpy.database.platform_protocol import Reader, Table, Wait
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import DeadlockDetected, LockNotAvailable
 from cerebro_plpy.records import dataclass
 

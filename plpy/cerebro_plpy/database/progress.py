@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy.database.platform import Caller
+from cerebro_plpy.database.platform_protocol import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
 

@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from cerebro_plpy.database.caller_session import LocalSession
-from cerebro_plpy.database.literals import literal
-from cerebro_plpy.database.names import quote_identifier, quote_qualified
-from cerebro_plpy.database.platform import Caller, Reader, Table
+from cerebro_plpy.database.platform_protocol import Caller, Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, configuration
+from cerebro_plpy.database.sessions.local_session import LocalSession
+from cerebro_plpy.database.sql.identifiers import quote_identifier, quote_qualified
+from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import DiskFull, InsufficientPrivilege
 
 if TYPE_CHECKING:
-    from cerebro_plpy.database.sessions import WorkerSession
+    from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 
 SCHEMA = "cerebro_state"
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid", "gp_segment_id")

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any
 
-from cerebro_plpy.configs.spec import DataSpec
-from cerebro_plpy.database.caller import Row
+from cerebro_plpy.configs.run_spec import DataSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.dispatch import Session
-from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.database.platform import KEY
+from cerebro_plpy.database.platform_protocol import KEY
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
 from cerebro_plpy.records import dataclass, fields, replace
-from cerebro_plpy.trainer import machine
+from cerebro_plpy.trainer_client.process import host_resources
 
 ELEMENT_BYTES = 4
 """Of a packed value: a float32, or an integer of at most so many."""
@@ -302,7 +302,7 @@ def _segments(
             "buffer ids; expected them unique.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
-    count = min(total, machine.parallel_trainers())
+    count = min(total, host_resources.parallel_trainers())
     return tuple(range(count)), f"(t.buffer_id % {count})"
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.database.dispatch import Statement, Steps
+from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.platform.cost import Cost, total
-from cerebro_plpy.platform.protocol import Fused, Trained, TrainVisit, Worker
+from cerebro_plpy.platform.resource_usage import Cost, total
+from cerebro_plpy.platform.state_writer import Storing, completed, datasets_of, failed, first_visit
 from cerebro_plpy.platform.statements import call, job_result, join
-from cerebro_plpy.platform.storing import Storing, completed, datasets_of, failed, first_visit
+from cerebro_plpy.platform.visit_protocol import Fused, Trained, TrainVisit, Worker
 from cerebro_plpy.records import replace
 
 FUSED_BYTES = 64 << 20

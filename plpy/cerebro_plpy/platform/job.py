@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.configs.fit_params import FitParams
+from cerebro_plpy.configs.params.fit_params import FitParams
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, field

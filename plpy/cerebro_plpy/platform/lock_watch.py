@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cerebro_plpy.database.caller import PATIENCE_SECONDS, Database, locked_log
-from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.lock_waits import own_lock
-from cerebro_plpy.database.platform import Wait
+from cerebro_plpy.database.platform_protocol import Wait
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions import WorkerSession
+from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sessions.spi import PATIENCE_SECONDS, Database, locked_log
+from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 from cerebro_plpy.errors import ConnectionFailure
 
 

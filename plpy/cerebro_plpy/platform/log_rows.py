@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cerebro_plpy.platform.cost import Cost
-from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit
+from cerebro_plpy.platform.resource_usage import Cost
+from cerebro_plpy.platform.visit_protocol import EvaluateVisit, Trained, TrainVisit
 
 LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds", *Cost._fields)
 """Columns of a visit that `logged` has the values of."""

@@ -13,15 +13,25 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from cerebro_plpy.database import strict_json
-from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
+from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform import log_rows
-from cerebro_plpy.platform.cost import Cost, total
 from cerebro_plpy.platform.fused_visits import FusedVisits
 from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
-from cerebro_plpy.platform.protocol import (
+from cerebro_plpy.platform.resource_usage import Cost, total
+from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.state_writer import (
+    completed,
+    datasets_of,
+    evaluations_following,
+    failed,
+    first_visit,
+)
+from cerebro_plpy.platform.statements import PART_BYTES, call, fill, job_result, join
+from cerebro_plpy.platform.trainer_jobs import passes
+from cerebro_plpy.platform.visit_protocol import (
     BestState,
     EvaluateVisit,
     JoinedState,
@@ -31,16 +41,6 @@ from cerebro_plpy.platform.protocol import (
     VisitResult,
     Worker,
 )
-from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.statements import PART_BYTES, call, fill, job_result, join
-from cerebro_plpy.platform.storing import (
-    completed,
-    datasets_of,
-    evaluations_following,
-    failed,
-    first_visit,
-)
-from cerebro_plpy.platform.trainer_jobs import passes
 
 T = TypeVar("T")
 STATES_BESIDE = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 
 
 class StoredState(NamedTuple):

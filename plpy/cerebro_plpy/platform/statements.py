@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.database import strict_json
-from cerebro_plpy.database.dispatch import Rows, Statement
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Rows, Statement
+from cerebro_plpy.database.sql import strict_json
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
-from cerebro_plpy.platform.protocol import Worker
+from cerebro_plpy.platform.visit_protocol import Worker
 
 PART_BYTES = (
     128 << 10

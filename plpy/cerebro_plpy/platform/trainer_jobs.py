@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.database.dispatch import Rows, Statement, Steps
-from cerebro_plpy.platform.cost import Cost
+from cerebro_plpy.database.sessions.async_dispatcher import Rows, Statement, Steps
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
-from cerebro_plpy.platform.protocol import Worker
+from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
+from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 
 class TrainerJobs(ABC):

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import (
     CerebroError,
     ConnectionFailure,
@@ -21,25 +21,28 @@ from cerebro_plpy.errors import (
     ServerGone,
     hidden_run,
 )
-from cerebro_plpy.platform.cost import Cost
-from cerebro_plpy.platform.workplace import NOT_OPENED, Workplace
+from cerebro_plpy.platform.resource_usage import Cost
+from cerebro_plpy.platform.session_pool import NOT_OPENED, Workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run import foresight, history, messages, strategies, warm_states
-from cerebro_plpy.run.automl_words import AutomlWords
-from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.feature_choice import Site
-from cerebro_plpy.run.frozen_features import with_features
-from cerebro_plpy.run.kept_features import keep
-from cerebro_plpy.run.log import DecisionRow, RunLog
-from cerebro_plpy.run.places import queued, refuse, wish_of
-from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.routes import tables_of
-from cerebro_plpy.run.sampler import Sampler, Suggest, nothing
-from cerebro_plpy.run.spending import Spending
-from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
-from cerebro_plpy.run.training import Past
-from cerebro_plpy.run.workers import Crew, choose_frameworks, start
-from cerebro_plpy.trainer import settings
+from cerebro_plpy.run.activation_cache.builder import with_features
+from cerebro_plpy.run.activation_cache.selection import Site
+from cerebro_plpy.run.activation_cache.store import keep
+from cerebro_plpy.run.log.run_log import DecisionRow, RunLog
+from cerebro_plpy.run.loop import messages
+from cerebro_plpy.run.loop.automl_messages import AutomlWords
+from cerebro_plpy.run.loop.epoch_loop import Orchestrator
+from cerebro_plpy.run.planning import parallelism, run_estimate
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.request.state_routing import tables_of
+from cerebro_plpy.run.state import interrupted_run
+from cerebro_plpy.run.state.config_state import Past
+from cerebro_plpy.run.workers import warm_start_check
+from cerebro_plpy.run.workers.admission import queued, refuse, wish_of
+from cerebro_plpy.run.workers.cost_accounting import Spending
+from cerebro_plpy.run.workers.sampler import Sampler, Suggest, nothing
+from cerebro_plpy.run.workers.tasks import Beside, Nothing, Surroundings
+from cerebro_plpy.run.workers.workers import Crew, choose_frameworks, start
+from cerebro_plpy.trainer_client import settings
 
 Logged = Callable[[int], None]
 
@@ -131,15 +134,15 @@ def staffed(
     seconds, crew = time.monotonic() - began, replace(crew, workers=workers)
     software = ChainMap(*(dict(worker.memory.software) for worker in workers))
     if not interrupted:
-        warm_states.check(workplace, request, crew)
+        warm_start_check.check(workplace, request, crew)
     request = with_features(
         Site(workplace, crew, log), request, interrupted.past if interrupted else {}
     )
-    trainers = foresight.trainers_of(workplace, request, workers)
+    trainers = run_estimate.trainers_of(workplace, request, workers)
     request = replace(
-        request, plan=foresight.foresee(workplace.control, request, trainers, seconds)
+        request, plan=run_estimate.foresee(workplace.control, request, trainers, seconds)
     )
-    if note := strategies.unfollowed(request, trainers):
+    if note := parallelism.unfollowed(request, trainers):
         workplace.db.notice(note)
     log.software({"cerebro_db": request.spec.version, **software}, request.plan)
     return request, crew
@@ -189,7 +192,7 @@ def logged_run(
         unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
         count = tables_of(request)
         usable = (
-            history.read_usable_tables(workplace.control, log.run_id, past, count)
+            interrupted_run.read_usable_tables(workplace.control, log.run_id, past, count)
             if interrupted
             else ()
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerebro_plpy.configs.architecture import check_architecture, read_architecture
-from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
 from cerebro_plpy.records import dataclass
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Optional
 
-from cerebro_plpy.configs import per_output
-from cerebro_plpy.configs.architecture import Architecture, check_architecture, read_architecture
-from cerebro_plpy.configs.compile_params import CompileParams
-from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.architecture.architecture import (
+    Architecture,
+    check_architecture,
+    read_architecture,
+)
+from cerebro_plpy.configs.params import output_losses
+from cerebro_plpy.configs.params.compile_params import CompileParams
+from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import (
     DatatypeMismatch,
@@ -21,8 +25,8 @@ from cerebro_plpy.errors import (
     UndefinedObject,
 )
 from cerebro_plpy.limits import Poll, polled
-from cerebro_plpy.packing.classes import FRACTIONS, show
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.packing.target_classes import FRACTIONS, show
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.architectures import StoredModel
 
@@ -55,7 +59,7 @@ def check_configs(
         summaries[architecture.model_id] = summary
     for config in polled(configs, poll):
         summary, name = summaries[config.model_id], f"model_id {config.model_id}"
-        per_output.check_outputs(config.mst_key, config.compile, name, summary.output_names)
+        output_losses.check_outputs(config.mst_key, config.compile, name, summary.output_names)
         check_targets(name, summary, source, config.compile)
         check_class_weight(config, summary, source)
     return _measured(polled(configs, poll), summaries, source)
@@ -79,7 +83,7 @@ def _measured(
     return tuple(
         replace(
             c,
-            metrics=per_output.logged_metrics(
+            metrics=output_losses.logged_metrics(
                 c.compile.metrics, summaries[c.model_id].output_names, source.dependent
             ),
         )
@@ -135,10 +139,10 @@ def check_targets(
             f"{', '.join(dependent)}.",
             hint="Pack a column for each output of the model, in the order of the outputs.",
         )
-    losses = per_output.losses_of(compiled, summary.output_names)
+    losses = output_losses.losses_of(compiled, summary.output_names)
     for number, (units, loss, column) in enumerate(zip(summary.output_units, losses, dependent)):
         width, is_float = source.target_shapes[number][-1], source.float_targets[number]
-        numbers = is_float and per_output.wants_numbers(loss)
+        numbers = is_float and output_losses.wants_numbers(loss)
         binary = units == 1 and width == 2 and not is_float
         if units is not None and units != width and not binary and not numbers:
             raise DatatypeMismatch(
@@ -165,7 +169,7 @@ def idle(config: Config, model: StoredModel) -> Iterator[str]:
     summary = check_architecture(read_architecture(model.json))
     for units, loss, name in zip(
         summary.output_units,
-        per_output.losses_of(config.compile, summary.output_names),
+        output_losses.losses_of(config.compile, summary.output_names),
         summary.output_names,
     ):
         if units == 1 and loss in NEED_CLASSES:
@@ -192,9 +196,9 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
             f"{source.dependent[0]} of table {table} has rows of shape {list(shape)}.",
         )
     numbers = shape[0] == 1 and source.class_values[0] is None
-    (loss,) = per_output.losses_of(config.compile, summary.output_names)
+    (loss,) = output_losses.losses_of(config.compile, summary.output_names)
     classes = (
-        (summary.output_units[0] if per_output.wants_numbers(loss) else None)
+        (summary.output_units[0] if output_losses.wants_numbers(loss) else None)
         if numbers
         else shape[0]
     )

@@ -13,12 +13,12 @@ import secrets
 import time
 from typing import NamedTuple
 
-from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.literals import literal
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.platform.state_tables import StoredState, model_states_table
-from cerebro_plpy.tables.pieces import Pieces, next_size
+from cerebro_plpy.tables.chunked_work import Pieces, next_size
 
 OLD_SUFFIX = "_state"
 """Versions before 0.3.0 kept the states in a table beside the model's, with this at the end of its

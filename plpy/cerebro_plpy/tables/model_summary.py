@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.dispatch import Session
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import NullNotAllowed, UndefinedColumn
 from cerebro_plpy.packing.packed_table import (
     OLD_CLASSES,

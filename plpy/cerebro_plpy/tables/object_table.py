@@ -7,13 +7,13 @@ is used, here and on the segments.
 
 from __future__ import annotations
 
-from cerebro_plpy.configs import function_source
-from cerebro_plpy.configs.custom_functions import Functions
-from cerebro_plpy.configs.function_source import TITLE
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.configs.params import function_source
+from cerebro_plpy.configs.params.custom_functions import Functions
+from cerebro_plpy.configs.params.function_source import TITLE
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import quote_identifier, quote_qualified, split_qualified
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sql.identifiers import quote_identifier, quote_qualified, split_qualified
 from cerebro_plpy.errors import (
     DuplicateObject,
     InsufficientPrivilege,
@@ -24,7 +24,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from cerebro_plpy.trainer.requests import trusted_table
+from cerebro_plpy.trainer_client.privileged_requests import trusted_table
 
 COLUMNS = {"id", "name", "description", "object"}
 

@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.early_stopping import VALIDATION, EarlyStopping
-from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_arguments import read_rule
-from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, PBT, SearchRule
-from cerebro_plpy.configs.spec import Spec
-from cerebro_plpy.configs.templates.body import body, loaded
-from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
-from cerebro_plpy.configs.templates.effort import patience
-from cerebro_plpy.configs.templates.ensemble import NAME as ENSEMBLE
-from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.configs.params.early_stopping import VALIDATION, EarlyStopping
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.search_space.search_rules import (
+    ASHA,
+    HALVING,
+    HYPERBAND,
+    PASHA,
+    PBT,
+    SearchRule,
+)
+from cerebro_plpy.configs.templates.budget import patience
+from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.networks.custom import body, loaded
+from cerebro_plpy.configs.templates.networks.ensemble import NAME as ENSEMBLE
+from cerebro_plpy.configs.templates.registry import TEMPLATES, find_template
 from cerebro_plpy.configs.templates.template import Cycles, Params, Rates, Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import FeatureNotSupported
-from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.target import REGRESSION
-from cerebro_plpy.hopping.rules import rungs
 from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.preprocessing.learning.target import REGRESSION
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import dataclass, replace
+from cerebro_plpy.scheduling.search.promotion_rules import rungs
 from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
 

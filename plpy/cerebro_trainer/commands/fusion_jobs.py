@@ -16,9 +16,9 @@ from cerebro_trainer.commands.jobs import Job, TrainJob
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.forms import Forms
+from cerebro_trainer.programs.execution_modes import Forms
 from cerebro_trainer.programs.fusion import Fusion, Member
-from cerebro_trainer.programs.protocol import Program
+from cerebro_trainer.programs.program import Program
 
 Orders = Sequence[npt.NDArray[np.int32]]
 

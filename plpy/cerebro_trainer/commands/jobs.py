@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.commands.fit import Fit
-from cerebro_trainer.data import order, row_weights
-from cerebro_trainer.data.blocks import Blocks
+from cerebro_trainer.commands.fit_options import Fit
+from cerebro_trainer.data import row_order, row_weights
+from cerebro_trainer.data.buffer_merge import Blocks
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.programs.forms import Forms
-from cerebro_trainer.programs.protocol import FALLBACK, Loss, Program, Sums
+from cerebro_trainer.programs.execution_modes import Forms
+from cerebro_trainer.programs.program import FALLBACK, Loss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.wire.fields import record, texts
 
@@ -187,9 +187,9 @@ class TrainJob(Job):
         """Positions of the rows that this pass trains on, in order."""
         place, steps = self._fit.place, self._fit.steps
         rows = (
-            order.permutation(place, buffer.buffer_id, pass_no, buffer.rows)
+            row_order.permutation(place, buffer.buffer_id, pass_no, buffer.rows)
             if self._fit.shuffle
-            else order.natural(buffer.rows)
+            else row_order.natural(buffer.rows)
         )
         if steps is None:
             return rows
@@ -238,7 +238,7 @@ class TimeJob(Job):
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if self._form is None and buffer.rows:
-            fit, rows = self._fit, order.natural(buffer.rows)
+            fit, rows = self._fit, row_order.natural(buffer.rows)
             weighted = row_weights.weighted(buffer, fit.class_weight)
             self._form = self._forms.choose(
                 self.program, fit.wanted, weighted, rows, fit.batch_size

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cerebro_trainer.commands.jobs import Job
 from cerebro_trainer.data.buffers import Buffer, single_target
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.programs.protocol import Array, Program
+from cerebro_trainer.programs.program import Array, Program
 from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import integer
 from cerebro_trainer.wire.frames import Message, Messages

@@ -10,16 +10,16 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from cerebro_trainer.commands import gpus, telling
-from cerebro_trainer.commands.job_commands import Work
-from cerebro_trainer.commands.workshop import Workshop
+from cerebro_trainer.commands import gpus, prediction_columns
+from cerebro_trainer.commands.job_handler import Work
+from cerebro_trainer.commands.program_cache import Workshop
 from cerebro_trainer.data import recipe_values
 from cerebro_trainer.data.buffers import Dataset, from_frame
 from cerebro_trainer.data.packing import Packing
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
 from cerebro_trainer.wire.fields import integer, number, text
 from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone
-from cerebro_trainer.wire.read_ahead import Ahead
+from cerebro_trainer.wire.prefetch import Ahead
 
 Handler: TypeAlias = Callable[[Mapping[str, Any], Bytes], Messages]
 
@@ -86,7 +86,7 @@ class Trainer:
                 if gone.idle or not self._reusable:
                     raise
                 recipe_values.read.cache_clear()
-                telling.texts.cache_clear()
+                prediction_columns.texts.cache_clear()
                 return
             else:
                 self._idle = None

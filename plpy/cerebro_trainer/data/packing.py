@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.data import order, raw_rows, recipe_values
+from cerebro_trainer.data import raw_rows, recipe_values, row_order
 from cerebro_trainer.data.raw_rows import Array
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import integer, items, text
@@ -82,7 +82,9 @@ class Packing:
         placed = np.argsort(np.concatenate(self._numbers), kind="stable")
         if header.get("seed") is not None:
             placed = placed[
-                order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))
+                row_order.shuffled(
+                    (integer(header, "seed"), integer(header, "buffer_id")), len(placed)
+                )
             ]
         places = np.empty_like(placed)
         places[placed] = np.arange(len(placed))

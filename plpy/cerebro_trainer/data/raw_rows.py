@@ -114,8 +114,8 @@ def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
     if kind == "image":
         from cerebro_trainer.data import (
             images,
-            thumbnails,
-        )  # their library is needed where there are images only
+            thumbnails,  # their library is needed where there are images only
+        )
 
         files = arrays.variable_length(payload, rows)
         if thumbnails.asked(files):

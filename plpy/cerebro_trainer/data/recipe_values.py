@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.data import arrays, moments, raw_rows
+from cerebro_trainer.data import arrays, raw_rows, timestamps
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import integer, integers, items, text, typed
 from cerebro_trainer.wire.frames import Bytes
@@ -172,7 +172,7 @@ class RecipeValues:
 
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
         unknown = np.isnan(values)
-        numbers = moments.numbers(values, self.parts)
+        numbers = timestamps.numbers(values, self.parts)
         missing = [
             unknown[:, places].all(axis=1, keepdims=True).astype(np.float32)
             for places in self.missing
@@ -200,8 +200,8 @@ def read(told: str) -> RecipeValues:
 def _parts(told: Mapping[str, Any], scales: int) -> tuple[tuple[str, ...], ...]:
     """What becomes of each raw number; of all together there are so many scales."""
     lists = typed(told, "parts", list)
-    if not all(isinstance(names, list) and moments.known(names) for names in lists):
-        raise RequestError(f'"parts" must be lists of {", ".join(moments.PARTS)}')
+    if not all(isinstance(names, list) and timestamps.known(names) for names in lists):
+        raise RequestError(f'"parts" must be lists of {", ".join(timestamps.PARTS)}')
     if sum(map(len, lists)) != scales:
         raise RequestError(
             f'"parts" are {sum(map(len, lists))} numbers, but there are {scales} scales'

@@ -2,8 +2,8 @@
 too, by links.
 
 The trainer rewrites what it builds by these names, and that is what holds; so does the client,
-where it exports models. The backend (`cerebro_plpy/configs/allowlist.py`) refuses what is not among
-them when an architecture is loaded, so that its user hears of it at once.
+where it exports models. The backend (`cerebro_plpy/configs/architecture/allowlist.py`) refuses what
+is not among them when an architecture is loaded, so that its user hears of it at once.
 
 A positive list: a layer that a later Keras adds is refused until someone has looked at it. Left out
 are layers that run code (Lambda, TFSMLayer, JaxLayer, FlaxLayer, TorchModuleWrapper), those that

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
-from cerebro_trainer.models import architectures, hub, precision
+from cerebro_trainer.models import architectures, dtype_policy, keras_hub_support
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def prepare(architecture: Json, policy: str | None) -> Node:
         node = architectures.rewrite(architecture)
     except ArchitectureError as error:
         raise ConfigError(error.message, sqlstate=error.sqlstate, hint=error.hint) from error
-    return node if policy is None else precision.with_policy(node, policy)
+    return node if policy is None else dtype_policy.with_policy(node, policy)
 
 
 def check_size(parameters: int) -> None:
@@ -191,7 +191,7 @@ def _zeros(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
 
 
 def _build(node: Node) -> keras.Model:
-    hub.provide(node)
+    keras_hub_support.provide(node)
     # A copy, because Keras takes configs apart while it reads them.
     model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not isinstance(model, keras.Model) or not model.built or not model.inputs:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cerebro_trainer.models.variable_numbers import Split, split
+from cerebro_trainer.models.hyperparameter_variables import Split, split
 from cerebro_trainer.wire.fields import integer, items, record, text
 
 

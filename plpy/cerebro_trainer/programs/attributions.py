@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerebro_trainer.programs.protocol import Array, Places
+from cerebro_trainer.programs.program import Array, Places
 
 STEPS = 32
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(STEPS)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from cerebro_trainer.errors import text_summary
-from cerebro_trainer.programs.protocol import Program
+from cerebro_trainer.programs.program import Program
 
 FOR_USERS = (UserWarning, SyntaxWarning)
 """Keras warns by the second of losses that make no sense."""

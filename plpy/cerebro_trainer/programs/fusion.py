@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.interface import Interface
+from cerebro_trainer.programs.io_spec import Interface
 
 LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 """How many states each form trains; there are few, since one is compiled for each."""

@@ -15,19 +15,19 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.models import fronts, keras_model
+from cerebro_trainer.models import frozen_prefix, keras_model
 from cerebro_trainer.models.differentiable import differentiable
+from cerebro_trainer.models.dtype_policy import scales_loss
 from cerebro_trainer.models.frozen_weights import frozen_weights
+from cerebro_trainer.models.hyperparameter_variables import SCHEDULED, attach
 from cerebro_trainer.models.initial_weights import InitialWeights
-from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.models.variable_numbers import SCHEDULED, attach
 from cerebro_trainer.programs.attributions import Way, without
 from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.fusion import Member
-from cerebro_trainer.programs.interface import Interface, Output
+from cerebro_trainer.programs.io_spec import Interface, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
-from cerebro_trainer.programs.protocol import Array, Attributions, Places, Program, Sums
+from cerebro_trainer.programs.program import Array, Attributions, Places, Program, Sums
 from cerebro_trainer.state.layout import Layout
 
 EVALUATION_BYTES = 16 << 20
@@ -50,9 +50,11 @@ class KerasProgram(Program):
         self._node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
         self.whole = self._built()
         """The network; `model` is what of it is run: what lies behind the cut, if there is one."""
-        at = None if spec.cut is None else fronts.cut_at(self.whole, spec.cut)
+        at = None if spec.cut is None else frozen_prefix.cut_at(self.whole, spec.cut)
         self.model = (
-            self.whole if at is None else keras_model.guarded(lambda: fronts.rest(self.whole, at))
+            self.whole
+            if at is None
+            else keras_model.guarded(lambda: frozen_prefix.rest(self.whole, at))
         )
         parts = compiled(spec, keras_model.output_names(self.whole))
         outputs = tuple(
@@ -283,20 +285,23 @@ class KerasProgram(Program):
                 "layer": cut.layer,
                 "shape": cut.shape,
                 "flops": cut.flops,
-                "digest": fronts.digest(cut, self.value),
+                "digest": frozen_prefix.digest(cut, self.value),
             }
-            for cut in fronts.cuts(self.whole)
+            for cut in frozen_prefix.cuts(self.whole)
         ]
 
     def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
-        return [fronts.described(self.whole, fronts.cut_at(self.whole, layer)) for layer in layers]
+        return [
+            frozen_prefix.described(self.whole, frozen_prefix.cut_at(self.whole, layer))
+            for layer in layers
+        ]
 
     def features(self, layer: str, inputs: Sequence[Array]) -> Array:
         fitted = self.interface.fit_inputs(inputs)
         if layer not in self._fronts:
-            cut = fronts.cut_at(self.whole, layer)
+            cut = frozen_prefix.cut_at(self.whole, layer)
             self._fronts[layer] = self.forward(
-                keras_model.guarded(lambda: fronts.front(self.whole, cut))
+                keras_model.guarded(lambda: frozen_prefix.front(self.whole, cut))
             )
         return self._fronts[layer](fitted)
 

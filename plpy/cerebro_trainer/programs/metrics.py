@@ -14,7 +14,7 @@ import numpy as np
 
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.keras_model import guarded
-from cerebro_trainer.programs.interface import Output, Shape
+from cerebro_trainer.programs.io_spec import Output, Shape
 
 PROBE_ROWS = 4
 

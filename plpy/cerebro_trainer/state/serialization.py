@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.state import fitting, shapes
+from cerebro_trainer.state import conversion, shapes
 from cerebro_trainer.state.layout import CODES, DIGITS, Entry, Layout, name_of
 from cerebro_trainer.wire.streams import Reading, Stream, Taking, damaged
 
@@ -167,7 +167,7 @@ def read_warm(layout: Layout, assign: Assign, note: Note) -> Reading:
     """
     stream = Stream()
     metadata, entries = yield from _read_header(stream)
-    whole = fitting.fits(metadata, entries, layout)
+    whole = conversion.fits(metadata, entries, layout)
     note(Origin(_epochs(metadata), whole))
     wanted = _all(entries, layout) if whole else _weights(metadata, entries, layout)
     yield from _read_tensors(stream, layout, assign, entries, wanted)
@@ -184,7 +184,7 @@ def read_one(stream: Stream, layout: Layout, assign: Assign, note: Note) -> Read
 
 def _fitting(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     """The positions of all tensors of a state, where it is one of a program with this layout."""
-    fitting.check_origin(metadata, layout)
+    conversion.check_origin(metadata, layout)
     return _all(entries, layout)
 
 
@@ -239,10 +239,10 @@ def _read_tensors(
             yield from stream.skip(entry.end - entry.begin)
             continue
         position = wanted[entry.name]
-        fitting.check(entry, position, layout)
-        array = np.empty(layout.shapes[position], fitting.TYPES[entry.code])
+        conversion.check(entry, position, layout)
+        array = np.empty(layout.shapes[position], conversion.TYPES[entry.code])
         yield from stream.fill(bytes_of(array))
-        assign(position, fitting.converted(array, layout.dtypes[position], entry))
+        assign(position, conversion.converted(array, layout.dtypes[position], entry))
 
 
 def check_end(stream: Stream) -> Reading:

@@ -24,9 +24,9 @@ from workbench import Workbench, compile_text
 
 from cerebro_db.dashboard import optuna
 from cerebro_db.dashboard.application import application
-from cerebro_db.dashboard.reading import engine
-from cerebro_db.dashboard.serving import Pages
-from cerebro_db.dashboard.site import Site
+from cerebro_db.dashboard.base_views import Site
+from cerebro_db.dashboard.queries import engine
+from cerebro_db.dashboard.web_server import Pages
 
 pytestmark = pytest.mark.postgresql("who is answered does not depend on the platform")
 FIT_WORKERS = 1

@@ -47,10 +47,11 @@ CREATE FUNCTION public.read_within(source text, statement text, budget double pr
     RETURNS text
 LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
-    from cerebro_plpy.database import caller_session, catalog, lock_waits
+    from cerebro_plpy.database import catalog, lock_waits
+    from cerebro_plpy.database.sessions.local_session import LocalSession
     def read(db):
-        session, relation = caller_session.LocalSession(db), catalog.Catalog(db,
-            "train").relation(source)
+        session = LocalSession(db)
+        relation = catalog.Catalog(db, "train").relation(source)
         with lock_waits.bounded_waits(db, session, relation, lock_waits.wait_limit(db, budget)):
             session.run(statement)
             return db.value("SELECT pg_catalog.current_setting('lock_timeout')")

@@ -19,8 +19,8 @@ from workbench import Workbench, several
 
 import cerebro_db
 from cerebro_db import errors
-from cerebro_plpy.configs.templates.choice import TEMPLATES as KNOWN
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.configs.templates.registry import TEMPLATES as KNOWN
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 
 FIT_WORKERS = 1
 PLAIN = """

@@ -26,9 +26,9 @@ import cerebro_db
 from cerebro_db.export import recipe as standalone
 from cerebro_db.export.recipe import words
 from cerebro_db.export.recipe.rows import RawRows
-from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.recipe.columns import raw_columns
+from cerebro_plpy.preprocessing.rows.statistics import Source
 
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = [

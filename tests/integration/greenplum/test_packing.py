@@ -21,11 +21,11 @@ from processes import eventually, trainers
 from workbench import Workbench, compile_text, superuser
 
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.platform import Distribution
+from cerebro_plpy.database.platform_protocol import Distribution
 from cerebro_plpy.database.queries import escape_percent
-from cerebro_plpy.packing.columns import Column
-from cerebro_plpy.packing.fill import Packing, insertion
-from cerebro_plpy.platform.spread import Source, SpreadPackers
+from cerebro_plpy.packing.fill_buffers import Packing, insertion
+from cerebro_plpy.packing.packed_columns import Column
+from cerebro_plpy.platform.greenplum.packing import Source, SpreadPackers
 
 ROWS = 100
 PLAIN = (

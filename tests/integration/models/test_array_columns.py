@@ -11,7 +11,7 @@ from roles import another_role, own_schema
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.features.feature import Image, LongVector, Series, Vector
+from cerebro_plpy.preprocessing.recipe.feature import Image, LongVector, Series, Vector
 
 ROWS = 400
 MODEL = "shapes"

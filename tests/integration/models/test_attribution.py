@@ -11,8 +11,8 @@ from roles import another_role, refused
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.table import Measure
-from cerebro_plpy.features.feature import Moment, Number
+from cerebro_plpy.configs.templates.layers.model_io import Measure
+from cerebro_plpy.preprocessing.recipe.feature import Moment, Number
 
 ROWS = 1100
 """More than a block."""

@@ -14,9 +14,9 @@ from roles import another_role, refused
 from trials import trials
 from workbench import Workbench
 
-from cerebro_plpy.features.feature import Number, Scale
-from cerebro_plpy.features.profile import VALUE, bins, edges_of
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.feature import Number, Scale
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.scoring.drift_profile import VALUE, bins, edges_of
 
 GUESTS = """
     CREATE TABLE guests AS

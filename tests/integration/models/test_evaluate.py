@@ -16,8 +16,8 @@ from roles import another_role, refused
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.table import Measure
-from cerebro_plpy.features.scores import SCORES, Told
+from cerebro_plpy.configs.templates.layers.model_io import Measure
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told
 
 ROWS = 5000
 """More than a block."""

@@ -16,8 +16,8 @@ from roles import another_role, own_schema, refused
 from versions import Trained, deploy, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.table import Measure
-from cerebro_plpy.features.feature import Category, Number
+from cerebro_plpy.configs.templates.layers.model_io import Measure
+from cerebro_plpy.preprocessing.recipe.feature import Category, Number
 
 MODEL = """a.b "c" '%s'"""
 ROWS = 5000

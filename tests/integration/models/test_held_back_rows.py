@@ -9,7 +9,7 @@ import json
 import pytest
 from workbench import Workbench
 
-from cerebro_plpy.calls.held_back import margin_of
+from cerebro_plpy.operations.train.holdout_predictions import margin_of
 
 pytestmark = pytest.mark.postgresql("on Greenplum group_by is refused")
 

@@ -11,7 +11,7 @@ from roles import another_role, refused
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.table import Measure
+from cerebro_plpy.configs.templates.layers.model_io import Measure
 
 ROWS = 5200
 """More than are looked at."""

@@ -15,7 +15,7 @@ from readings import under
 from trials import trials
 from workbench import Workbench
 
-from cerebro_plpy.calls.held_back import margin_of
+from cerebro_plpy.operations.train.holdout_predictions import margin_of
 
 pytestmark = pytest.mark.postgresql("views are read alike on Greenplum")
 

@@ -14,7 +14,7 @@ import pytest
 from processes import eventually, trainers
 from workbench import Row, Workbench
 
-from cerebro_plpy.trainer.standstill import is_stopped, state
+from cerebro_plpy.trainer_client.process.standstill import is_stopped, state
 
 pytestmark = pytest.mark.long
 

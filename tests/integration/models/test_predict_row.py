@@ -11,7 +11,7 @@ from roles import refused
 from versions import Trained, deploy, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.table import Measure
+from cerebro_plpy.configs.templates.layers.model_io import Measure
 
 ROWS = 400
 TYPED = f"""

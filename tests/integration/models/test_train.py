@@ -20,7 +20,7 @@ from workbench import Row, Workbench
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.features.table import known_table
+from cerebro_plpy.preprocessing.learning.raw_table import known_table
 
 PASSENGERS = """
     CREATE TABLE passengers AS

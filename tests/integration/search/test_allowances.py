@@ -13,7 +13,7 @@ from models import NOISY
 from processes import eventually
 from workbench import Workbench, setting, several
 
-from cerebro_plpy.hopping.allowance import GB_MONTH, HOUR
+from cerebro_plpy.scheduling.quota.cost_limits import GB_MONTH, HOUR
 
 FIT_WORKERS = 1
 EPOCHS, SEGMENTS = 8, 2

@@ -16,7 +16,7 @@ from roles import another_role, own_schema, refused
 from timings import fastest, remember
 from workbench import Workbench, compile_text
 
-from cerebro_plpy.trainer.machine import width
+from cerebro_plpy.trainer_client.process.host_resources import width
 
 SEGMENTS, GRID = 2, 12
 FIT_WORKERS = 1

@@ -13,7 +13,7 @@ from models import NOISY
 from processes import eventually
 from workbench import Workbench, compile_text
 
-from cerebro_plpy.hopping.patience import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
 
 FIT_WORKERS = 1
 RATES = (0.0, 0.5, 0.2, 1e-5, 1e-4, 0.1, 1e-6, 0.3, 1e-3)

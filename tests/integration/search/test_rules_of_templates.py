@@ -14,7 +14,7 @@ from roles import refused
 from states import metadata
 from workbench import Workbench
 
-from cerebro_plpy.hopping.patience import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
 
 EPOCHS, CONFIGS = 4, 4
 LETTERS = """

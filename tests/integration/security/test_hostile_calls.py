@@ -31,7 +31,7 @@ from trials import trials
 from workbench import Workbench, compile_text
 
 from cerebro_plpy import limits
-from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 LIMIT = "60s"

@@ -17,27 +17,31 @@ from recipes import Session
 from traps import PATH, PINNED, names_of, set_traps
 from workbench import Workbench
 
-from cerebro_plpy.calls import (
-    attribution,
-    evaluate_source,
-    importance,
-    predict_source,
-    window_series,
-)
-from cerebro_plpy.calls.raw_source import RawSource
 from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.features import giveaway, profile, statistics, wording
-from cerebro_plpy.features.encoding import Expression, network_inputs
-from cerebro_plpy.features.feature import PlainArray
-from cerebro_plpy.features.groups import Asked, read_groups
-from cerebro_plpy.features.halves import raw_inputs
-from cerebro_plpy.features.labels import usable_label
-from cerebro_plpy.features.opened_source import Wishes
-from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.sample import with_sample
-from cerebro_plpy.features.table import Newer, RawTable, drawn, known_table, read_table
-from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.operations.explain import attribution, evaluate_model, importance
+from cerebro_plpy.operations.fit import window_series
+from cerebro_plpy.operations.predict import predict_table
+from cerebro_plpy.operations.predict.prediction_source import RawSource
+from cerebro_plpy.preprocessing.learning import target_leakage, text_statistics
+from cerebro_plpy.preprocessing.learning.labels import usable_label
+from cerebro_plpy.preprocessing.learning.raw_table import (
+    Newer,
+    RawTable,
+    drawn,
+    known_table,
+    read_table,
+)
+from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
+from cerebro_plpy.preprocessing.recipe.encoding import Expression, network_inputs
+from cerebro_plpy.preprocessing.recipe.feature import PlainArray
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
+from cerebro_plpy.preprocessing.rows import statistics
+from cerebro_plpy.preprocessing.rows.groups import Asked, read_groups
+from cerebro_plpy.preprocessing.rows.opened_source import Wishes
+from cerebro_plpy.preprocessing.rows.sample import with_sample
+from cerebro_plpy.preprocessing.scoring import drift_profile
 
 ROWS = 700
 MADE = """
@@ -103,9 +107,10 @@ SPLITS = (
     "random of copies",
 )
 GROUPS = ("short", "zoned", "took", "paid", "stamped", "day", "grey")
-FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (wording,
+FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (text_statistics,
 "SAMPLED_TEXTS", 300),
-       (giveaway, "MOST_ROWS", 300), (profile, "SAMPLED", 300), (profile, "FEWEST",
+       (target_leakage, "MOST_ROWS", 300), (drift_profile, "SAMPLED", 300), (drift_profile,
+       "FEWEST",
        300))  # fmt: skip
 """Sizes of samples, so that these are samples."""
 OF_THE_SOURCE = '"public"."kinds"'
@@ -120,7 +125,7 @@ CATEGORIES = {"sized": "N", "single": "N", "exact": "N", "spanned": "T"}
 
 
 class Named(NamedTuple):
-    """A table: see `cerebro_plpy.database.platform.Table`."""
+    """A table: see `cerebro_plpy.database.platform_protocol.Table`."""
 
     spelling: str
     oid: int
@@ -238,23 +243,23 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
         label = usable_label(
             "evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression"
         )
-        ids.append(evaluate_source._pair(label, families))
+        ids.append(evaluate_model._pair(label, families))
     for id_text in ids:
-        raw = predict_source.Raw(table.quoted, whole.recipe, id_text, {})
+        raw = predict_table.Raw(table.quoted, whole.recipe, id_text, {})
         for names in (None, ["v1", "v2"], []):
-            each = predict_source.Whole(version, lambda _: None, names)
-            assert next(predict_source.raw_blocks(recorder, each, raw))
+            each = predict_table.Whole(version, lambda _: None, names)
+            assert next(predict_table.raw_blocks(recorder, each, raw))
     reading = Reading({}, "", "on")
     for columns in (whole.columns, [each._replace(key=False) for each in whole.columns]):
         source = RawSource(
             cast(Any, table), tuple(columns), whole.recipe, reading, recorder, evaluated=True
         )
         assert importance._rows(recorder, version, source)
-    measured = profile.measure(
+    measured = drift_profile.measure(
         SourceRows(recorder, recorder.run), whole.source, whole.rows, whole.recipe
     )
     edges = {key: part.edges for key, part in measured.parts.items()}
-    profile.bins(recorder, table.quoted, whole.recipe, edges)
+    drift_profile.bins(recorder, table.quoted, whole.recipe, edges)
     plain = Recipe(
         (PlainArray("whole", (3,), 2.0, single=False), PlainArray("single", (1,), 1.0, single=True))
     )

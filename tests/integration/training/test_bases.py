@@ -18,10 +18,10 @@ from processes import eventually, trainers
 from states import load, metadata, packed_rows, same, stored, trainer, weights
 from workbench import Workbench, several
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.run.visits import config_seed
-from cerebro_plpy.trainer.link import Link
-from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.run.request.visit_jobs import config_seed
+from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 pytestmark = pytest.mark.postgresql("on Greenplum each state has all of its weights")
 FIT_WORKERS = 1

@@ -18,7 +18,7 @@ from models import NOISY
 from processes import eventually, trainers
 from workbench import Row, Workbench, compile_text, setting, several
 
-from cerebro_plpy.hopping.allowance import Prices, Spent
+from cerebro_plpy.scheduling.quota.cost_limits import Prices, Spent
 
 FIT_WORKERS = 1
 SEGMENTS, EPOCHS = 2, 3

@@ -19,24 +19,24 @@ from specs import spec_of
 from states import same, stored
 from workbench import Workbench, compile_text
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.per_output import Measured
-from cerebro_plpy.configs.spec import Ranking
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.params.output_losses import Measured
+from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions import Identity, WorkerSession
+from cerebro_plpy.database.sessions.worker_sessions import Identity, WorkerSession
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.postgres_visits import PostgresVisits
-from cerebro_plpy.platform.protocol import Worker
-from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.log import RunLog
-from cerebro_plpy.run.request import Deadline, FitRequest
-from cerebro_plpy.run.tasks import Surroundings
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.postgres.visits import PostgresVisits
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.loop.epoch_loop import Orchestrator
+from cerebro_plpy.run.request.run_request import Deadline, FitRequest
+from cerebro_plpy.run.workers.tasks import Surroundings
 from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 pytestmark = [pytest.mark.long, pytest.mark.postgresql("the epoch loop is that of any platform")]
 SEGMENTS, EPOCHS = 2, 3
@@ -121,7 +121,7 @@ def scene(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         bench, [WorkerSession(who, "cerebro_db worker", lambda: None) for _ in range(1 + SEGMENTS)]
     )
     clock = SimpleNamespace(monotonic=lambda: made.now)
-    for module in ("run.budget", "database.dispatch"):
+    for module in ("run.loop.budget", "database.sessions.async_dispatcher"):
         monkeypatch.setattr(f"cerebro_plpy.{module}.time", clock)
     yield made
     for session in made.sessions:

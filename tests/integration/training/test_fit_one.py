@@ -17,7 +17,7 @@ from processes import eventually, trainers
 from timings import fastest, remember
 from workbench import ROWS, Workbench, compile_text
 
-from cerebro_plpy.trainer.machine import width
+from cerebro_plpy.trainer_client.process.host_resources import width
 
 FIT_WORKERS = 1
 SEGMENTS = 3

@@ -18,7 +18,7 @@ from timings import remember
 from workbench import Workbench, compile_text
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.run.timings import MOST_ON_A_CORE, form_of
+from cerebro_plpy.run.log.form_timings import MOST_ON_A_CORE, form_of
 
 COUNT, EPOCHS = 8, 8
 RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, COUNT + 1)]

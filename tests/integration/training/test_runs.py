@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from workbench import Workbench, setting, several
 
-from cerebro_plpy.trainer.machine import cores
+from cerebro_plpy.trainer_client.process.host_resources import cores
 
 
 @dataclass(frozen=True)

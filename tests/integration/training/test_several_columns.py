@@ -235,7 +235,7 @@ def test_predictions_are_those_of_keras(
     assert [row[2] for row in amounts] == pytest.approx(sizes[:, 0], abs=TOLERANCE)
 
 
-# How else losses and metrics can be written, tests/unit/configs/test_per_output.py has.
+# How else losses and metrics can be written, tests/unit/configs/test_output_losses.py has.
 FORMS = {
     "by place": ("['kld', 'mae']", "[[], ['mae', 'mse']]",
                  {"amount_mean_absolute_error", "amount_mean_squared_error"}),

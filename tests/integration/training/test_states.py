@@ -12,10 +12,10 @@ from models import NOISY, dense, sequential
 from states import load, metadata, packed_rows, same, stored, tensors, trainer, weights
 from workbench import Workbench, compile_text, setting, several
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.run.visits import config_seed
-from cerebro_plpy.trainer.link import Link
-from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.run.request.visit_jobs import config_seed
+from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 SEED = 11
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05, momentum=0.9, nesterov=True)")

@@ -14,7 +14,7 @@ from processes import eventually
 from timings import fastest, remember
 from workbench import Workbench, compile_text, setting, several, superuser
 
-from cerebro_plpy.trainer.machine import width
+from cerebro_plpy.trainer_client.process.host_resources import width
 
 SEGMENTS = 3
 HALVES = 2

@@ -14,7 +14,7 @@ from roles import refused
 from timings import remember
 from workbench import Workbench, compile_text, setting, several
 
-from cerebro_plpy.trainer.machine import cores, width
+from cerebro_plpy.trainer_client.process.host_resources import cores, width
 
 EPOCHS, SEGMENTS = 2, 2
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.errors import OutOfMemory
 from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
-from cerebro_trainer.wire.read_ahead import Ahead
+from cerebro_trainer.wire.prefetch import Ahead
 
 LARGE = memoryview(bytes(1 << 22))  # more than a socket holds
 

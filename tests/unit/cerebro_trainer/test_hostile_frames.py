@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.wire.frames import HEADER_LIMIT, BrokenFrame, Connection, PeerGone
-from cerebro_trainer.wire.read_ahead import Ahead
+from cerebro_trainer.wire.prefetch import Ahead
 
 PREFIX = struct.Struct("<4sIQ")
 Request = tuple[dict[str, Any], bytes]

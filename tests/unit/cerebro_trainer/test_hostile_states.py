@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.tables.weights import read_weights
+from cerebro_plpy.tables.outputs.weights import read_weights
 from cerebro_trainer.errors import TrainerError
 from cerebro_trainer.state import serialization
 from cerebro_trainer.state.layout import Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from cerebro_trainer.nursery.forks import Nursery, Post
+from cerebro_trainer.fork_server.server import Nursery, Post
 
 
 def test_a_nursery_waits_its_seconds_for_nobody_and_for_ever_while_a_backend_is_connected() -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from cerebro_trainer.programs import protocol
+from cerebro_trainer.programs import program
 from cerebro_trainer.programs.memory import Room
-from cerebro_trainer.programs.protocol import Programs
+from cerebro_trainer.programs.program import Programs
 
 
 @pytest.fixture(autouse=True)
 def no_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins hold no cycles; to look for some in all that a test run has loaded takes long."""
-    monkeypatch.setattr("cerebro_trainer.programs.protocol.gc.collect", lambda: 0)
+    monkeypatch.setattr("cerebro_trainer.programs.program.gc.collect", lambda: 0)
 
 
 class Maker:
@@ -46,7 +46,7 @@ def test_equal_keys_share_a_program() -> None:
 
 
 def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "KEPT_PROGRAMS", 2)
+    monkeypatch.setattr(program, "KEPT_PROGRAMS", 2)
     maker = Maker()
     kept = Programs(maker)
     for key in "abacab":
@@ -55,7 +55,7 @@ def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_large_programs_make_room_earlier() -> None:
-    maker = Maker(nbytes=protocol.KEPT_BYTES // 2 + 1)
+    maker = Maker(nbytes=program.KEPT_BYTES // 2 + 1)
     kept = Programs(maker)
     for key in "abca":
         kept.get(spec(key), Room())
@@ -65,9 +65,9 @@ def test_large_programs_make_room_earlier() -> None:
 def test_small_programs_all_stay() -> None:
     maker = Maker(nbytes=1)
     kept = Programs(maker)
-    for key in list(range(protocol.KEPT_PROGRAMS)) * 2:
+    for key in list(range(program.KEPT_PROGRAMS)) * 2:
         kept.get(spec(key), Room())
-    assert len(maker.made) == protocol.KEPT_PROGRAMS
+    assert len(maker.made) == program.KEPT_PROGRAMS
 
 
 def test_a_program_without_the_form_that_is_asked_for_is_made_again() -> None:

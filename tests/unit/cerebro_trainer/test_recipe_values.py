@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.data import moments, recipe_values
+from cerebro_trainer.data import recipe_values, timestamps
 from cerebro_trainer.errors import RequestError
 
 NOTHING: dict[str, object] = {
@@ -58,7 +58,7 @@ def test_parts_of_points_of_time(points: list[datetime], exact: bool) -> None:
     seconds = np.array(micros) / 1e6
     fraction = np.array([point.second * 1e6 + point.microsecond for point in told])
     raw = np.stack([seconds, fraction] if exact else [seconds], axis=1)
-    found = moments.numbers(raw, [PARTS, *[()] * exact])
+    found = timestamps.numbers(raw, [PARTS, *[()] * exact])
     days = [[p.year, p.month, p.day, p.isoweekday() % 7, p.hour] for p in told]
     assert found[:, 1:].tolist() == days
     assert found[:, 0].tolist() == seconds.tolist()
@@ -66,7 +66,7 @@ def test_parts_of_points_of_time(points: list[datetime], exact: bool) -> None:
 
 def test_what_is_infinite_or_missing() -> None:
     raw = np.array([[np.inf, np.nan, 7.0], [-np.inf, np.nan, np.nan], [np.nan, np.nan, np.inf]])
-    found = moments.numbers(raw, [("epoch", "year", "dow"), (), ("value",)])
+    found = timestamps.numbers(raw, [("epoch", "year", "dow"), (), ("value",)])
     expected = [
         [np.inf, np.inf, np.nan, 7.0],
         [-np.inf, -np.inf, np.nan, np.nan],

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.tables import weights
-from cerebro_plpy.tables.weights import as_float32, read_weights
+from cerebro_plpy.tables.outputs import weights
+from cerebro_plpy.tables.outputs.weights import as_float32, read_weights
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.state import serialization
 from cerebro_trainer.state.layout import Layout

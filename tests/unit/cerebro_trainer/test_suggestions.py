@@ -14,11 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.configs.earlier_trials import EarlierTrial, standings
-from cerebro_plpy.configs.grid import collapse
-from cerebro_plpy.configs.points import config_row, describe
-from cerebro_plpy.configs.space import Space, read_space
-from cerebro_plpy.run.sampler import beside
+from cerebro_plpy.configs.prior_trials import EarlierTrial, standings
+from cerebro_plpy.configs.search_space.grid import collapse
+from cerebro_plpy.configs.search_space.sampler_space import config_row, describe
+from cerebro_plpy.configs.search_space.space import Space, read_space
+from cerebro_plpy.run.workers.sampler import beside
 from cerebro_trainer.commands.suggestions import suggest
 from cerebro_trainer.errors import RequestError
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from cerebro_db.export.recipe.rows import INTEGERS, RawRows
-from cerebro_trainer.commands.telling import Telling
+from cerebro_trainer.commands.prediction_columns import Telling
 
 CLASSES = ("a", "b", "c")
 TYPES = ("real", "numeric", *INTEGERS)

@@ -76,7 +76,7 @@ def test_the_demo_looks_for_its_folder_before_it_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["arguments", "driver", "errors", "record_list", "show.boards", "show.pictures"]
+    "module", ["arguments", "driver", "errors", "result_set", "display.boards", "display.charts"]
 )
 def test_the_examples_in_docstrings_hold(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cerebro_db.{module}"))

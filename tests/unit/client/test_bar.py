@@ -15,8 +15,8 @@ from rich.console import Console
 from run_progress import RUNNING
 
 from cerebro_db import errors
+from cerebro_db.display import live_bar
 from cerebro_db.records import Progress
-from cerebro_db.show import live_bar
 
 HALFWAY = replace(RUNNING, epoch=2, visits_done=20)
 COMPLETED = replace(HALFWAY, status="completed", visits_done=40)

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from run_progress import RUNNING
 
-from cerebro_db.record_list import Records
-from cerebro_db.records import Point, Standing
-from cerebro_db.show.board_list import Board
-from cerebro_db.show.boards import (
+from cerebro_db.display.board_list import Board
+from cerebro_db.display.boards import (
     distinctions,
     landmark,
     leaderboard_table,
@@ -23,6 +21,8 @@ from cerebro_db.show.boards import (
     progress_line,
     split_settings,
 )
+from cerebro_db.records import Point, Standing
+from cerebro_db.result_set import Records
 
 NAMES = st.sampled_from(["lr", "momentum", "batch_size", "epochs", "loss"])
 SCALARS = st.one_of(st.integers(0, 99).map(str), st.sampled_from(["'a,b'", '"(,"', "None", "True"]))

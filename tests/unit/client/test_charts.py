@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_db.display.axes import DECADES, MISSING, axis, coordinates
+from cerebro_db.display.chart_style import COLOURS, HATCHES, STYLES, colour, hatch, label, style
+from cerebro_db.display.model_charts import confusion, draw_confusion, draw_importance, worth
+from cerebro_db.display.parallel import draw_parallel
 from cerebro_db.records import Parameter, Standing
-from cerebro_db.show.axes import DECADES, MISSING, axis, coordinates
-from cerebro_db.show.canvas import COLOURS, HATCHES, STYLES, colour, hatch, label, style
-from cerebro_db.show.model_charts import confusion, draw_confusion, draw_importance, worth
-from cerebro_db.show.parallel import draw_parallel
 
 HOSTILE = ["$\\frac{$", "a\x1b[2J\n", "$x$", "<b>", "", "\u202egnp", "%s & _"]
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6)

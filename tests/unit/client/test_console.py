@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cerebro_db.console.frame import Look, frame, window
+from cerebro_db.console.key_bindings import Act, Action, Pad, press
 from cerebro_db.console.keyboard import ENTER, ESCAPE, keyboard, pressed
-from cerebro_db.console.pad import Act, Action, Pad, press
+from cerebro_db.console.screen import Look, frame, window
+from cerebro_db.display.sparklines import GAP, LEVELS, sparkline
+from cerebro_db.display.timeline import in_view, lanes
 from cerebro_db.records import Point, Progress, Span, Standing
-from cerebro_db.show.lanes import in_view, lanes
-from cerebro_db.show.sparklines import GAP, LEVELS, sparkline
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
 HOSTILE = "\x1b[2J\x07[bold]$x$\u202e"

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import cerebro_db
 from cerebro_db.dashboard.optuna import Questions
-from cerebro_db.show.csv_files import MARK, NUMBER, rewrite_csv, write_csv
+from cerebro_db.display.csv_files import MARK, NUMBER, rewrite_csv, write_csv
 
 CLIENT = Path(cerebro_db.__file__).parent
 # Rows for COPY, which a database reads; and the one for spreadsheets.
-WRITERS = {"driver.py", "show/csv_files.py"}
+WRITERS = {"driver.py", "display/csv_files.py"}
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
 
 formulas = st.builds(str.__add__, st.sampled_from([*STARTS, " =", "\u00a0@"]), st.text(max_size=9))

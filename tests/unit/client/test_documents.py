@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_db.show.documents import document
+from cerebro_db.display.documents import document
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(

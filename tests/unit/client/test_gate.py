@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from starlette.responses import PlainTextResponse
 from starlette.types import Scope
 
-from cerebro_db.dashboard import serving
-from cerebro_db.dashboard.access import POLICY, Gate
+from cerebro_db.dashboard import web_server
+from cerebro_db.dashboard.auth import POLICY, Gate
 from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
 from cerebro_db.dashboard.peers import peer_user
 
@@ -230,7 +230,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_browser_has_no_secret_among_its_arguments(opened: list[str], tmp_path: Path) -> None:
-    serving.open_browser("http://127.0.0.1:8080/?code=c0de&x", tmp_path)
+    web_server.open_browser("http://127.0.0.1:8080/?code=c0de&x", tmp_path)
     (address,) = opened
     assert "c0de" not in address
     file = Path(urlsplit(address).path)
@@ -238,7 +238,7 @@ def test_the_browser_has_no_secret_among_its_arguments(opened: list[str], tmp_pa
     assert 'url=http://127.0.0.1:8080/?code=c0de&amp;x"' in file.read_text()
 
 
-class Interrupted(serving.Server):
+class Interrupted(web_server.Server):
     """A server that ends when it listens; it keeps what it would have served, and where the browser
     was sent.
     """
@@ -258,14 +258,14 @@ def test_whatever_is_served_stands_behind_the_gate(
     """The address that is printed and the one for the browser have a code each, and either works
     once.
     """
-    monkeypatch.setattr(serving, "Server", Interrupted)
+    monkeypatch.setattr(web_server, "Server", Interrupted)
     files = list[str]()
     monkeypatch.setattr(
         "webbrowser.open", lambda address: files.append(Path(urlsplit(address).path).read_text())
     )
     said = list[str]()
     served.clear()
-    serving.serve(lambda: serving.Pages(PlainTextResponse("the page")), 0, said.append, True)
+    web_server.serve(lambda: web_server.Pages(PlainTextResponse("the page")), 0, said.append, True)
     (gate,) = served
     assert isinstance(gate, Gate)
     (for_browser,) = re.findall(r'url=([^"]*)"', files[0])

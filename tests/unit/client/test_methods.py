@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 import cerebro_db
 from cerebro_db import arguments, errors
-from cerebro_db.calls import Calls
+from cerebro_db.sql_session import Calls
 
 SCRIPTS = sorted((Path(__file__).parents[3] / "sql").glob("*.sql"))
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)

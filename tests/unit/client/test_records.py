@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_db import errors
-from cerebro_db.record_list import ROWS, Records
 from cerebro_db.records import Point
+from cerebro_db.result_set import ROWS, Records
 
 POINTS = st.builds(
     Point,

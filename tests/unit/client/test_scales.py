@@ -11,10 +11,10 @@ from hypothesis import given
 
 from cerebro_db.export.recipe.rows import NUMBERS, RawRows
 from cerebro_db.export.recipe.scales import RawInput
-from cerebro_plpy.configs.templates.table import wide_name
-from cerebro_plpy.features.encoding import array_constants, paddings
-from cerebro_plpy.features.feature import MARKED, SCALED, Array, Category
-from cerebro_plpy.features.recipe import MISSING, NUMBERS_INPUT, Recipe
+from cerebro_plpy.configs.templates.layers.model_io import wide_name
+from cerebro_plpy.preprocessing.recipe.encoding import array_constants, paddings
+from cerebro_plpy.preprocessing.recipe.feature import MARKED, SCALED, Array, Category
+from cerebro_plpy.preprocessing.recipe.recipe import MISSING, NUMBERS_INPUT, Recipe
 
 
 @given(RECIPES)

@@ -18,10 +18,10 @@ from rich.console import Console
 from run_progress import RUNNING
 
 from cerebro_db.console import watching
+from cerebro_db.display import watch
+from cerebro_db.display.boards import landmark, progress_line
 from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
-from cerebro_db.show import watch
-from cerebro_db.show.boards import landmark, progress_line
 
 SECONDS = st.integers(0, 99).map(lambda number: timedelta(seconds=number))
 

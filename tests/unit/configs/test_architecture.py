@@ -18,13 +18,13 @@ from keras import layers
 from models import model
 
 from cerebro_plpy import limits
-from cerebro_plpy.configs.architecture import (
+from cerebro_plpy.configs.architecture.architecture import (
     MAX_DEPTH,
     Architecture,
     check_architecture,
     read_architecture,
 )
-from cerebro_plpy.configs.sizes import MAX_ELEMENTS
+from cerebro_plpy.configs.architecture.size_limits import MAX_ELEMENTS
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
 
 Json = Any

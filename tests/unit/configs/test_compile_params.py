@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.compile_params import canonical, parse_compile_params
-from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.literals import MAX_LENGTH
-from cerebro_plpy.configs.optimizers import parse_optimizer
+from cerebro_plpy.configs.params.compile_params import canonical, parse_compile_params
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.params.literals import MAX_LENGTH
+from cerebro_plpy.configs.params.optimizers import parse_optimizer
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
 
 

@@ -7,11 +7,11 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.draws import Choices, Range
-from cerebro_plpy.configs.exploration import RESAMPLED, explored, move
-from cerebro_plpy.configs.grid import ConfigRow
-from cerebro_plpy.configs.literals import call, keywords
-from cerebro_plpy.configs.space import space_of
+from cerebro_plpy.configs.params.literals import call, keywords
+from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.search_space.grid import ConfigRow
+from cerebro_plpy.configs.search_space.perturbation import RESAMPLED, explored, move
+from cerebro_plpy.configs.search_space.space import space_of
 
 SEEDS = st.integers(0, 999).map(Random)
 RANGES = st.builds(

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.early_stopping import EarlyStopping
-from cerebro_plpy.configs.fit_params import LARGEST_WEIGHT, MAX_CLASSES, FitParams, parse_fit_params
+from cerebro_plpy.configs.params.early_stopping import EarlyStopping
+from cerebro_plpy.configs.params.fit_params import (
+    LARGEST_WEIGHT,
+    MAX_CLASSES,
+    FitParams,
+    parse_fit_params,
+)
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText
 
 FORMS: list[tuple[str | None, FitParams]] = [

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs import custom_functions, function_source
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.custom_functions import Functions
+from cerebro_plpy.configs.params import custom_functions, function_source
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter
-from cerebro_plpy.run.timings import digest
+from cerebro_plpy.run.log.form_timings import digest
 
 DEFINING = {
     "def f(a, b): pass": "f",

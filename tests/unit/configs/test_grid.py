@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.draws import Range
-from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.grid import (
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.search_space.distributions import Range
+from cerebro_plpy.configs.search_space.grid import (
     ConfigRow,
     collapse,
     cross_product,

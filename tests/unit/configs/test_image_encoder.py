@@ -7,9 +7,9 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.templates import encoders, images
-from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.table import IMAGE, Wide
+from cerebro_plpy.configs.templates.layers import encoders, images
+from cerebro_plpy.configs.templates.layers.keras_graph import Graph
+from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Wide
 
 SIDES = st.integers(1, 40)
 SHAPES = st.tuples(SIDES, SIDES, st.integers(1, 4))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import keras
 import pytest
 
-from cerebro_plpy.configs.compile_params import CompileParams, parse_compile_params
-from cerebro_plpy.configs.fit_params import FitParams, parse_fit_params
-from cerebro_plpy.configs.keras_names import find_loss, find_metric
+from cerebro_plpy.configs.params.compile_params import CompileParams, parse_compile_params
+from cerebro_plpy.configs.params.fit_params import FitParams, parse_fit_params
+from cerebro_plpy.configs.params.keras_names import find_loss, find_metric
 from cerebro_plpy.errors import InvalidParameter
 
 CROSSENTROPY = "categorical_crossentropy"

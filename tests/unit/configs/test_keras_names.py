@@ -13,7 +13,8 @@ import keras
 import pytest
 from keras.src.ops.operation import Operation
 
-from cerebro_plpy.configs import allowlist, keras_names
+from cerebro_plpy.configs.architecture import allowlist
+from cerebro_plpy.configs.params import keras_names
 from cerebro_trainer.models import allowlist as trainer_allowlist
 
 

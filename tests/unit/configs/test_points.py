@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.draws import Choices
-from cerebro_plpy.configs.points import ParameterSpace
-from cerebro_plpy.configs.space import read_space
+from cerebro_plpy.configs.search_space.distributions import Choices
+from cerebro_plpy.configs.search_space.sampler_space import ParameterSpace
+from cerebro_plpy.configs.search_space.space import read_space
 
 COMPILE = """{'loss': ['categorical_crossentropy', 'mse'], 'optimizer_params_list': [
     {'optimizer': ['SGD'], 'lr': [0.001, 0.1, 'log'], 'momentum': [0.1, 0.99, 'log_near_one']},

@@ -14,13 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES
-from cerebro_plpy.configs.templates.exploration import Kin
-from cerebro_plpy.configs.templates.proposals import Searched, draws_of, proposals
-from cerebro_plpy.configs.templates.table import TEXT, Classes, Floats, Head, Measure, Table, Wide
+from cerebro_plpy.configs.architecture.model_shapes import same_predictions, same_sizes
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.candidates import Searched, draws_of, proposals
+from cerebro_plpy.configs.templates.clone_mutation import Kin
+from cerebro_plpy.configs.templates.layers.model_io import (
+    TEXT,
+    Classes,
+    Floats,
+    Head,
+    Measure,
+    Table,
+    Wide,
+)
+from cerebro_plpy.configs.templates.registry import TEMPLATES
 from cerebro_plpy.configs.templates.template import Params, Rates, Template
-from cerebro_plpy.configs.topology import same_predictions, same_sizes
 
 ROWS, RATES = 500, Rates(30, 30)
 TABLE = Table(

@@ -12,15 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.architecture import Architecture, check_architecture, read_architecture
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.draws import Choices
-from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.templates import encoders
-from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, find_template, fitting, usual
-from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.linear import LINEAR
-from cerebro_plpy.configs.templates.table import TEXT, Classes, Floats, Head, Measure, Table, Wide
+from cerebro_plpy.configs.architecture.architecture import (
+    Architecture,
+    check_architecture,
+    read_architecture,
+)
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.search_space.distributions import Choices
+from cerebro_plpy.configs.templates.layers import encoders
+from cerebro_plpy.configs.templates.layers.keras_graph import Graph
+from cerebro_plpy.configs.templates.layers.model_io import (
+    TEXT,
+    Classes,
+    Floats,
+    Head,
+    Measure,
+    Table,
+    Wide,
+)
+from cerebro_plpy.configs.templates.networks.linear import LINEAR
+from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL, find_template, fitting, usual
 from cerebro_plpy.configs.templates.template import Field, Template, Value
 from cerebro_plpy.errors import CerebroError, InvalidParameter, UndefinedObject
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.database.client import client_socket, hung_up, leave_client
+from cerebro_plpy.database.sessions.client_connection import client_socket, hung_up, leave_client
 
 PORT = 54329
 

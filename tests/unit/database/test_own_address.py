@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from cerebro_plpy.database.sessions import own_address
+from cerebro_plpy.database.sessions.worker_sessions import own_address
 
 
 @pytest.mark.parametrize(

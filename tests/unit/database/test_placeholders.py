@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pglast import ast
 from product_sql import Statement, part_statements, query_statements, walk
 
-from cerebro_plpy.database.caller import number_placeholders
-from cerebro_plpy.database.literals import array_literal
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import around_placeholders, escape_percent
+from cerebro_plpy.database.sessions.spi import number_placeholders
+from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.literals import array_literal
 
 # Short names of few letters, so that %, s and quotes often meet.
 TEXTS = st.text("%s'\"\\\\(){} $1", min_size=1, max_size=12)

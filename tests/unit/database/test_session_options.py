@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cerebro_plpy.platform.greenplum import Greenplum
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import TrainingPlatform
+from cerebro_plpy.platform.greenplum.adapter import Greenplum
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.visit_protocol import TrainingPlatform
 
 OLDEST, OF_POSTGRESQL_14 = 120012, 140004
 LATER = {"idle_session_timeout", "client_connection_check_interval"}

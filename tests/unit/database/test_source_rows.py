@@ -13,7 +13,7 @@ import pytest
 
 from cerebro_plpy.database import source_rows
 from cerebro_plpy.database.reading import Reading
-from cerebro_plpy.database.sessions import WorkerSession
+from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 from cerebro_plpy.database.source_rows import Opened, SourceRows, session_rows
 from cerebro_plpy.errors import DiskFull
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cerebro_plpy.database.caller import Database
-from cerebro_plpy.platform.postgres import Postgres
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.platform.postgres.adapter import Postgres
 
 
 class Held(Postgres):

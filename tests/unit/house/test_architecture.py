@@ -23,11 +23,11 @@ import sources
 from sources import nodes, tree
 
 from cerebro_plpy import limits
-from cerebro_plpy.calls.automl_arguments import AutomlArguments
-from cerebro_plpy.calls.explore_layers import Exploration
-from cerebro_plpy.calls.fit_arguments import single_model
-from cerebro_plpy.calls.train_arguments import TrainArguments
-from cerebro_plpy.configs.spec import FitArguments
+from cerebro_plpy.configs.run_spec import FitArguments
+from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
+from cerebro_plpy.operations.fit.fit_arguments import single_model
+from cerebro_plpy.operations.fit.layer_probes import Exploration
+from cerebro_plpy.operations.train_arguments import TrainArguments
 from cerebro_plpy.records import fields
 
 ROOT = Path(__file__).parents[3]
@@ -58,48 +58,34 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
-        "errors", "records", "limits", "hopping", "configs", "database", "trainer", "features",
-        "packing", "platform",
-        "tables", "run", "calls", "api",
+        "errors", "records", "limits", "scheduling", "configs", "database", "trainer_client",
+        "preprocessing", "packing", "platform", "tables", "run", "operations", "api",
     ),
     "cerebro_trainer": (
-        "errors", "confinement", "wire", "data", "models", "state", "programs", "frameworks",
-        "commands", "service",
-        "nursery",
+        "errors", "process_isolation", "wire", "data", "models", "state", "programs", "frameworks",
+        "commands", "service", "fork_server",
     ),
     "cerebro_db": (
-        "errors", "libraries", "driver", "records", "record_list", "run_reader", "frames",
-        "arguments", "options",
-        "show", "calls", "export", "model_sources", "preparation", "named_models", "steering",
-        "plans",
-        "administration", "session", "server", "check", "console", "dashboard", "demo", "commands",
-        "cli",
+        "errors", "optional_imports", "driver", "records", "result_set", "run_reader", "frames",
+        "arguments", "options", "display", "sql_session", "export", "model_sources",
+        "data_preparation", "named_models", "run_control", "plans", "administration", "session",
+        "server", "check", "console", "dashboard", "demo", "commands", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
-PURE = {"errors", "records", "limits", "hopping", "configs"}
+PURE = {"errors", "records", "limits", "scheduling", "configs"}
 # What is no part of a pure room: the ways to the world, and what is not the same in each run.
 IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 
-# Who may import what is not in the standard library; what is not named here is free to its package.
+# The modules and packages that may import a library; a library that is not named here is free.
 SOLE_IMPORTERS = {
-    "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
-    "jax": {f"cerebro_trainer.programs.jax_{name}" for name in ("code", "fusion", "program")},
-    "torch": {
-        f"cerebro_trainer.programs.torch_{name}"
-        for name in ("flat", "fusion", "graph", "keras", "lanes", "program", "tensors")
-    },
-    "tensorflow": {
-        "cerebro_trainer.programs.philox_draws",
-        "cerebro_trainer.programs.tensorflow_fusion",
-        "cerebro_trainer.programs.tensorflow_program",
-        "cerebro_trainer.programs.event_files",
-        "cerebro_trainer.programs.piece_code",
-        "cerebro_trainer.programs.update_kernels",
-    },
+    "psycopg2": {"cerebro_plpy.database.sessions.worker_sessions", "cerebro_db.driver"},
+    "jax": {"cerebro_trainer.programs.jax"},
+    "torch": {"cerebro_trainer.programs.torch"},
+    "tensorflow": {"cerebro_trainer.programs.tensorflow"},
     "PIL": {"cerebro_trainer.data.images"},
     "optuna": {"cerebro_trainer.commands.suggestions", "cerebro_db.dashboard.optuna"},
-    "uvicorn": {"cerebro_db.dashboard.serving"},
+    "uvicorn": {"cerebro_db.dashboard.web_server"},
     "plpy": set(),
 }
 
@@ -320,13 +306,18 @@ def test_statements_are_the_same_on_every_platform() -> None:
 def test_adapters_are_named_where_one_is_chosen() -> None:
     """They know nothing of each other either, and a call chooses its adapter where it enters."""
     for name in ("greenplum", "postgres"):
-        own = {f"cerebro_plpy.platform.{name}{part}" for part in ("", "_packers", "_visits")}
-        importers = {module for module, targets in arrows("cerebro_plpy").items() if targets & own}
-        assert importers - own == {"cerebro_plpy.platform.choice"}
+        package = f"cerebro_plpy.platform.{name}."
+        importers = {
+            module
+            for module, targets in arrows("cerebro_plpy").items()
+            if any(target.startswith(package) for target in targets)
+        }
+        outside = {module for module in importers if not module.startswith(package)}
+        assert outside == {"cerebro_plpy.platform.detect"}
     choosers = {
         name
         for name, targets in arrows("cerebro_plpy").items()
-        if "cerebro_plpy.platform.choice" in targets
+        if "cerebro_plpy.platform.detect" in targets
     }
     assert choosers == {"cerebro_plpy.api.entry"}
 
@@ -343,16 +334,17 @@ def test_one_module_holds_each_library(library: str) -> None:
         for path in MODULES
         if library in {n.partition(".")[0] for n in imported(path)}
     }
-    assert importers <= SOLE_IMPORTERS[library]
+    allowed = SOLE_IMPORTERS[library]
+    assert {name for name in importers if not {name, name.rpartition(".")[0]} & allowed} == set()
 
 
 def test_a_backend_starts_trainers_and_what_sweeps_after_them() -> None:
     starting = {"subprocess", "multiprocessing", "pty"}
     starters = {name_of(path) for path in MODULES if starting & set(imported(path))}
     assert {name for name in starters if name.startswith("cerebro_plpy.")} == {
-        "cerebro_plpy.trainer.child",
-        "cerebro_plpy.trainer.folders",
-        "cerebro_plpy.trainer.nursery",
+        "cerebro_plpy.trainer_client.process.trainer_process",
+        "cerebro_plpy.trainer_client.process.work_dirs",
+        "cerebro_plpy.trainer_client.process.fork_server_client",
     }
 
 
@@ -395,7 +387,7 @@ def test_one_module_touches_plpy() -> None:
             and node.value.id == "plpy"
             for node in nodes(path)
         )
-        assert not touches or name_of(path) == "cerebro_plpy.database.caller", path
+        assert not touches or name_of(path) == "cerebro_plpy.database.sessions.spi", path
 
 
 def test_plpy_is_no_package() -> None:

@@ -21,18 +21,18 @@ API = PLPY / "cerebro_plpy" / "api"
 # Each takes a new session milliseconds, and gives it what a line or two do as well.
 DEAR = {"dataclasses", "difflib", "inspect", "pathlib", "pickletools", "uuid"}
 OF_GREENPLUM = {
-    f"cerebro_plpy.platform.{name}"
-    for name in ("greenplum", "greenplum_visits", "own_process", "spread")
+    f"cerebro_plpy.platform.greenplum.{name}"
+    for name in ("adapter", "backend", "packing", "visits")
 }
 # Rooms that are not entered by calls that train nothing, or predict for raw rows; and what opens
 # further sessions.
-TRAINING, OTHERS = {"hopping", "packing", "run"}, {"psycopg2"}
+TRAINING, OTHERS = {"scheduling", "packing", "run"}, {"psycopg2"}
 PROBE = """
 import json, sys
 sys.path.insert(0, {plpy!r})
 before = set(sys.modules)
-from cerebro_plpy.platform import choice
-choice.here()
+from cerebro_plpy.platform import detect
+detect.here()
 {imports}
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
@@ -87,7 +87,7 @@ def test_no_call_imports_what_is_dear_or_of_another_server() -> None:
     """All modules in one process; each in its own, to name it, where that finds something."""
     names = run("\n".join(statements(module) for module in MODULES))
     assert len(MODULES) > 20 and {f"cerebro_plpy.api.{module}" for module in MODULES} <= names
-    assert "cerebro_plpy.platform.postgres" in names
+    assert "cerebro_plpy.platform.postgres.adapter" in names
     refused = DEAR | OF_GREENPLUM
     assert {module: loaded(module) & refused for module in MODULES if names & refused} == {}
 
@@ -105,12 +105,13 @@ def test_what_runs_on_segments_is_about_trainers() -> None:
         "platform",
         "records",
         "tables",
-        "trainer",
+        "trainer_client",
     }
     assert {name for name in names if name.startswith(("cerebro_plpy.tables.",
     "cerebro_plpy.platform."))} == {
-        "cerebro_plpy.tables.granted_function", "cerebro_plpy.platform.choice",
-        "cerebro_plpy.platform.postgres",
+        "cerebro_plpy.tables.models", "cerebro_plpy.tables.models.granted_function",
+        "cerebro_plpy.platform.detect", "cerebro_plpy.platform.postgres",
+        "cerebro_plpy.platform.postgres.adapter",
     }  # fmt: skip
     assert not names & OTHERS
 
@@ -131,7 +132,7 @@ def test_what_runs_on_segments_is_about_trainers() -> None:
 def test_what_reads_models_imports_nothing_that_trains_them(module: str, name: str) -> None:
     names = loaded(module, name)
     assert not rooms(names) & TRAINING and not names & OTHERS
-    assert "cerebro_plpy.platform.postgres_visits" not in names
+    assert "cerebro_plpy.platform.postgres.visits" not in names
 
 
 @pytest.mark.parametrize(
@@ -140,5 +141,5 @@ def test_what_reads_models_imports_nothing_that_trains_them(module: str, name: s
 )
 def test_what_works_on_packed_tables_imports_nothing_of_raw_ones(module: str, name: str) -> None:
     names = loaded(module, name)
-    assert "features" not in rooms(names)
+    assert "preprocessing" not in rooms(names)
     assert not {each for each in names if each.startswith("cerebro_plpy.configs.templates")}

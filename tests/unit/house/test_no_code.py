@@ -3,7 +3,7 @@
 One module executes what superusers have registered; that nobody else's text comes there is tested
 in tests/integration/security/test_custom_function_attacks.py. Another loads what trainers have
 compiled, from a folder that is theirs alone; that nobody else's is taken, in
-tests/unit/trainer/test_code_folders.py.
+tests/unit/trainer_client/test_compilation_cache.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
 PROGRAMS = PLPY / "cerebro_trainer" / "programs"
 ALLOWED = {
     PROGRAMS / "custom_functions.py": ["exec", "compile"],
-    PROGRAMS / "jax_code.py": ["serialize_executable.deserialize_and_load"],
+    PROGRAMS / "jax" / "compiled_code.py": ["serialize_executable.deserialize_and_load"],
 }
 METHODS = {
     "load_model", "load_weights", "load_weights_from_hdf5_group", "model_from_json",

@@ -25,16 +25,20 @@ IN_TEXT = re.compile(
     re.IGNORECASE,
 )
 PLACES = {
-    "plpy/cerebro_plpy/database/driver.py: datestyle": "a session that is opened has pinned "
+    "plpy/cerebro_plpy/database/sessions/connection_options.py: datestyle": "a session that is "
+    "opened has pinned "
     "settings until it reads",
-    "plpy/cerebro_plpy/database/driver.py: intervalstyle": "the same",
-    "plpy/cerebro_plpy/database/driver.py: search_path": "the same",
-    "plpy/cerebro_plpy/database/caller.py: search_path": "our SQL never runs under the path of "
+    "plpy/cerebro_plpy/database/sessions/connection_options.py: intervalstyle": "the same",
+    "plpy/cerebro_plpy/database/sessions/connection_options.py: search_path": "the same",
+    "plpy/cerebro_plpy/database/sessions/spi.py: search_path": "our SQL never runs under the "
+    "path of "
     "the caller",
     "plpy/cerebro_plpy/database/catalog.py: search_path": "names are found as the caller's "
     "session finds them",
-    "plpy/cerebro_plpy/calls/raw_source.py: search_path": "a table in place needs no path",
-    "plpy/cerebro_plpy/calls/predict_source.py: search_path": "a statement that has begun needs "
+    "plpy/cerebro_plpy/operations/predict/prediction_source.py: search_path": "a table in place "
+    "needs no path",
+    "plpy/cerebro_plpy/operations/predict/predict_table.py: search_path": "a statement that has "
+    "begun needs "
     "no path",
     "cerebro_db/server/provision.py: search_path": "the database of an embedded server has a "
     "default",

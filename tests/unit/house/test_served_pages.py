@@ -14,7 +14,7 @@ import pytest
 from sources import nodes
 
 CLIENT = Path(__file__).parents[3] / "cerebro_db"
-SERVING = CLIENT / "dashboard" / "serving.py"
+SERVING = CLIENT / "dashboard" / "web_server.py"
 SERVERS = {
     "aiohttp", "bokeh", "cheroot", "dash", "flask", "gradio", "gunicorn", "http.server",
     "hypercorn", "panel",

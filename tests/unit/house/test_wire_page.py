@@ -21,13 +21,13 @@ import numpy as np
 import pytest
 from sources import nodes
 
-from cerebro_plpy.trainer import link, wire
+from cerebro_plpy.trainer_client import connection, request_schema
 from cerebro_trainer import service
+from cerebro_trainer.commands.program_cache import Workshop
 from cerebro_trainer.commands.trainer import Trainer
-from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.protocol import (
+from cerebro_trainer.programs.program import (
     Array,
     Attributions,
     Framework,
@@ -39,7 +39,7 @@ from cerebro_trainer.programs.protocol import (
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
-from cerebro_trainer.wire.read_ahead import Ahead, Aside
+from cerebro_trainer.wire.prefetch import Ahead, Aside
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "wire.md").read_text()
@@ -517,7 +517,7 @@ def test_both_ends_have_the_requests_of_the_page() -> None:
     commands = Trainer(
         cast(Connection, Wire([])), cast(Ahead, Wire([])), Workshop(FRAMEWORK)
     )._commands
-    assert set(REQUESTS) == set(wire.FIELDS) == set(commands)
+    assert set(REQUESTS) == set(request_schema.FIELDS) == set(commands)
     assert {name for name, told in ANSWERS.items() if told == "none"} == {
         n for n, c in commands.items() if not c.replies
     }
@@ -527,19 +527,17 @@ def test_both_ends_have_the_requests_of_the_page() -> None:
 
 
 def test_a_backend_sends_the_fields_of_the_page() -> None:
-    assert {name: set(named) for name, named in wire.FIELDS.items()} == {
+    assert {name: set(named) for name, named in request_schema.FIELDS.items()} == {
         n: set(f) for n, f in REQUESTS.items()
     }
 
 
 def test_a_backend_makes_requests_in_one_place() -> None:
-    """Every request is sent somewhere, made by `wire.request`, and says no field that it has
-    not.
-    """
+    """Every request is made by `request_schema.request`, with fields that it has, and is sent."""
     made = set()
     for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
         for node in nodes(path):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "wire.request":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "request_schema.request":
                 (do, *rest), named = node.args, {str(keyword.arg) for keyword in node.keywords}
                 assert isinstance(do, ast.Constant), path
                 made.add(do.value)
@@ -547,14 +545,14 @@ def test_a_backend_makes_requests_in_one_place() -> None:
                 ast.Dict) for key in part.keys
                         if isinstance(key, ast.Constant)}  # fmt: skip
                 assert named | keys <= set(REQUESTS[str(do.value)]), path
-            elif isinstance(node, ast.Dict) and path.stem != "wire":
+            elif isinstance(node, ast.Dict) and path.stem != "request_schema":
                 assert "do" not in {getattr(key, "value", None) for key in node.keys}, path
     assert made == set(REQUESTS)
 
 
 def test_what_a_session_says_by_hand_is_cut_to_the_fields() -> None:
     told = {"do": "reset", "job": "train", "sealed": True, "sources": {}}
-    assert wire.request("begin", told, sealed=False) == {
+    assert request_schema.request("begin", told, sealed=False) == {
         "do": "begin",
         "job": "train",
         "sealed": False,
@@ -686,9 +684,9 @@ def test_frames_are_those_of_the_page() -> None:
         f"A frame is `{frames.PREFIX.format}`" in PAGE
         and f"the four bytes `{frames.MAGIC.decode()}`" in PAGE
     )
-    assert (link.FRAME.format, link.MAGIC, link.PROTOCOL) == (
+    assert (connection.FRAME.format, connection.MAGIC, connection.PROTOCOL) == (
         frames.PREFIX.format,
         frames.MAGIC,
         service.PROTOCOL,
     )
-    assert frames.HEADER_LIMIT == 256 << 20 and link.LARGEST == 1 << 30
+    assert frames.HEADER_LIMIT == 256 << 20 and connection.LARGEST == 1 << 30

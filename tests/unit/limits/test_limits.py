@@ -16,19 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy import limits
-from cerebro_plpy.calls.automl_arguments import METHODS, AutomlArguments, read_method
-from cerebro_plpy.configs import allowlist, explored, grid, search_arguments
-from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.architecture import allowlist, probe_models
 from cerebro_plpy.configs.json_arguments import read_json, read_lists
-from cerebro_plpy.configs.search_rules import PARAMETERS
-from cerebro_plpy.configs.spec import metrics_iterations
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.run_spec import metrics_iterations
+from cerebro_plpy.configs.search_space import grid, search_arguments
+from cerebro_plpy.configs.search_space.search_rules import PARAMETERS
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.ensemble import selected
-from cerebro_plpy.features.scores import Told, mae
-from cerebro_plpy.hopping.pbt import Pbt
 from cerebro_plpy.limits import Poll
+from cerebro_plpy.operations.fit.automl_arguments import METHODS, AutomlArguments, read_method
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import selected
+from cerebro_plpy.preprocessing.scoring.metrics import Told, mae
 from cerebro_plpy.records import fields
-from cerebro_plpy.trainer.settings import Settings
+from cerebro_plpy.scheduling.search.pbt import Pbt
+from cerebro_plpy.trainer_client.settings import Settings
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 COMPILE = "optimizer='SGD(lr={})',loss='mse'"
@@ -74,8 +75,8 @@ LOOPS: dict[str, Callable[[Poll], object]] = {
     "given lists": lambda poll: grid.cross_product(
         [1], [COMPILE.format(n / 1e5) for n in range(1, 1000)], [""], None, poll
     ),
-    "weights of a head": lambda poll: explored.weights(
-        1024, explored.Head((), 1024, "softmax"), 1, poll
+    "weights of a head": lambda poll: probe_models.weights(
+        1024, probe_models.Head((), 1024, "softmax"), 1, poll
     ),
     "picks": lambda poll: selected(TOLD, mae, False, limits.PICKS.most, poll),
 }

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.postgres_visits import PostgresVisits
-from cerebro_plpy.platform.protocol import TrainVisit, Worker
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.postgres.visits import PostgresVisits
 from cerebro_plpy.platform.state_tables import base_table
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.platform.visit_protocol import TrainVisit, Worker
+from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 DIGEST = "0123456789abcdef" * 2
 KNOWN, UNKNOWN = [(True,)], [(False,)]

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from cerebro_plpy.database import driver
+from cerebro_plpy.database.sessions import connection_options
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, SegmentLost
-from cerebro_plpy.platform.greenplum import Greenplum
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import TrainingPlatform
+from cerebro_plpy.platform.greenplum.adapter import Greenplum
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.visit_protocol import TrainingPlatform
 
 OF_A_SEGMENT = "  (seg1 slice2 10.0.0.3:6001 pid=4711)"
 
@@ -20,7 +20,9 @@ OF_A_SEGMENT = "  (seg1 slice2 10.0.0.3:6001 pid=4711)"
 def told(sqlstate: str, message: str, platform: TrainingPlatform | None = None) -> CerebroError:
     """The error that a run hears of, of what the driver raises."""
     diag = SimpleNamespace(message_primary=message, message_hint=None, message_detail=None)
-    return driver.translate(SimpleNamespace(pgcode=sqlstate, diag=diag), platform or Greenplum())
+    return connection_options.translate(
+        SimpleNamespace(pgcode=sqlstate, diag=diag), platform or Greenplum()
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from cerebro_plpy.database.dispatch import Statement
+from cerebro_plpy.database.sessions.async_dispatcher import Statement
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.postgres_visits import PostgresVisits
-from cerebro_plpy.platform.protocol import Worker
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.postgres.visits import PostgresVisits
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 TABLE = SimpleNamespace(
     relation=SimpleNamespace(oid=1, quoted='"packed"', spelling="packed"),

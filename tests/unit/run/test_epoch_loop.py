@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from specs import spec_of
 from trials import trials
 
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.draws import Choices
-from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.per_output import Measured
-from cerebro_plpy.configs.points import ParameterSpace
-from cerebro_plpy.configs.space import Space
-from cerebro_plpy.configs.spec import MAX_ATTEMPTS
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.params.output_losses import Measured
+from cerebro_plpy.configs.run_spec import MAX_ATTEMPTS
+from cerebro_plpy.configs.search_space.distributions import Choices
+from cerebro_plpy.configs.search_space.sampler_space import ParameterSpace
+from cerebro_plpy.configs.search_space.space import Space
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
+from cerebro_plpy.database.sessions.async_dispatcher import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import (
     CerebroError,
     ConfigFailure,
@@ -34,20 +34,12 @@ from cerebro_plpy.errors import (
     OutOfMemory,
     QueryCanceled,
 )
-from cerebro_plpy.hopping import course, replans
-from cerebro_plpy.hopping.allowance import Allowance, Spent
-from cerebro_plpy.hopping.brackets import halving
-from cerebro_plpy.hopping.pasha import Pasha
-from cerebro_plpy.hopping.patience import Patience
-from cerebro_plpy.hopping.plans import MOP, TASK, UNKNOWN, Data, Program, RunPlan, Strategy, Work
-from cerebro_plpy.hopping.replans import Change, Replan
-from cerebro_plpy.hopping.rules import Asha, Decision, Median, Room, Rule, Stepwise
-from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.cost import Cost
 from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import (
+from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.resource_usage import Cost
+from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.platform.visit_protocol import (
     BestState,
     EvaluateVisit,
     Fused,
@@ -58,16 +50,14 @@ from cerebro_plpy.platform.protocol import (
     VisitResult,
     Worker,
 )
-from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field, replace
-from cerebro_plpy.run import costs, training
-from cerebro_plpy.run.budget import BUDGET_OVER
-from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.log import Act, DecisionRow, Joined, Origin, RunLog
-from cerebro_plpy.run.places import Places
-from cerebro_plpy.run.recruits import Recruits
-from cerebro_plpy.run.replay import Orders, endings
-from cerebro_plpy.run.request import (
+from cerebro_plpy.run.log import program_costs
+from cerebro_plpy.run.log.run_log import Act, DecisionRow, Joined, Origin, RunLog
+from cerebro_plpy.run.loop.added_configs import Recruits
+from cerebro_plpy.run.loop.budget import BUDGET_OVER
+from cerebro_plpy.run.loop.epoch_loop import Orchestrator
+from cerebro_plpy.run.loop.replay import Orders, endings
+from cerebro_plpy.run.request.run_request import (
     Deadline,
     Drawing,
     Evaluation,
@@ -77,8 +67,36 @@ from cerebro_plpy.run.request import (
     Start,
     WarmState,
 )
-from cerebro_plpy.run.tasks import PASSING, Step, Surroundings
-from cerebro_plpy.run.training import Kept, Past
+from cerebro_plpy.run.state import config_state
+from cerebro_plpy.run.state.config_state import Kept, Past
+from cerebro_plpy.run.workers.admission import Places
+from cerebro_plpy.run.workers.tasks import PASSING, Step, Surroundings
+from cerebro_plpy.scheduling.planning import replanning
+from cerebro_plpy.scheduling.planning.replanning import Change, Replan
+from cerebro_plpy.scheduling.planning.run_plan import (
+    MOP,
+    TASK,
+    UNKNOWN,
+    Data,
+    Program,
+    RunPlan,
+    Strategy,
+    Work,
+)
+from cerebro_plpy.scheduling.quota.cost_limits import Allowance, Spent
+from cerebro_plpy.scheduling.schedule.schedule import Visit
+from cerebro_plpy.scheduling.search import search_state
+from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
+from cerebro_plpy.scheduling.search.pasha import Pasha
+from cerebro_plpy.scheduling.search.promotion_rules import (
+    Asha,
+    Decision,
+    Median,
+    Room,
+    Rule,
+    Stepwise,
+)
+from cerebro_plpy.scheduling.search.successive_halving import halving
 from cerebro_plpy.tables.architectures import Made, StoredModel
 
 RUN_ID = 7
@@ -400,7 +418,7 @@ class Unreliable:
                 self.made[key, visit.epoch] = made
                 assert visit.candidate or trained.best is None
         for visit, result in trained.evaluated:
-            self.logged[key, visit.epoch] = training.evaluations(
+            self.logged[key, visit.epoch] = config_state.evaluations(
                 key, visit.epoch, result["metrics"], 0.0
             )
         if best := trained.best:
@@ -735,8 +753,8 @@ class Log(RunLog):
         self.drawn = 0
         self.replans: list[Replan] = []
 
-    def costs_of(self, plan: RunPlan) -> costs.Log:
-        return costs.Log({}, {}, {})
+    def costs_of(self, plan: RunPlan) -> program_costs.Log:
+        return program_costs.Log({}, {}, {})
 
     def replanned(self, row: Replan) -> None:
         self.replans.append(row)
@@ -1028,8 +1046,8 @@ def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
         return Change(replace(now, seconds=2.0), other) if next(answers) else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replans, "change", change)
-        patch.setattr(replans, "surprising", lambda plan, programs: True)
+        patch.setattr(replanning, "change", change)
+        patch.setattr(replanning, "surprising", lambda plan, programs: True)
         request = replace(request, plan=planned(request, begun, workers))
         trial = tried(request, workers, chain(faults, repeat(None)), looks)
     trained, alive = trial.platform.trained, trial.alive
@@ -1368,11 +1386,11 @@ def by_epoch(losses: Sequence[Sequence[int]]) -> dict[tuple[int, int], float]:
 
 def known_decisions(
     rows: Sequence[DecisionRow], acts: Mapping[int, str] = {}
-) -> tuple[course.Heard, ...]:
+) -> tuple[search_state.Heard, ...]:
     """What a log tells of decisions, result by result; the acts, by number, are those that somebody
     asked for.
     """
-    return course.by_result(
+    return search_state.by_result(
         (
             row.cause,
             acts.get(row.decision_no),
@@ -1735,8 +1753,8 @@ def test_an_act_holds_from_the_next_visit_on(
     )
     known = replace(request, search=search, workers=workers)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
-        patch.setattr("cerebro_plpy.run.assignments.time.sleep", platform.clock.pass_by)
+        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.workers.worker_pool.time.sleep", platform.clock.pass_by)
         orchestrator = Orchestrator(platform, known, crew, log, around, {})
         orchestrator.run()
     assert len(log.answered) == len(set(log.answered)), "each once"
@@ -1752,7 +1770,7 @@ def test_an_act_holds_from_the_next_visit_on(
             most[decision.mst_key] = decision.last_epoch
         assert decision.last_epoch <= most.get(decision.mst_key, epochs)
     if searched and (known_course := orchestrator._search._course):
-        recalled = course.Course(known_course.rule, range(configs), 1, fixed=False)
+        recalled = search_state.Course(known_course.rule, range(configs), 1, fixed=False)
         recalled.recall(known_decisions(platform.decided, log.by_act), known_course._curves)
         assert recalled.trials == known_course.trials
 
@@ -1897,7 +1915,7 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
     clock = naturals()
     limited = replace(request, max_runtime=float(ticks))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: float(next(clock)))
+        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: float(next(clock)))
         trial = tried(limited, workers, chain(faults, repeat(None)), looks)
     trained, stopped = trial.platform.trained, trial.orchestrator.stopped & trial.alive
     assert len(trained) == len(set(trained))
@@ -2011,7 +2029,7 @@ def in_time(
     platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
     platform.allowed = request.allowance.max_cpu or math.inf if request.allowance else math.inf
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
         return continued(request, workers, platform, looks, past)
 
 
@@ -2302,7 +2320,7 @@ def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None
     ]
     log = Log([1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
         orchestrator = Orchestrator(platform, request, crew, log, around, {})
         orchestrator.run()
     assert platform.trained == [(0, 1, 0)] and platform.evaluated == [(0, 1, 0)]
@@ -2321,7 +2339,7 @@ def test_a_run_without_a_model_goes_on_until_its_budget_is_over() -> None:
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
         orchestrator = Orchestrator(
             platform, request, [Worker(0, Session([9], platform.clock))], log, around, {}
         )
@@ -2340,7 +2358,7 @@ def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
         crew = [Worker(0, Session([9], platform.clock))]
         orchestrator = Orchestrator(platform, request, crew, log, around, {})
         with pytest.raises(

@@ -17,7 +17,7 @@ from cerebro_plpy.errors import (
     ServerGone,
     UndefinedObject,
 )
-from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.log.run_log import RunLog
 
 
 class Control:

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.earlier_trials import EarlierTrial
-from cerebro_plpy.hopping.rules import Trial
-from cerebro_plpy.run.sampler import beside, told
+from cerebro_plpy.configs.prior_trials import EarlierTrial
+from cerebro_plpy.run.workers.sampler import beside, told
+from cerebro_plpy.scheduling.search.promotion_rules import Trial
 
 EPOCHS = 4
 CURVES = st.dictionaries(st.integers(1, EPOCHS), st.integers(-9, 9).map(float), min_size=1)

@@ -11,11 +11,20 @@ from typing import Any, cast
 
 import pytest
 
-from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.hopping.plans import LIKE, TASK, UNKNOWN, Data, Program, RunPlan, Strategy, Work
-from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.template_costs import Goal, Kind, Measured, completed, measured
+from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.run.planning.template_costs import Goal, Kind, Measured, completed, measured
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.scheduling.planning.run_plan import (
+    LIKE,
+    TASK,
+    UNKNOWN,
+    Data,
+    Program,
+    RunPlan,
+    Strategy,
+    Work,
+)
 
 GOAL = Goal('"public"."passengers"', "survived")
 LINEAR, DENSE = Kind("linear", 32), Kind("realmlp", 32)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.search_rules import PARAMETERS, SearchRule, Span
+from cerebro_plpy.configs.search_space.search_rules import PARAMETERS, SearchRule, Span
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.tables.template_configs import cycles_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Union
 
-from cerebro_plpy.configs.draws import Choices, Draw
-from cerebro_plpy.configs.keras_names import CYCLES, near_matches
-from cerebro_plpy.configs.literals import finite_number
-from cerebro_plpy.configs.space import compile_text, fit_text
-from cerebro_plpy.configs.templates.table import Floats, Head, Table
+from cerebro_plpy.configs.params.keras_names import CYCLES, near_matches
+from cerebro_plpy.configs.params.literals import finite_number
+from cerebro_plpy.configs.search_space.distributions import Choices, Draw
+from cerebro_plpy.configs.search_space.space import compile_text, fit_text
+from cerebro_plpy.configs.templates.layers.model_io import Floats, Head, Table
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
 

@@ -159,7 +159,7 @@ FROM (SELECT pg_catalog.percentile_disc('1'::double precision - %s::double preci
       FROM {source} t WHERE {usable}) b
 
 -- name: marks
--- The hashes of values, as they are made of a column: see features/halves.py.
+-- The hashes of values, as they are made of a column: see preprocessing/recipe/split_encoding.py.
 SELECT pg_catalog.array_agg(pg_catalog.hashtextextended(v.value COLLATE pg_catalog."C", 0) ORDER BY v.n) AS first,
        pg_catalog.array_agg(pg_catalog.hashtextextended(v.value COLLATE pg_catalog."C", 1) ORDER BY v.n) AS second
 FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS v (value, n)

@@ -47,7 +47,7 @@ SELECT g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.co
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer AND g.group_value = %s::text
 
 -- name: marks
--- The hashes of the values of each category, as they are made of columns: see features/halves.py. They come from the
+-- The hashes of the values of each category, as they are made of columns: see preprocessing/recipe/split_encoding.py. They come from the
 -- table, not as a parameter: a plan shows what its parameters are, to who asks the session to show plans.
 SELECT pg_catalog.array_agg(pg_catalog.hashtextextended(e.value COLLATE pg_catalog."C", 0) ORDER BY e.n) AS first,
        pg_catalog.array_agg(pg_catalog.hashtextextended(e.value COLLATE pg_catalog."C", 1) ORDER BY e.n) AS second

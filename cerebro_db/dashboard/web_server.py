@@ -1,0 +1,156 @@
+"""Serve an application to the one who starts it. No other module listens, so that all pages stand
+behind the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from cerebro_db.dashboard.auth import CODE, POLICY, Gate
+from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
+from cerebro_db.errors import ObjectInUse
+
+HOST = "127.0.0.1"
+GOODBYE_SECONDS = 1
+"""Time that open pages get to hear of the end."""
+ADVICE = f"The address works once, within {CODE_SECONDS // 60} minutes; Enter prints another."
+OPENER = (
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" '
+    'content="no-referrer"><title>cerebro_db</title><meta http-equiv="refresh" '
+    'content="0;url={0}"><a href="{0}">To the page</a>\n'
+)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """An application to serve."""
+
+    app: ASGIApp
+    policy: str = POLICY  # Content-Security-Policy of its responses
+    read_only: bool = False  # it changes nothing
+    end: Callable[[], None] = lambda: (
+        None
+    )  # lets go of requests that would last as long as the server
+
+
+def serve(
+    make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None], browser: bool
+) -> None:
+    """Serve pages on this machine until Ctrl-C.
+
+    Args:
+        make_pages: called once the port is taken.
+        port: port on 127.0.0.1; 0 takes any that is free.
+        echo: receives the address to open, whose code works once.
+        browser: open the browser, too.
+
+    Raises:
+        ObjectInUse: another program has the port.
+    """
+    with _listen(port) as listener, TemporaryDirectory(prefix="cerebro-db-") as folder:
+        port = listener.getsockname()[1]
+        entrance = Entrance()
+
+        def print_address() -> None:
+            echo(_address(entrance, port))
+
+        def begin() -> None:
+            print_address()
+            if browser:
+                open_browser(_address(entrance, port), Path(folder))
+            if _has_keyboard():
+                echo(ADVICE)
+                _on_enter(print_address)
+
+        with suppress(KeyboardInterrupt):  # which is how it ends
+            pages = make_pages()
+            gate = Gate(pages.app, entrance, port, pages.policy, pages.read_only)
+            Server(gate, begin, pages.end).run([listener])
+
+
+def open_browser(address: str, folder: Path) -> None:
+    """Open an address in the browser by a file that only this user may read.
+
+    All users of a machine see the arguments of programs, so the address with its code must not be
+    one.
+    """
+    file = folder / "open.html"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as page:
+        page.write(OPENER.format(html.escape(address)))
+    webbrowser.open(file.as_uri())
+
+
+def _address(entrance: Entrance, port: int) -> str:
+    return f"http://{HOST}:{port}/?{CODE}={entrance.issue_code()}"
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise ObjectInUse(
+            f"cannot listen on {HOST}, port {port}: {error.strerror}",
+            hint="Choose another port by --port; with --port 0 any that is free is taken.",
+        ) from error
+
+
+def _has_keyboard() -> bool:
+    """Return True if somebody can press Enter: a terminal in whose foreground this process is."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return False
+    return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+
+
+def _on_enter(act: Callable[[], None]) -> None:
+    """Call `act` for each line that is typed."""
+    loop = asyncio.get_running_loop()
+    keyboard = sys.stdin.fileno()
+
+    def read_line() -> None:
+        # In the background, reading would stop the process.
+        if not _has_keyboard() or not os.read(keyboard, 1024):
+            loop.remove_reader(keyboard)
+            return
+        act()
+
+    loop.add_reader(keyboard, read_line)
+
+
+class Server(uvicorn.Server):
+    """A server that calls `begin` when it listens, and `end` before it waits for open requests."""
+
+    def __init__(self, app: ASGIApp, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # else a header would decide who has sent a request
+            ws="none",
+            timeout_graceful_shutdown=GOODBYE_SECONDS,
+        )
+        super().__init__(config)
+        self._begin = begin
+        self._end = end
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._begin()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end()
+        await super().shutdown(sockets)

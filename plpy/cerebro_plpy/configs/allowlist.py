@@ -1,1 +1,0 @@
-../../cerebro_trainer/models/allowlist.py

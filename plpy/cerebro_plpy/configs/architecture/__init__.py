@@ -1,0 +1,1 @@
+"""Architecture JSON as data: allowed classes, sizes, shapes."""

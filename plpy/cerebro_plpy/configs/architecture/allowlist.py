@@ -1,0 +1,1 @@
+../../../cerebro_trainer/models/allowlist.py

@@ -1,0 +1,1 @@
+"""Compile and fit parameters of one configuration, parsed from text."""

@@ -1,0 +1,1 @@
+"""Search spaces, their distributions, and the search that a call names."""

@@ -1,0 +1,1 @@
+"""Parts of networks that templates are built from."""

@@ -1,0 +1,1 @@
+"""One module per template: the architecture for a table."""

@@ -1,0 +1,61 @@
+"""The template `series`: a network that reads series, and learns of them beside other columns."""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.templates.layers import blocks, embeddings, sequences
+from cerebro_plpy.configs.templates.layers.keras_graph import Graph
+from cerebro_plpy.configs.templates.layers.model_io import SERIES as KIND
+from cerebro_plpy.configs.templates.layers.model_io import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+
+HIDDEN = 2
+"""Units of the hidden layer behind, for each of the width."""
+
+
+def _architecture(table: Table, head: Head, params: Params) -> str:
+    graph = Graph(SERIES.name)
+    reading = {f"series_{name}": params[name] for name in ("width", "depth", "dropout")}
+    x = embeddings.plain_columns(graph, table, {**reading, "block": params["block"]})
+    units = HIDDEN * int(params["width"])
+    return graph.text(blocks.hidden_prediction(graph, x, units, float(params["dropout"]), head))
+
+
+SERIES = Template(
+    name="series",
+    meaning="Convolutions over series, or a recurrent layer, or attention, for tables with arrays "
+    "that are series",
+    kind=KIND,
+    fields=(
+        Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
+        *FIT_FIELDS,
+        Field(
+            "weight_decay",
+            "How fast weights shrink, times lr",
+            1e-3,
+            Range(1e-5, 0.1, "log"),
+            limits=(0.0, 10.0),
+        ),
+        Field(
+            "dropout",
+            "The share of units left out",
+            0.2,
+            Range(0.0, 0.5, "linear"),
+            limits=(0.0, 0.95),
+        ),
+        Field(
+            "width", "Channels of a block", 64, Choices((32, 64, 128)), limits=(1, 4096), whole=True
+        ),
+        Field("depth", "Blocks", 3, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
+        Field(
+            "block",
+            "What reads a series",
+            sequences.CONVOLUTION,
+            Choices(sequences.BLOCKS),
+            words=sequences.BLOCKS,
+        ),
+    ),
+    architecture=_architecture,
+    optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
+    starts=({"block": sequences.RECURRENT, "depth": 1},),
+)

@@ -1,0 +1,1 @@
+"""Sessions: the caller's own, and those that a run opens."""

@@ -1,0 +1,1 @@
+"""SQL text: identifiers, literals, JSON, statements by name."""

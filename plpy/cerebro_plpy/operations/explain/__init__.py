@@ -1,0 +1,1 @@
+"""Calls that measure and explain a model by name."""

@@ -1,0 +1,1 @@
+"""Calls with MADlib's signatures: pack a table, train configurations."""

@@ -1,0 +1,231 @@
+"""The arguments of a fit call, and what can be said of them without a look at the database."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerebro_plpy import limits
+from cerebro_plpy.configs.params import frameworks
+from cerebro_plpy.configs.run_spec import FitArguments, SingleModel
+from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.search_space.search_rules import SearchRule
+from cerebro_plpy.database.call_checks import check_positive
+from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
+from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE, MOP, TASK
+from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
+from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST, REPLAY
+
+MODULE = "madlib_keras_fit_multiple"
+SINGLE_MODULE = "madlib_keras_fit"
+SCHEDULES = (LONGEST, "rotation", REPLAY)
+AUTO = "auto"
+STRATEGIES = {
+    AUTO: SCHEDULES,
+    MOP: SCHEDULES,
+    TASK: (LONGEST,),
+    AVERAGE: (LONGEST, REPLAY),
+    LATE: (LONGEST, REPLAY),
+}
+"""With the schedules that go with each."""
+DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+class Course(NamedTuple):
+    """How a run goes: its epochs, after how many of them metrics are computed, what orders its
+    visits, and what decides which configurations go on, None where all do."""
+
+    epochs: int
+    frequency: int
+    schedule: str
+    rule: SearchRule | None
+
+
+def module_of(arguments: FitArguments) -> str:
+    """The name under which errors speak of the call."""
+    return SINGLE_MODULE if arguments.single else MODULE
+
+
+def single_model(
+    source_table: str | None,
+    model: str | None,
+    model_arch_table: str | None,
+    model_id: int | None,
+    compile_params: str | None,
+    fit_params: str | None,
+    num_iterations: int | None,
+    use_gpus: bool | None,
+    validation_table: str | None,
+    metrics_compute_frequency: int | None,
+    warm_start: bool | None,
+    name: str | None,
+    description: str | None,
+    object_table: str | None,
+    seed: int | None,
+    workers: int | None,
+    training_metrics: bool | None,
+    dtype_policy: str | None,
+    backend: str | None,
+    max_attempts: int | None,
+    max_runtime: str | None,
+    keep_states: bool | None,
+) -> FitArguments:
+    """The arguments of a call that trains a single model."""
+    return FitArguments(
+        source_table=source_table,
+        model_output_table=model,
+        model_selection_table=None,
+        num_iterations=num_iterations,
+        use_gpus=use_gpus,
+        validation_table=validation_table,
+        metrics_compute_frequency=metrics_compute_frequency,
+        warm_start=warm_start,
+        name=name,
+        description=description,
+        use_caching=None,
+        seed=seed,
+        schedule=None,
+        workers=workers,
+        replay_run=None,
+        training_metrics=training_metrics,
+        dtype_policy=dtype_policy,
+        backend=backend,
+        max_attempts=max_attempts,
+        max_runtime=max_runtime,
+        keep_states=keep_states,
+        single=SingleModel(model_arch_table, model_id, compile_params, fit_params, object_table),
+    )
+
+
+def check_arguments(arguments: FitArguments) -> Course:
+    """What can be checked without a look at the database."""
+    module = module_of(arguments)
+    limits.check_record("fit", arguments)
+    if arguments.single:
+        _check_single(arguments.single)
+    if arguments.num_iterations is None:
+        raise NullNotAllowed(
+            f"{module} error: num_iterations is NULL; expected a positive whole number."
+        )
+    if arguments.num_iterations < 1:
+        raise InvalidParameter(
+            f"{module}: Number of iterations cannot be < 1.",
+            detail=f"Received {arguments.num_iterations}.",
+        )
+    rule = read_rule(module, arguments.search, arguments.search_params, arguments.num_iterations)
+    frequency = _check_frequency(arguments, arguments.num_iterations, rule)
+    schedule = arguments.schedule if arguments.schedule is not None else SCHEDULES[0]
+    if arguments.single:
+        schedule = AVERAGING
+    elif schedule not in SCHEDULES:
+        raise InvalidParameter(
+            f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}."
+        )
+    check_positive(module, "workers", arguments.workers)
+    check_positive(module, "max_attempts", arguments.max_attempts)
+    if arguments.feature_budget is not None and arguments.feature_budget < 0:
+        raise InvalidParameter(
+            f"{module} error: feature_budget is {arguments.feature_budget}; expected MB, or 0 to "
+            "store nothing.",
+            hint="Leave it out: what frozen layers give may then take as much as the packed rows.",
+        )
+    if arguments.replay_run is not None and schedule != REPLAY:
+        raise InvalidParameter(
+            f"{module} error: replay_run is {arguments.replay_run}, but schedule is {schedule!r}.",
+            hint="Add schedule => 'replay'.",
+        )
+    _check_names(arguments)
+    _check_strategy(arguments, schedule)
+    if rule:
+        _check_search(arguments, schedule)
+    averages = arguments.strategy in AVERAGES and schedule == LONGEST
+    return Course(arguments.num_iterations, frequency, AVERAGING if averages else schedule, rule)
+
+
+def _check_strategy(arguments: FitArguments, schedule: str) -> None:
+    """The strategy is among those known, and goes with the order of visits and with a search, if
+    there is one.
+    """
+    module, strategy = module_of(arguments), arguments.strategy or AUTO
+    if strategy not in STRATEGIES:
+        raise InvalidParameter(
+            f"{module} error: strategy is {strategy!r}; expected one of {', '.join(STRATEGIES)}.",
+            hint="A trainer that has all cores is had by workers => 1.",
+        )
+    if not arguments.single and schedule not in STRATEGIES[strategy]:
+        raise InvalidParameter(
+            f"{module} error: strategy is {strategy!r}, but schedule is {schedule!r}, by which "
+            "configurations hop.",
+            hint="Leave one of the two out.",
+        )
+    if strategy in AVERAGES and arguments.search is not None:
+        raise FeatureNotSupported(
+            f"{module} error: strategy is {strategy!r}, but search is {arguments.search!r}: a "
+            "search decides by what configurations have learned of one segment after another.",
+            hint="Leave one of the two out.",
+        )
+
+
+def _check_search(arguments: FitArguments, schedule: str) -> None:
+    """A search sees metrics, and decides for itself."""
+    module = module_of(arguments)
+    if schedule == REPLAY:
+        raise InvalidParameter(
+            f"{module} error: search is {arguments.search!r}, but schedule is 'replay'.",
+            hint="Leave search out: a replay repeats what was decided.",
+        )
+    if arguments.training_metrics is False and arguments.validation_table is None:
+        raise InvalidParameter(
+            f"{module} error: search is {arguments.search!r}, but there are no metrics to decide "
+            "by: training_metrics is false and there is no validation_table.",
+            hint="Name a validation_table.",
+        )
+
+
+def _check_single(model: SingleModel) -> None:
+    """Which model is trained, and how."""
+    for name in ("model_id", "compile_params"):
+        if getattr(model, name) is None:
+            raise NullNotAllowed(
+                f"{name} cannot be NULL",
+                hint="Name a model of the architecture table, and give its parameters.",
+            )
+
+
+def _check_names(arguments: FitArguments) -> None:
+    """The dtype policy and the framework are among those known."""
+    module = module_of(arguments)
+    if arguments.dtype_policy is not None and arguments.dtype_policy not in DTYPE_POLICIES:
+        raise InvalidParameter(
+            f"{module} error: dtype_policy is {arguments.dtype_policy!r}; expected one of "
+            f"{', '.join(DTYPE_POLICIES)}."
+        )
+    if arguments.backend is not None and arguments.backend not in (
+        *frameworks.BACKENDS,
+        frameworks.AUTO,
+    ):
+        raise InvalidParameter(
+            f"{module} error: backend is {arguments.backend!r}; expected one of"
+            f" {', '.join((*frameworks.BACKENDS, frameworks.AUTO))}."
+        )
+
+
+def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule | None) -> int:
+    """After how many epochs metrics are computed."""
+    module = module_of(arguments)
+    frequency = arguments.metrics_compute_frequency
+    if frequency is not None and not 1 <= frequency <= iterations:
+        raise InvalidParameter(
+            f"{module}: metrics_compute_frequency must be in the range (1 - {iterations}).",
+            detail=f"Received {frequency}.",
+            hint="Leave it out to compute metrics after the last iteration only.",
+        )
+    if (
+        frequency is not None
+        and arguments.training_metrics is False
+        and arguments.validation_table is None
+    ):
+        raise InvalidParameter(
+            f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics "
+            "to compute: training_metrics is false and there is no validation_table."
+        )
+    return frequency or (1 if rule and rule.every_epoch else iterations)

@@ -1,0 +1,1 @@
+"""Calls about models by name: deploy, register, grant, refresh, reproduce."""

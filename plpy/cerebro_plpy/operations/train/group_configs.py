@@ -1,0 +1,63 @@
+"""Configurations of a run over groups: each is tried once over all rows, and once over those of
+each group.
+
+They come round by round, so that whenever the time is over each group has as many as the others,
+but for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.configs.templates.candidates import Proposal
+from cerebro_plpy.configs.templates.template import batch_size
+from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.limits import CONFIGS, check
+from cerebro_plpy.packing.grouped_buffers import Grouped
+from cerebro_plpy.preprocessing.rows.groups import GroupRows, Groups
+
+
+class Entry(NamedTuple):
+    """A configuration that is to be: of which round, over the rows of which group, None for all,
+    and what is tried.
+    """
+
+    round: int
+    group: str | None
+    proposal: Proposal
+
+
+def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list[Entry]:
+    """All configurations of a run over so many rows, in the order of their keys, which count from
+    1.
+    """
+    count = len(tried) * (1 + len(groups.found) if groups else 1)
+    check("the number of configurations with those of groups", count, CONFIGS)
+    found = []
+    for number, proposal in enumerate(tried, 1):
+        found.append(Entry(number, None, proposal))
+        usual = batch_size(rows) == proposal.params["batch_size"]
+        for group in groups.found if groups else ():
+            found.append(Entry(number, group.value, _over(proposal, group) if usual else proposal))
+    return found
+
+
+def _over(proposal: Proposal, group: GroupRows) -> Proposal:
+    """The same, with batches as they are usual over so many rows."""
+    return proposal._replace(params={**proposal.params, "batch_size": batch_size(group.training)})
+
+
+def places(
+    grouped: Grouped | None, groups: Groups | None, made: Sequence[Entry]
+) -> dict[str, GroupPlace]:
+    """Where the rows of each group are, and which configurations it has."""
+    if grouped is None or groups is None:
+        return {}
+    keys: dict[str | None, tuple[int, ...]] = {}
+    for key, entry in enumerate(made, 1):
+        keys[entry.group] = (*keys.get(entry.group, ()), key)
+    return {
+        value: place._replace(mst_keys=keys[value])
+        for value, place in grouped.places(groups).items()
+    }

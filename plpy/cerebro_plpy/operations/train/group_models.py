@@ -1,0 +1,69 @@
+"""The models of groups of rows that a run has come to: of each group the best configuration over
+its rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.operations.train.holdout_predictions import HeldRows, margin_of, predictions
+from cerebro_plpy.operations.train.run_results import (
+    best_by_group,
+    has_value,
+    network_of,
+    states_of,
+)
+from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.preprocessing.learning.target import REGRESSION
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, distances
+from cerebro_plpy.tables.models.model_registry import OfGroup
+from cerebro_plpy.tables.outputs.fit_output import LoggedRun
+
+
+def best_of_groups(
+    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, ends: float
+) -> list[OfGroup]:
+    """Return the best of each group, and tell the caller of groups that have nothing yet.
+
+    What the log does not say of the best is computed by their networks until the budget `ends`, by
+    time.monotonic(), if the rows that the run held back are there.
+    """
+    train = run.spec.train
+    assert train is not None
+    if not train.groups:
+        return []
+    best = best_by_group(workplace, run, states_of(db, run))
+    found = [
+        OfGroup(best[value], place.rows) for value, place in train.groups.items() if value in best
+    ]
+    if missing := sorted(train.groups.keys() - best.keys()):
+        db.notice(
+            f"the budget was over before groups {', '.join(missing)} had a model: that of all rows "
+            "predicts them"
+        )
+    return list(_measured(db, workplace, run, rows, (found, ends)))
+
+
+def _measured(
+    db: Database,
+    workplace: Workplace,
+    run: LoggedRun,
+    rows: HeldRows | None,
+    of: tuple[list[OfGroup], float],
+) -> Iterator[OfGroup]:
+    (found, ends), train = of, run.spec.train
+    assert train is not None
+    logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
+    for each in found:
+        row, result = logged[each.result.mst_key], each.result
+        if not has_value(result, train.metric):
+            result = result._replace(value=None)
+        if rows and (result.value is None or train.task == REGRESSION) and time.monotonic() < ends:
+            told = predictions(workplace, rows, network_of(run, result, row), row["group_value"])
+            known = result.value if result.value is not None else SCORES[train.metric](told)
+            margin = margin_of(distances(told)) if train.task == REGRESSION else None
+            result = result._replace(value=known, margin=margin)
+        yield each._replace(result=result)

@@ -1,0 +1,159 @@
+"""The outputs of networks for the rows that a run holds back, as the run has packed them: no source
+is read.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from typing import NamedTuple
+
+from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Session, Steps
+from cerebro_plpy.operations.predict.model_predictor import network_program
+from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
+from cerebro_plpy.platform.job import Dataset, Job, StateSource
+from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.state_tables import VALIDATION, data_table
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.scoring.metrics import Told
+from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
+from cerebro_plpy.tables.outputs.fit_output import LoggedRun
+
+MODULE = "train"
+COVERED = 0.9
+
+
+class Network(NamedTuple):
+    """A trained network: what makes its inputs, the texts of its classes (none of a regression),
+    and what runs it.
+    """
+
+    recipe: Recipe
+    classes: tuple[str, ...]
+    architecture: str
+    compile_params: str
+    state: StateSource
+    backend: str
+
+
+class HeldRows(NamedTuple):
+    """Packed rows that models are compared by."""
+
+    table: PackedTable
+    classes: tuple[str, ...]  # in the order of the target's columns; none of a regression
+    groups: Mapping[str, GroupPlace]  # the buffers of each group
+
+
+def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:
+    """Return how far such a share of all numbers lie from their predictions, at most, by the
+    distances of a sample.
+
+    That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above
+    that of the sample; None if the sample is too small for one.
+
+    >>> margin_of([float(n) for n in range(1, 20)]), margin_of([1.0, 2.0])
+    (18.0, None)
+    """
+    place = ceil((len(distances) + 1) * covered)
+    return sorted(distances)[place - 1] if place <= len(distances) else None
+
+
+def read_held_rows(
+    catalog: Catalog, reader: Session, run: LoggedRun, side: str = VALIDATION
+) -> HeldRows | None:
+    """Return the rows that a run has packed of a side; None if they were removed."""
+    assert run.spec.train is not None
+    name = data_table(run.run_id, side)
+    if not has_packed(reader, run.run_id, side):
+        return None
+    table = read_packed(catalog, reader, find_packed(catalog, name, side))
+    return HeldRows(table, run.spec.train.classes, run.spec.train.groups)
+
+
+def has_packed(reader: Session, run_id: int, side: str) -> bool:
+    """Return whether the packed rows of a side are there, with their summary."""
+    names = [data_table(run_id, side), data_table(run_id, f"{side}_summary")]
+    return len(reader.run(sql("features.data_tables"), (names,))) == len(names)
+
+
+def predictions(
+    workplace: Workplace, rows: HeldRows, network: Network, group: str | None = None
+) -> list[Told]:
+    """Return the outputs of a network for packed rows, or for those of a group, in the order in
+    which they lie.
+    """
+    datasets = list(_datasets(rows, group))
+    job = Job(
+        "outputs",
+        network_program(json.loads(network.architecture), network.compile_params, network.classes),
+        network.state.key,
+    )
+
+    def compute(crew: Crew) -> dict[int, Sequence[bytes]]:
+        chunks: dict[int, Sequence[bytes]] = {}
+        steps = [
+            _outputs(crew, worker, _share(crew, worker, datasets), network.state, job)
+            for worker in crew.workers
+        ]
+        for _, parts in together(workplace, crew, steps):
+            chunks.update(parts or {})
+        return chunks
+
+    chunks = score(
+        workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute
+    )
+    return [
+        row
+        for each in datasets
+        for row in _read(chunks[each.segment_id], rows.classes, network.classes)
+    ]
+
+
+def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
+    """Yield the partitions in which the rows lie."""
+    if group is None:
+        yield from (Dataset(rows.table, segment_id) for segment_id in rows.table.segments)
+    else:
+        places = rows.groups[group].validation
+        yield from (
+            Dataset(rows.table, segment_id, places[segment_id]) for segment_id in sorted(places)
+        )
+
+
+def _share(crew: Crew, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
+    """Return the partitions that a worker goes over: those of its segment, or every so manyth."""
+    if worker.replaceable:
+        return datasets[worker.number :: len(crew.workers)]
+    return [each for each in datasets if each.segment_id == worker.segment_id]
+
+
+def _outputs(
+    crew: Crew, worker: Worker, share: Sequence[Dataset], state: StateSource, job: Job
+) -> Steps[dict[int, Sequence[bytes]]]:
+    """Compute the outputs for the rows of partitions, one partition after another; by segment."""
+    chunks: dict[int, Sequence[bytes]] = {}
+    for dataset in share:
+        chunks[dataset.segment_id] = yield from crew.visits.outputs(worker, dataset, state, job)
+    return chunks
+
+
+def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]) -> Iterator[Told]:
+    """Read lines of real numbers: a target, which is the place of one of the labels or a number,
+    and the outputs.
+    """
+    width = 1 + (len(classes) or 1)
+    for chunk in chunks:
+        numbers = array("f")
+        numbers.frombytes(chunk)
+        for start in range(0, len(numbers), width):
+            target, *outputs = numbers[start : start + width]
+            label = labels[int(target)] if labels else repr(target)
+            yield (
+                Told(label, dict(zip(classes, outputs))) if classes else Told(label, {}, outputs[0])
+            )

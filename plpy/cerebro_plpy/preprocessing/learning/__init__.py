@@ -1,0 +1,1 @@
+"""The recipe of a table, learned from its training rows."""

@@ -1,0 +1,62 @@
+"""What a network is to give for a row: the text of its class, or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
+from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
+from cerebro_plpy.preprocessing.recipe import encoding
+from cerebro_plpy.preprocessing.recipe.columns import RawColumn
+from cerebro_plpy.preprocessing.recipe.encoding import Expression
+from cerebro_plpy.preprocessing.recipe.feature import NUMBERS
+
+
+def label_of(column: RawColumn, task: str) -> Expression:
+    """By the column that is predicted; NULL where it is NULL."""
+    if task == CLASSIFICATION:
+        return encoding.category(column.name, column.family)
+    return encoding.number(column.name, column.family or "")
+
+
+def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str) -> Expression:
+    """The same for rows of another table, which has these columns; NULL where it is no finite
+    number either.
+
+    Raises UndefinedColumn, or DatatypeMismatch where numbers are predicted and the column has none.
+    """
+    column = next((each for each in columns if each.name == name), None)
+    if column is None:
+        raise UndefinedColumn(
+            f"{module} error: there is no column {name!r}, which the model predicts.",
+            hint="Name a table or view that has it, beside the columns that the model needs.",
+        )
+    if task != CLASSIFICATION and column.family not in NUMBERS:
+        raise DatatypeMismatch(
+            f"{module} error: column {column.name!r} has type {column.type}; the model predicts a "
+            "number.",
+            hint="Cast it in a view, and use that.",
+        )
+    label = label_of(column, task)
+    if task == CLASSIFICATION:
+        return label
+    finite = f"pg_catalog.abs({label.text}) < 'Infinity'::double precision"
+    return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)
+
+
+def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
+    """Whether the target of a row can be used: a class that there is in training, or a finite
+    number.
+    """
+    if task == CLASSIFICATION:
+        return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
+    return is_usable(target, task)
+
+
+def is_usable(target: RawColumn, task: str) -> Expression:
+    """The same of a row by which it is found which classes there are in training."""
+    label = label_of(target, task)
+    if task == CLASSIFICATION:
+        return Expression(f"{label.text} IS NOT NULL")
+    assert target.family in NUMBERS
+    return Expression(f"pg_catalog.abs({label.text}) < 'Infinity'::double precision", label.values)

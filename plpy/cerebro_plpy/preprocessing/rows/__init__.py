@@ -1,0 +1,1 @@
+"""The rows of a source: samples, statistics, splits, groups, weights."""

@@ -1,0 +1,1 @@
+"""Scores of predictions, and drift of rows."""

@@ -1,0 +1,1 @@
+"""Outputs of frozen layers, computed once and stored."""

@@ -1,0 +1,1 @@
+"""The log of a run in schema cerebro, and the costs that it records."""

@@ -1,0 +1,1 @@
+"""Estimates before training, and the strategy that is chosen from them."""

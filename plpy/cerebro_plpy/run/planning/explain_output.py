@@ -1,0 +1,379 @@
+"""A plan as people and programs read it: a tree in the form of PostgreSQL's EXPLAIN, as text or as
+JSON.
+
+Where a run has gone by its plan, each node has what happened beside what was expected.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cerebro_plpy.platform.state_tables import HOPPING
+from cerebro_plpy.records import asdict, dataclass, field
+from cerebro_plpy.scheduling.planning import run_plan, simulation
+from cerebro_plpy.scheduling.planning.run_plan import (
+    AVERAGES,
+    SOURCES,
+    Program,
+    RunPlan,
+    Settled,
+    StoredLayer,
+    Strategy,
+)
+from cerebro_plpy.scheduling.planning.simulation import Outcome
+from cerebro_plpy.scheduling.quota.cost_limits import Prices
+from cerebro_plpy.trainer_client.process import host_resources
+
+TEXT, JSON = "text", "json"
+FORMATS = (TEXT, JSON)
+INDENT = 6
+DIGITS = 3
+
+
+class Node(NamedTuple):
+    """A node of the tree: what stands beside its name, what stands below it, and the nodes that are
+    part of it.
+    """
+
+    name: str
+    head: Mapping[str, object]
+    facts: Mapping[str, object]
+    parts: Sequence[Node] = ()
+
+
+class Measure(NamedTuple):
+    """A number, and what it counts: it is shown in the unit that suits it, and is a plain number in
+    JSON.
+    """
+
+    value: float
+    unit: str = "s"
+
+    def __str__(self) -> str:
+        return bytes_text(self.value) if self.unit == "B" else f"{number(self.value)} {self.unit}"
+
+
+class Amount(NamedTuple):
+    """A sum of money, in the unit of the prices."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return number(self.value)
+
+
+class Ways(NamedTuple):
+    """Strategies beside one another; in JSON each is an object."""
+
+    every: Sequence[Strategy]
+
+    def __str__(self) -> str:
+        return ", ".join(map(_strategy, self.every))
+
+    @property
+    def best(self) -> str:
+        """The one with the least seconds."""
+        known = [each for each in self.every if each.seconds is not None]
+        return _strategy(min(known, key=lambda each: each.seconds or 0.0)) if known else "unknown"
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What a run came to: `seconds` in all, where it has ended; the part in which its workers were
+    `idle`; its programs with what was measured of them, and `sums` of each by its name; what
+    `others` would have taken by that; which `changes` of its strategy there were; and what it has
+    cost in `money`, where something has a price."""
+
+    status: str
+    seconds: float | None
+    idle: float
+    programs: tuple[Program, ...]
+    others: tuple[Strategy, ...] = ()
+    sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
+    money: float | None = None
+
+
+def written(tree: Node, form: str) -> list[str]:
+    """The lines of a tree, or the one text that is its JSON."""
+    return (
+        [json.dumps([{"Plan": _plain(tree)}], indent=2)] if form == JSON else list(_lines(tree, 0))
+    )
+
+
+class Known(NamedTuple):
+    """What a plan is seen by: the orders that a replay repeats, and the prices, where there are
+    any.
+    """
+
+    orders: Mapping[tuple[int, int], Sequence[int]] = {}
+    prices: Prices | None = None
+
+
+def tree(plan: RunPlan, known: Known, happened: Happened | None = None) -> Node:
+    """The tree of a plan."""
+    settled = Settled(plan.work, known.orders, plan.compiled)
+    outcome = run_plan.outcome(settled, plan.programs, plan.chosen)
+    parts = [_workers(plan, outcome, happened), _states(plan, outcome, happened)]
+    parts += [
+        *map(_stored, plan.stored),
+        *(_program(plan, each, happened) for each in plan.programs),
+    ]
+    head = {
+        "strategy": plan.chosen.name,
+        "configs": len(plan.work.rows),
+        "epochs": plan.work.epochs,
+    }
+    if happened and happened.seconds is not None:
+        head["actual"] = Measure(happened.seconds)
+    facts = {
+        **dict(_run(plan, settled, happened)),
+        **dict(_money(plan, outcome, known.prices, happened)),
+    }
+    return Node("Fit", {**head, **_expected(plan)}, facts, parts)
+
+
+def _expected(plan: RunPlan) -> dict[str, object]:
+    if plan.seconds is None:
+        return {"expected": "unknown"}
+    return {"at most" if plan.limits else "expected": Measure(plan.seconds)}
+
+
+def _money(
+    plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: Happened | None
+) -> Iterator[tuple[str, object]]:
+    if prices and outcome:
+        spent = run_plan.spent(plan, outcome, _tables(plan))
+        yield "Most Cost" if plan.limits else "Expected Cost", Amount(prices.of(spent))
+    if happened and happened.money is not None:
+        yield "Actual Cost", Amount(happened.money)
+
+
+def _stored(each: StoredLayer) -> Node:
+    """A layer whose outputs are computed once."""
+    head = {"layer": each.layer, "configs": len(each.configs)}
+    facts = {
+        "Configurations": _keys(each.configs),
+        "Rows": each.rows,
+        "Stored": Measure(each.bytes, "B"),
+        "Time": Measure(each.seconds),
+        "From": "an earlier run" if each.kept else "this run",
+    }
+    return Node("Features", head, facts)
+
+
+def _run(
+    plan: RunPlan, settled: Settled, happened: Happened | None
+) -> Iterator[tuple[str, object]]:
+    yield "Execution", run_plan.MEANINGS[plan.chosen.name]
+    yield "Compared", Ways((plan.chosen, *plan.others))
+    if plan.seconds is not None and plan.error is not None:
+        yield "Error", Measure(plan.error * plan.seconds)
+    found = run_plan.case(settled, plan.programs, plan.chosen)
+    if found is not None:
+        yield "Lower Bound", Measure(simulation.least(found))
+        yield "Bound By", run_plan.bound(found)
+    if plan.begun:
+        yield "Start-up", Measure(plan.begun)
+    if plan.beside:
+        yield "Correction", Measure(plan.beside)
+    if happened:
+        yield "Status", happened.status
+        if happened.changes:
+            yield "Changed", "; ".join(happened.changes)
+        if happened.seconds is not None and plan.seconds:
+            yield "Estimate Off By", Measure(100 * (plan.seconds / happened.seconds - 1), "%")
+        if happened.others:
+            yield "By Measured Times", Ways(happened.others)
+            yield "Would Have Been Best", Ways(happened.others).best
+
+
+def _strategy(each: Strategy) -> str:
+    took = "unknown" if each.seconds is None else str(Measure(each.seconds))
+    return f"{each.name} {took} ({each.workers} x {each.threads})"
+
+
+def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
+    data, chosen = plan.data, plan.chosen
+    shared = (
+        1
+        if chosen.stays
+        else -(-len(plan.work.segments) // chosen.workers) / len(plan.work.segments)
+    )
+    kept = min(data.room, int(data.bytes * shared))
+    states = max(
+        (HOPPING * (each.state_bytes or 0) for each in plan.programs if not each.shards), default=0
+    )
+    shards = [int(shard["memory_bytes"]) for each in plan.programs for shard in each.shards]
+    facts: dict[str, object] = {
+        "Segments": len(plan.work.segments),
+        "Rows": f"{data.training_rows} to train on, {data.rows - data.training_rows} to validate",
+        "Rows Kept": Measure(kept, "B"),
+        "Trainer Memory": Measure(
+            host_resources.TRAINER_BYTES + kept + max([states, *shards]), "B"
+        ),
+    }
+    if data.bytes * shared > data.room:
+        facts["Rows Read Again"] = "in each visit: a trainer has no room for them"
+    if outcome:
+        facts["Idle"] = Measure(100 * outcome.idle, "%")
+    if happened:
+        facts["Actual Idle"] = Measure(100 * happened.idle, "%")
+    return Node(
+        "Workers",
+        {"workers": chosen.workers, "threads": chosen.threads, "gpus": len(data.gpus)},
+        facts,
+    )
+
+
+def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
+    sizes = {key: each.state_bytes or 0 for each in plan.programs for key in each.configs}
+    mean, facts = sum(sizes.values()) / max(1, len(sizes)), dict[str, object]()
+    if outcome and any(sizes.values()):
+        hops, stores = (count / plan.work.epochs for count in (outcome.hops, outcome.stores))
+        facts["Moved per Epoch"] = Measure((hops + stores) * mean, "B")
+        facts["WAL per Epoch"] = Measure(stores * mean, "B")
+        facts["Disk at the Peak"] = Measure((_tables(plan) + 1) * sum(sizes.values()), "B")
+    head: dict[str, object] = {}
+    if outcome:
+        head = {"hops": outcome.hops, "stores": outcome.stores}
+    if happened:
+        facts["Actual Hops"] = int(_sum(happened, "hops"))
+        facts["Actual Stores"] = int(_sum(happened, "stores"))
+        facts["Actual Bytes Stored"] = Measure(_sum(happened, "bytes"), "B")
+        facts["Actual Store Time"] = Measure(_sum(happened, "storing"))
+    return Node("States", head, facts)
+
+
+def _tables(plan: RunPlan) -> int:
+    """How many tables hold the states of each configuration in turn."""
+    return len(plan.work.segments) + 1 if plan.chosen.name in AVERAGES else HOPPING
+
+
+def _sum(happened: Happened, name: str) -> float:
+    return sum(sums.get(name, 0.0) for sums in happened.sums.values())
+
+
+def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node:
+    rows = [plan.work.rows[key] for key in program.configs]
+    facts: dict[str, object] = {"Configurations": _keys(program.configs)}
+    if program.lanes is not None:
+        facts["Fused"] = _fused(program.lanes, program.gained)
+    if program.form:
+        facts["Form"] = program.form
+    if program.row is not None:
+        facts["Visit Time"] = Measure(program.row * sum(rows) / len(rows))
+        facts["Evaluation Time"] = Measure(program.evaluated_row * plan.work.evaluated_rows)
+        facts["Hop Time"] = Measure(program.hop + program.store)
+        facts["Compile Time"] = Measure(program.compile)
+    facts["Known"] = SOURCES[program.source]
+    if program.state_bytes is not None:
+        facts["State"] = Measure(program.state_bytes, "B")
+    if happened:
+        facts |= _actual(happened, program, sum(rows) / len(rows))
+    head = {
+        "configs": len(program.configs),
+        "backend": program.backend,
+        "batch": program.batch_size,
+    }
+    return Node("Program", head, facts, [_shard(each) for each in program.shards])
+
+
+def _fused(lanes: int, gained: float | None) -> str:
+    """How many configurations are trained side by side.
+
+    >>> _fused(1, None), _fused(8, 0.5), _fused(8, -2.0), _fused(8, None)
+    ('no', '8 at a time', 'no: one by one is faster', '8 at a time, if they are found to be faster')
+    """
+    if lanes < 2:
+        return "no"
+    if gained is None:
+        return f"{lanes} at a time, if they are found to be faster"
+    return f"{lanes} at a time" if gained > 0 else "no: one by one is faster"
+
+
+def _shard(shard: Mapping[str, Any]) -> Node:
+    """A part of a network that takes turns in memory."""
+    first, last = shard["layers"][0], shard["layers"][-1]
+    facts = {
+        "Layers": first if first == last else f"{first} to {last}",
+        "State": Measure(shard["state_bytes"], "B"),
+        "Memory": Measure(shard["memory_bytes"], "B"),
+    }
+    return Node("Shard", {"layers": len(shard["layers"])}, facts)
+
+
+def _actual(happened: Happened, program: Program, rows: float) -> Iterator[tuple[str, object]]:
+    found = next((each for each in happened.programs if each.name == program.name), None)
+    sums = happened.sums.get(program.name)
+    if found is None or found.row is None or sums is None:
+        return
+    yield "Actual Visits", int(sums["visits"])
+    if sums["fused"]:
+        yield "Actual Fused", f"{int(sums['fused'])} of these visits"
+    yield "Actual Visit Time", Measure(found.row * rows)
+    if program.row:
+        yield "Estimate Off By", Measure(100 * (program.row / found.row - 1), "%")
+    yield "Actual Hop Time", Measure(found.hop + found.store)
+    yield "Actual Compile Time", Measure(sums["compiling"])
+
+
+def _keys(keys: Sequence[int]) -> str:
+    """The numbers of configurations, as ranges.
+
+    >>> _keys((1, 2, 3, 5)), _keys((4,))
+    ('1-3, 5', '4')
+    """
+    ranges: list[list[int]] = []
+    for key in sorted(keys):
+        if ranges and key == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [key]
+        else:
+            ranges.append([key])
+    return ", ".join("-".join(map(str, each)) for each in ranges)
+
+
+def _lines(node: Node, depth: int) -> Iterator[str]:
+    beside = " ".join(f"{name}={value}" for name, value in node.head.items())
+    lead = " " * (INDENT * depth - 4) + "->  " if depth else ""
+    yield f"{lead}{node.name}  ({beside})" if beside else f"{lead}{node.name}"
+    below = " " * (INDENT * depth + 2)
+    yield from (f"{below}{name}: {value}" for name, value in node.facts.items())
+    for part in node.parts:
+        yield from _lines(part, depth + 1)
+
+
+def _plain(node: Node) -> dict[str, Any]:
+    named = {name.capitalize(): value for name, value in node.head.items()}
+    values = {name: _value(value) for name, value in {**named, **node.facts}.items()}
+    parts = {"Plans": [_plain(part) for part in node.parts]} if node.parts else {}
+    return {"Node Type": node.name, **values, **parts}
+
+
+def _value(value: object) -> object:
+    if isinstance(value, (Amount, Measure)):
+        return value.value
+    return [asdict(each) for each in value.every] if isinstance(value, Ways) else value
+
+
+def number(value: float) -> str:
+    """A number with as many digits as tell anything.
+
+    >>> number(1234.56), number(12.345), number(0.0123456), number(0.0)
+    ('1235', '12.3', '0.0123', '0')
+    """
+    return f"{value:.0f}" if abs(value) >= 10**DIGITS else f"{value:.{DIGITS}g}"
+
+
+def bytes_text(size: float) -> str:
+    """So many bytes.
+
+    >>> bytes_text(512), bytes_text(1_500), bytes_text(2_345_678_901)
+    ('512 B', '1.5 kB', '2.35 GB')
+    """
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= factor:
+            return f"{number(size / factor)} {unit}"
+    return f"{size:.0f} B"

@@ -1,0 +1,219 @@
+"""How a run is divided among workers: the one place that compares strategies by what they would
+take, and chooses.
+
+It is asked before trainers start, for their number and width cannot be changed then; and when they
+have started, for then it is known what they have compiled and how much room they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.planning.workload import Knowledge, Trainers, Width, work_of
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.workers.workers import has_room
+from cerebro_plpy.scheduling.planning import run_plan
+from cerebro_plpy.scheduling.planning.run_plan import (
+    AVERAGE,
+    LATE,
+    MEASURED,
+    MOP,
+    TASK,
+    WIDE,
+    Program,
+    Settled,
+    Strategy,
+)
+from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
+from cerebro_plpy.trainer_client import settings
+
+SHORT = 10.0
+"""A run of so many seconds keeps its number of workers: what was measured of one is mostly rough,
+and little can be gained."""
+
+
+class Comparison(NamedTuple):
+    """What strategies are compared by: the run and its trainers, what is known of its programs with
+    as many threads, and what the log has beside."""
+
+    request: FitRequest
+    trainers: Trainers
+    settled: Settled
+    programs: Sequence[Program]
+    knowledge: Knowledge
+
+    @property
+    def usual(self) -> Strategy:
+        """The one that is followed where no other promises much more: where configurations may stay
+        they do.
+        """
+        trainers = self.trainers
+        return run_plan.priced(
+            self.settled,
+            self.programs,
+            way(self.request, trainers, trainers.number, trainers.width),
+        )
+
+    def alternatives(self, usual: Strategy) -> Iterator[Strategy]:
+        """The others, each with what it would take; of other numbers of workers those that are
+        known, the one that has all cores, and the largest."""
+        request, trainers = self.request, self.trainers
+        if usual.name in (MOP, TASK) and may_stay(request, trainers, trainers.width):
+            other = replace(usual, name=MOP if usual.name == TASK else TASK)
+            yield run_plan.priced(self.settled, self.programs, other)
+        for number, width in self._widths().items():
+            there = self.knowledge.at_width(self.programs, trainers.width.threads, width.threads)
+            other = way(request, trainers, number, width)
+            priced = run_plan.priced(self.settled._replace(compiled={}), there, other)
+            if priced.seconds is not None or number in (1, max(trainers.widths)):
+                yield priced
+
+    def _widths(self) -> Mapping[int, Width]:
+        """Other numbers of workers that have room for all rows; of those with as many threads the
+        largest.
+        """
+        found: dict[int, tuple[int, Width]] = {}
+        for number, width in sorted(self.trainers.widths.items()):
+            room = number * width.room >= self.request.decoded_bytes or number == max(
+                self.trainers.widths
+            )
+            if width.threads != self.trainers.width.threads and room:
+                found[width.threads] = number, width
+        return dict(found.values())
+
+
+def workers(workplace: Workplace, request: FitRequest) -> int:
+    """As many as the request has; or fewer with more threads each, where these are expected to be
+    done sooner, or where the run had so many threads before."""
+    usual, wanted = request.workers, request.repeat.threads
+    threads = (
+        {}
+        if workplace.local or request.spec.arguments.workers
+        else workplace.platform.widths(usual)
+    )
+    if not threads or request.repeat.orders:
+        return usual
+    if wanted:
+        return with_threads(threads, wanted, usual)
+    if usual == 1 or not is_open(request):
+        return usual
+    found = decided(Knowledge(workplace.control, request), request, widths_of(workplace, threads))
+    if found.workers != usual:
+        wide = f"{found.workers} of {usual} workers, with {found.threads} threads each"
+        workplace.db.info(
+            f"{wide}: they are expected to be done sooner, by the times of earlier runs"
+        )
+    return found.workers
+
+
+def widths_of(workplace: Workplace, threads: Mapping[int, int]) -> dict[int, Width]:
+    """What each trainer would have where there are so many, with as many threads each."""
+    return {
+        number: Width(each, settings.cache_bytes(workplace.settings, number))
+        for number, each in threads.items()
+    }
+
+
+def with_threads(threads: Mapping[int, int], wanted: int, usual: int) -> int:
+    """How many workers there are cores for, where each trainer has as many threads as `wanted`.
+
+    >>> with_threads({1: 8, 2: 4, 3: 2, 4: 2}, 4, 4), with_threads({1: 8, 2: 4, 3: 2, 4: 2}, 2, 4)
+    (2, 4)
+    """
+    return max((number for number, each in threads.items() if each >= wanted), default=usual)
+
+
+def is_open(request: FitRequest) -> bool:
+    """Whether measured times may decide on the number of workers. Not where all segments train at
+    once, or on a GPU; a search has as many workers in all of its runs, and a budget was planned for
+    the usual number; nor where somebody has said how configurations are divided among them."""
+    spec = request.spec
+    limited = spec.train or spec.search or request.gpus
+    return not (limited or spec.schedule == AVERAGING or request.strategy) and bool(
+        request.backends
+    )
+
+
+def decided(knowledge: Knowledge, request: FitRequest, widths: Mapping[int, Width]) -> Strategy:
+    """The strategy of a run whose trainers are still to be started, of the usual number or of
+    another one.
+    """
+    usual = widths[request.workers]
+    trainers, settled = Trainers(request.workers, usual, {}, widths), Settled(work_of(request))
+    programs: Sequence[Program] = [*knowledge.timed(usual.threads, {})]
+    others = {width.threads for width in widths.values()} - {usual.threads}
+    if not any(_known(knowledge, programs, usual.threads, threads) for threads in others):
+        return way(request, trainers, request.workers, usual)
+    programs = knowledge.measured(programs, usual.threads)
+    here, found = compared(Comparison(request, trainers, settled, programs, knowledge), every=True)
+    if here.seconds is None or here.seconds <= SHORT:
+        return here
+    return run_plan.cheapest(here, [each for each in found if each.workers != request.workers])
+
+
+def _known(knowledge: Knowledge, programs: Sequence[Program], here: int, there: int) -> bool:
+    """Whether anything may be told of another number of threads."""
+    timed = all(program.row is not None for program in knowledge.at_width(programs, here, there))
+    return timed or bool(knowledge.earlier(programs, there))
+
+
+def compared(comparison: Comparison, *, every: bool) -> tuple[Strategy, Sequence[Strategy]]:
+    """The strategy that a run with its trainers is to follow, and others, as far as they may be
+    chosen, or `every` one is asked for, or the run is a long one.
+
+    Where configurations may stay they do, unless the run is expected to be over much sooner where
+    they hop, and that by what earlier runs have measured. What a search comes to, or a run with a
+    budget, nobody knows beforehand.
+    """
+    request, settled, programs, usual = (
+        comparison.request,
+        comparison.settled,
+        comparison.programs,
+        comparison.usual,
+    )
+    known = all(program.source == MEASURED for program in programs)
+    undecided = (
+        known
+        and usual.name == TASK
+        and not (request.search or request.spec.train or request.strategy)
+    )
+    every = every or (usual.seconds or 0.0) > SHORT
+    if not every and not (undecided and run_plan.improvable(settled, programs, usual)):
+        return usual, ()
+    others = list(comparison.alternatives(usual))
+    hopping = [each for each in others if each.name == MOP and each.workers == usual.workers]
+    chosen = run_plan.cheapest(usual, hopping if undecided else ())
+    return chosen, [each for each in (usual, *others) if each is not chosen]
+
+
+def way(request: FitRequest, trainers: Trainers, number: int, width: Width) -> Strategy:
+    """The strategy that so many workers usually follow, or are told to."""
+    if request.spec.schedule == AVERAGING:
+        return Strategy(LATE if request.spec.copies else AVERAGE, number, width.threads)
+    if request.strategy == MOP:
+        return Strategy(MOP, number, width.threads)
+    cores = max((each.threads for each in trainers.widths.values()), default=width.threads)
+    wide = number == 1 and width.threads == cores > 1
+    return Strategy(
+        WIDE if wide else TASK if may_stay(request, trainers, width) else MOP, number, width.threads
+    )
+
+
+def may_stay(request: FitRequest, trainers: Trainers, width: Width) -> bool:
+    """Whether configurations may stay with workers that have as much each."""
+    return not trainers.apart and has_room(request, width.room)
+
+
+def unfollowed(request: FitRequest, trainers: Trainers) -> str | None:
+    """Return why a strategy that was asked for is not followed, or None if it is."""
+    if request.strategy != TASK or request.plan is None or request.plan.chosen.stays:
+        return None
+    why = (
+        "each trainer has the rows of its own segment"
+        if trainers.apart
+        else "not every trainer has room for all rows"
+    )
+    return f"strategy {TASK!r} is not followed: configurations hop, for {why}"

@@ -1,0 +1,128 @@
+"""What a run is expected to take when its trainers have started: by what earlier runs have measured
+of its programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median, median_low
+
+from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.planning import template_costs
+from cerebro_plpy.run.planning.parallelism import Comparison, compared, widths_of
+from cerebro_plpy.run.planning.workload import (
+    Earlier,
+    Knowledge,
+    Probed,
+    Trainers,
+    Width,
+    data_of,
+    stored_layers,
+    work_of,
+)
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.workers import workers
+from cerebro_plpy.scheduling.planning import run_plan
+from cerebro_plpy.scheduling.planning.run_plan import RunPlan, Settled
+from cerebro_plpy.scheduling.schedule.visit_batches import SHORTEST
+
+
+def trainers_of(workplace: Workplace, request: FitRequest, started: Sequence[Worker]) -> Trainers:
+    """The trainers of a run, and what others there might be."""
+    segments = len(request.source.segments)
+    fixed = workplace.local or request.spec.arguments.workers or request.gpus
+    most = min(workplace.platform.most_workers(segments), segments)
+    widths = {} if fixed else workplace.platform.widths(most)
+    room = min(worker.memory.cache_bytes for worker in started)
+    return Trainers(
+        number=request.workers,
+        width=Width(started[0].memory.threads, room),
+        machines={worker.framework: worker.memory.machine for worker in started},
+        widths=widths_of(workplace, widths),
+        compiled=workers.compiled(started),
+        apart=not all(worker.replaceable for worker in started),
+    )
+
+
+def foresee(
+    control: Session,
+    request: FitRequest,
+    trainers: Trainers,
+    begun: float,
+    probed: Mapping[str, Probed] | None = None,
+) -> RunPlan | None:
+    """The plan of a run whose trainers are there; None where it is of no use.
+
+    `begun` are the seconds that it has taken so far. One that is asked for, and not made where a
+    run begins, has all strategies; `probed` are programs that were timed for it.
+    """
+    threads = trainers.width.threads
+    if not threads:
+        return None
+    knowledge = Knowledge(control, request, trainers.machines)
+    programs = knowledge.measured([*knowledge.timed(threads, probed or {})], threads)
+    like = template_costs.of_run(control, request, programs, threads)
+    programs = template_costs.completed(request, programs, like)
+    settled = Settled(work_of(request), request.repeat.orders, trainers.compiled)
+    comparison = Comparison(request, trainers, settled, programs, knowledge)
+    chosen, others = compared(comparison, every=probed is not None)
+    plan = RunPlan(
+        work=settled.work,
+        programs=tuple(knowledge.fused(each, chosen) for each in programs),
+        chosen=chosen,
+        others=tuple(others),
+        data=data_of(request, trainers.width.room),
+        begun=begun,
+        compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
+        stored=tuple(stored_layers(request, trainers.number * threads)),
+    )
+    plan = corrected(plan, knowledge.earlier(programs, threads))
+    return plan if plan.error is not None else replace(plan, beside=like.beside)
+
+
+def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
+    """The plan with what runs of the same work took beside what is known of their visits, and how
+    far their times lie apart. Of two the lower: what is odd takes longer."""
+    if plan.chosen.seconds is None:
+        return plan
+    kept = [each for each in earlier if not each.changed]
+    alike = [
+        each
+        for each in kept
+        if each.plan.work == plan.work and each.plan.chosen.name == plan.chosen.name
+    ]
+    rests = [rest(plan, each) for each in alike]
+    if not rests:
+        return plan
+    plan = replace(plan, beside=median_low(rests))
+    apart = [abs(each - plan.beside) / max(plan.seconds or 0.0, SHORTEST) for each in rests]
+    known = [each.spread for each in plan.programs if each.spread is not None]
+    return replace(plan, error=median(apart) if len(apart) > 2 else max([*known, *apart]))
+
+
+def ready(plan: RunPlan) -> int:
+    """How many programs of a run its workers have compiled before, each."""
+    names = {each.name for each in plan.programs}
+    return sum(len(names.intersection(found)) for found in plan.compiled.values())
+
+
+def rest(plan: RunPlan, earlier: Earlier) -> float:
+    """What an earlier run took beside its visits; where it was over sooner than these are expected
+    to be, what part of them they took."""
+    again, took = (
+        plan.chosen.seconds or 0.0,
+        earlier.seconds - earlier.plan.begun - earlier.plan.storing,
+    )
+    if ready(earlier.plan) != ready(plan):
+        found = run_plan.outcome(
+            Settled(earlier.plan.work, {}, earlier.plan.compiled),
+            plan.programs,
+            earlier.plan.chosen,
+        )
+        again = found.seconds if found else again
+    if took >= again:
+        return took - again
+    return (plan.chosen.seconds or 0.0) * (took / again - 1)

@@ -1,0 +1,270 @@
+"""What is known of a run before it begins: its work, and what earlier runs have measured of its
+programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.activation_cache.selection import means_of
+from cerebro_plpy.run.log import program_costs
+from cerebro_plpy.run.log.form_timings import (
+    Situation,
+    Timings,
+    alone,
+    best_size,
+    compilation,
+    digest,
+    form_of,
+    most_lanes,
+    saving,
+)
+from cerebro_plpy.run.request import visit_jobs
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.scheduling.planning.run_plan import (
+    MEASURED,
+    PROBED,
+    TIMED,
+    UNKNOWN,
+    WHOLE,
+    Data,
+    Program,
+    RunPlan,
+    StoredLayer,
+    Strategy,
+    Work,
+)
+
+Probed = Optional[Mapping[str, Any]]
+"""What a trainer says of a program that it was to time; None where it cannot train it."""
+MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
+"""What a plan may raise that somebody has written into the log."""
+
+
+class Width(NamedTuple):
+    """What each trainer has where there are so many: its threads, and the bytes of rows that it may
+    keep.
+    """
+
+    threads: int
+    room: int
+
+
+class Trainers(NamedTuple):
+    """Those of a run: how many train at a time, what each has, how they call their machine by
+    framework, and what they have compiled; `apart` they serve a segment each. Of other numbers of
+    them that there may be it is known what each would have (`widths`)."""
+
+    number: int
+    width: Width
+    machines: Mapping[str, str]
+    widths: Mapping[int, Width]
+    compiled: Mapping[int, frozenset[str]] = {}
+    apart: bool = False
+
+
+class Earlier(NamedTuple):
+    """A completed run of like programs: its plan, what it took, and whether it has changed its
+    strategy meanwhile.
+    """
+
+    run_id: int
+    plan: RunPlan
+    seconds: float
+    changed: bool = False
+
+
+class Knowledge:
+    """What the log has of the programs of a request, on machines that are called so by
+    framework.
+    """
+
+    def __init__(
+        self, control: Session, request: FitRequest, machines: Mapping[str, str] | None = None
+    ) -> None:
+        self._control, self._request = control, request
+        self._names = {
+            config.mst_key: digest(visit_jobs.program(request, config))
+            for config in request.configs
+        }
+        self._timings = Timings(
+            control.run(sql("run.known_timings"), (sorted({*self._names.values()}),))
+        )
+        self._machines = machines or {
+            each: self._timings.machine(each) for each in {*request.backends.values()}
+        }
+        self._like: list[Earlier] | None = None
+
+    def timed(self, threads: int, probed: Mapping[str, Probed]) -> Iterator[Program]:
+        """What is compiled for the configurations, as far as its forms were timed with so many
+        threads.
+        """
+        request, groups = self._request, dict[tuple[str, int, str], list[int]]()
+        for config in request.configs:
+            key = (
+                self._names[config.mst_key],
+                config.fit.batch_size,
+                request.backends[config.mst_key],
+            )
+            groups.setdefault(key, []).append(config.mst_key)
+        for (name, batch, backend), configs in groups.items():
+            compiled = compilation(name, batch)
+            done = probed.get(compiled)
+            program = Program(compiled, tuple(configs), backend, batch, UNKNOWN)
+            situation = Situation(self._machines[backend], name, batch, threads)
+            forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
+            if done:
+                forms = {done["form"]: done} if done["shards"] else {**forms, done["form"]: done}
+                program = replace(
+                    program, state_bytes=done["state_bytes"], shards=tuple(done["shards"])
+                )
+            probed_as = WHOLE if configs[0] in request.features else PROBED
+            yield program_costs.timed(program, forms, probed_as if done else TIMED)
+
+    def fused(self, program: Program, chosen: Strategy) -> Program:
+        """The program with how many of its configurations workers of a strategy train side by
+        side.
+        """
+        lanes = self._alike(program, chosen)
+        situation = Situation(
+            self._machines[program.backend],
+            self._names[program.configs[0]],
+            program.batch_size,
+            chosen.threads,
+        )
+        known = self._timings.of(situation)
+        if lanes < 2 or form_of(lanes) not in known:
+            return replace(program, lanes=lanes)
+        lanes = best_size(known, lanes)
+        return replace(
+            program,
+            lanes=lanes,
+            gained=saving(known, lanes) / alone(known) if alone(known) else None,
+        )
+
+    def _alike(self, program: Program, chosen: Strategy) -> int:
+        """How many configurations a worker may train side by side: see `run/loop/fusion.py`."""
+        request = self._request
+        configs = [config for config in request.configs if config.mst_key in program.configs]
+        able = [
+            each.fit for each in configs if each.group is None and each.fit.callbacks.board is None
+        ]
+        if not able or program.shards or not chosen.stays:
+            return 1
+        most = max(sum(fit == other for other in able) for fit in able)
+        return min(most_lanes(request.gpus), -(-most // chosen.workers))
+
+    def earlier(self, programs: Sequence[Program], threads: int) -> list[Earlier]:
+        """The newest runs with any of these programs, whose trainers had as many threads."""
+        if self._like is None:
+            self._like = list(_like_runs(self._control, programs))
+        return [each for each in self._like if each.plan.chosen.threads == threads]
+
+    def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
+        """The programs with what the newest run that had each has measured. What its own plan knew
+        of compilation holds where its trainers did not compile."""
+        found = list(programs)
+        for each in self.earlier(programs, threads):
+            before = {program.name: program.compile for program in each.plan.programs}
+            if not any(program.source != MEASURED and program.name in before for program in found):
+                continue
+            log = program_costs.logged(self._control, each.run_id, each.plan)
+            found = [
+                program
+                if program.source == MEASURED
+                else program_costs.measured(
+                    replace(program, compile=before.get(program.name) or program.compile), log
+                )
+                for program in found
+            ]
+        return found
+
+    def at_width(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
+        """The programs of trainers with so many threads as those with another number have them: as
+        they were measured, where all were with both; else by forms that were timed with both, for a
+        form that nobody has tried there yet would look like a matter of the width."""
+        if all(program.source == MEASURED for program in programs):
+            plain = [replace(program, source=UNKNOWN) for program in programs]
+            measured = self.measured(plain, there)
+            if all(program.source == MEASURED for program in measured):
+                return measured
+        return [self._scaled(program, here, there) for program in programs]
+
+    def _scaled(self, program: Program, here: int, there: int) -> Program:
+        name, machine = self._names[program.configs[0]], self._machines[program.backend]
+        speeds = self._timings.speeds(machine, name, program.batch_size)
+        one, other = speeds.get(here, {}), speeds.get(there, {})
+        both = one.keys() & other.keys()
+        if not both or program.row is None:
+            return replace(program, row=None)
+        factor = min(other[form] for form in both) / min(one[form] for form in both)
+        return replace(
+            program, row=program.row * factor, evaluated_row=program.evaluated_row * factor
+        )
+
+
+def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlier]:
+    for run_id, text, seconds, changed in control.run(
+        sql("plan.like_runs"), ([each.name for each in programs],)
+    ):
+        try:
+            plan = RunPlan.from_json(json.loads(text))
+        except MALFORMED:
+            continue
+        yield Earlier(run_id, plan, seconds, changed)
+
+
+def work_of(request: FitRequest) -> Work:
+    """What there is to do."""
+    spec, segments = request.spec, request.source.segments
+    epochs = tuple(spec.evaluated_until(request.last_epoch))
+    share = sum(map(spec.evaluates_training, epochs)) / max(1, len(epochs))
+    evaluated = request.source.rows * share + (request.validation.rows if request.validation else 0)
+    return Work(
+        epochs=request.last_epoch,
+        evaluate_epochs=epochs,
+        segments=tuple(segments),
+        rows={config.mst_key: visit_rows(request, config) for config in request.configs},
+        evaluated_rows=evaluated / len(segments),
+        schedule=spec.schedule,
+        commit_seconds=request.commit_seconds,
+        own={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
+        sooner=request.search is not None,
+        copies=len(request.spec.averaged),
+    )
+
+
+def visit_rows(request: FitRequest, config: Config) -> int:
+    """The rows that a configuration trains in a visit."""
+    fit, segments = config.fit, request.segments_of(config.group)
+    rows = request.source.rows if config.group is None else request.groups[config.group].rows
+    rows = -(-rows // len(segments))
+    if fit.steps_per_epoch is not None:
+        rows = min(rows, fit.steps_per_epoch * fit.batch_size)
+    return rows * fit.passes
+
+
+def data_of(request: FitRequest, room: int) -> Data:
+    """Sizes of what is trained on, where each trainer has this room for rows."""
+    rows = sum(table.rows for table in request.row_tables)
+    return Data(request.source.rows, rows, request.decoded_bytes, room, request.gpus)
+
+
+def stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
+    """What is stored of frozen layers, each that gives the same once, where so many cores compute
+    it.
+    """
+    users: dict[str, list[int]] = {}
+    for key, features in sorted(request.features.items()):
+        users.setdefault(features.cut.digest, []).append(key)
+    for keys in users.values():
+        features, means = request.features[keys[0]], means_of(request)
+        cut, kept = features.cut, features.kept
+        seconds = 0.0 if kept else means.seconds(cut) / cores
+        yield StoredLayer(cut.layer, tuple(keys), means.rows, means.bytes_of(cut), seconds, kept)

@@ -1,0 +1,1 @@
+"""The request of a run, and the jobs of its visits."""

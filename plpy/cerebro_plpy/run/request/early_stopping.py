@@ -1,0 +1,79 @@
+"""What EarlyStopping says of a configuration, by the metrics that were computed of it.
+
+A search by patience is that callback for all configurations that have none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable
+
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.configs.params.early_stopping import NAME, EarlyStopping, Watched
+from cerebro_plpy.configs.params.keras_names import larger_is_better
+from cerebro_plpy.configs.params.output_losses import LOSS
+from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
+from cerebro_plpy.scheduling.search.early_stopping_rule import Verdict
+
+
+def stopping_of(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
+    """When a configuration is stopped: as it says itself, or by the patience of its search."""
+    return config.fit.callbacks.stopping or patience
+
+
+def check_monitor(
+    config: Config, datasets: Collection[str], patience: EarlyStopping | None = None
+) -> None:
+    """Raises InvalidParameter where a configuration watches what is not computed of these data
+    sets.
+    """
+    stopping = stopping_of(config, patience)
+    if stopping:
+        computed = [
+            Watched(dataset, m.logged) for dataset in datasets for m in (LOSS, *config.metrics)
+        ]
+        stopping.check(f"{_name(config)} of mst_key {config.mst_key}", computed)
+
+
+def keeps_best(config: Config, request: FitRequest) -> bool:
+    """Whether the model of a configuration is that of its best epoch."""
+    stopping = stopping_of(config, request.patience)
+    return stopping is not None and stopping.restore_best_weights
+
+
+def verdict(config: Config, request: FitRequest, evaluations: Iterable[Evaluation]) -> Verdict:
+    """What becomes of a configuration, of which these are the evaluations in the order of their
+    epochs.
+    """
+    stopping = stopping_of(config, request.patience)
+    if stopping is None:
+        return Verdict(None, None, sys.maxsize)
+    dataset, name = stopping.watched
+    metrics = [LOSS, *config.metrics]
+    place = [m.logged for m in metrics].index(name)
+    larger = {"min": False, "max": True}.get(stopping.mode, larger_is_better(metrics[place].metric))
+    values = [
+        (each.epoch, (each.loss, *each.metrics)[place])
+        for each in evaluations
+        if each.dataset == dataset
+    ]
+    return stopping.rule(larger).judge(values)
+
+
+def kept_epoch(
+    config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
+) -> int | None:
+    """The epoch of which the state is to be kept as the best, where that is wanted."""
+    return verdict(config, request, evaluations).best if keeps_best(config, request) else None
+
+
+def stop_reason(config: Config, request: FitRequest, found: Verdict) -> str:
+    """Why a configuration was stopped, for its log."""
+    stopping = stopping_of(config, request.patience)
+    assert stopping is not None
+    since = "at all" if found.best is None else f"since iteration {found.best}"
+    return f"{_name(config)}: {stopping.monitor} did not get better {since}"
+
+
+def _name(config: Config) -> str:
+    return NAME if config.fit.callbacks.stopping else "patience"

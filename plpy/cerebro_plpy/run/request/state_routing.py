@@ -1,0 +1,139 @@
+"""How a configuration's state moves from visit to visit: it hops, or copies of it are averaged.
+
+A route says what a visit starts from, which number it has in the log, how many tables hold the
+states in turn, and what the state is that a visit has left.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.state_tables import HOPPING
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.request.visit_jobs import averaged_state
+from cerebro_plpy.scheduling.schedule.schedule import Visit, turns
+
+
+class Route(Protocol):
+    """The way of one configuration's state."""
+
+    @property
+    def tables(self) -> int:
+        """How many tables hold states in turn."""
+        ...
+
+    def number(self, visit: Visit, completed: int) -> int:
+        """The number in the log of a visit that leaves a state, where so many were completed
+        before.
+        """
+        ...
+
+    def turn(self, visit: Visit, stored: int) -> int:
+        """The number of the state that a visit stores, where so many were stored before."""
+        ...
+
+    def visits(self, epochs: int) -> int:
+        """How many visits of so many epochs leave states."""
+        ...
+
+    def source(self, visit: Visit, state: StateSource) -> StateSource:
+        """What a visit starts from, where the configuration has this state."""
+        ...
+
+    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+        """Take note of what a visit of so many rows has left; whether the configuration goes on
+        from it.
+        """
+        ...
+
+
+class Hopping:
+    """Each visit starts from what the visit before has left: the next one has the same number
+    wherever it is.
+    """
+
+    tables = HOPPING
+
+    def __init__(self, segments: int) -> None:
+        self._segments = segments
+
+    def number(self, visit: Visit, completed: int) -> int:
+        return completed + 1
+
+    def turn(self, visit: Visit, stored: int) -> int:
+        return stored + 1
+
+    def visits(self, epochs: int) -> int:
+        return epochs * self._segments
+
+    def source(self, visit: Visit, state: StateSource) -> StateSource:
+        return state
+
+    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+        return True
+
+
+class Averaging:
+    """Copies start an epoch from one state and hop among their segments; a last visit makes the
+    mean of what they left.
+
+    `copies` are the segments of each in the order in which it visits them. Nothing depends on which
+    of them is ready first: visits know their numbers beforehand.
+    """
+
+    def __init__(self, segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> None:
+        self._segments, self._copies = segments, copies
+        self._before = {
+            segment: earlier for copy in copies for earlier, segment in zip(copy, copy[1:])
+        }
+        self._left: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
+
+    @property
+    def tables(self) -> int:
+        return len(self._segments) + 1
+
+    def number(self, visit: Visit, completed: int) -> int:
+        place = (
+            len(self._segments)
+            if visit.kind == "average"
+            else self._segments.index(visit.segment_id)
+        )
+        return (visit.epoch - 1) * self.tables + place + 1
+
+    def turn(self, visit: Visit, stored: int) -> int:
+        return self.number(visit, 0)
+
+    def visits(self, epochs: int) -> int:
+        return epochs * self.tables
+
+    def source(self, visit: Visit, state: StateSource) -> StateSource:
+        if visit.kind == "average":
+            return averaged_state([self._copy(copy) for copy in self._copies])
+        before = self._before.get(visit.segment_id)
+        return state if before is None else self._left[before][0]
+
+    def _copy(self, segments: tuple[int, ...]) -> tuple[StateSource, int]:
+        """What a copy has left at last, and the rows that it has trained on."""
+        return self._left[segments[-1]][0], sum(self._left[segment][1] for segment in segments)
+
+    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+        if visit.kind == "average":
+            return True
+        self._left[visit.segment_id] = (left, rows)
+        return False
+
+
+def tables_of(request: FitRequest) -> int:
+    """How many tables hold the states of each configuration in turn."""
+    return _route(request.source.segments, request.spec.averaged).tables
+
+
+def route_of(request: FitRequest, config: Config) -> Route:
+    """A new route for a configuration of this request."""
+    return _route(request.segments_of(config.group), turns(request.spec.averaged, config.mst_key))
+
+
+def _route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:
+    return Averaging(segments, copies) if copies else Hopping(len(segments))

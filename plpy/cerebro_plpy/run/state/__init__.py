@@ -1,0 +1,1 @@
+"""The state of a run and of each of its configurations."""

@@ -1,0 +1,1 @@
+"""Workers of a run: their tasks, their admission, their cost."""

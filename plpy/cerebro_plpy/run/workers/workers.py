@@ -1,0 +1,202 @@
+"""The workers of a run: a place for each that trains at a time, and in each place a worker per
+framework.
+
+Their trainers are started at once, before any configuration is trained.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from cerebro_plpy.configs.params.frameworks import BACKENDS
+from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Steps
+from cerebro_plpy.errors import CerebroError, ObjectNotReady, TrainerFailure
+from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.visit_protocol import Visits, Worker
+from cerebro_plpy.records import dataclass, replace
+from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.workers import framework_choice
+from cerebro_plpy.run.workers.tasks import PASSING
+from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, LONGEST
+from cerebro_plpy.scheduling.schedule.worker_affinity import Residence, of_schedule
+from cerebro_plpy.trainer_client import settings
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers whose trainers run, and the visits that they make."""
+
+    workers: Sequence[Worker]
+    visits: Visits
+
+
+def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
+    """Start the trainers, of so many as there are places; where the framework is still to be
+    chosen, of each one that is installed. How each computes does not depend on how many there are,
+    for bits do on that."""
+    frameworks = (
+        sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.local else None]
+    )
+    posts = (
+        [None]
+        if workplace.local
+        else workplace.platform.posts(request.source.segments, request.workers)
+    )
+    workers = workplace.workers(posts[:places], frameworks)
+    visits = workplace.platform.visits(
+        trainers_of(workplace, dict(enumerate(posts)), request.gpus, request.repeat.threads),
+        workplace.settings,
+        len(posts) * len(frameworks),
+        workplace.db.info,
+    )
+    missing = _missing(workplace, visits, workers, some_may=not request.backends)
+    workplace.dismiss(list(missing))
+    return Crew([worker for worker in workers if worker not in missing], visits)
+
+
+def trainers_of(
+    workplace: Workplace,
+    posts: Mapping[int, int | None],
+    gpus: tuple[int, ...],
+    threads: int | None = None,
+) -> list[settings.TrainerOptions]:
+    """How the trainers of workers are started, by number: those on one machine share its cores,
+    memory and GPUs.
+    """
+    hosts = workplace.platform.hosts(workplace.control, posts)
+    sharing = Counter(hosts.values())
+    before: Counter[str] = Counter()
+    started = []
+    for number in sorted(hosts):
+        host = hosts[number]
+        gpu = settings.device_of(gpus, before[host])
+        started.append(settings.TrainerOptions(trainers=sharing[host], gpu=gpu, threads=threads))
+        before[host] += 1
+    return started
+
+
+def _missing(
+    workplace: Workplace, visits: Visits, workers: Sequence[Worker], some_may: bool
+) -> dict[Worker, ObjectNotReady]:
+    """Start all trainers side by side; the workers whose framework is not installed, if `some_may`
+    be so.
+    """
+    dispatcher: Dispatcher[None] = Dispatcher(workplace.check)
+    missing: dict[Worker, ObjectNotReady] = {}
+    for index, worker in enumerate(workers):
+        dispatcher.begin(index, worker.session, visits.start(worker))
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            if some_may and isinstance(outcome.error, ObjectNotReady):
+                missing[workers[outcome.worker]] = outcome.error
+                if len(missing) == len(workers):
+                    raise outcome.error
+            # What passes is tried again by the first visit; anything else would fail every visit.
+            elif outcome.error is not None and not isinstance(outcome.error, PASSING):
+                raise outcome.error
+    return missing
+
+
+def choose_frameworks(
+    workplace: Workplace, request: FitRequest, crew: Crew, log: RunLog
+) -> tuple[FitRequest, Sequence[Worker]]:
+    """The request with a framework for each configuration, and the workers that these need."""
+    if request.backends:
+        return request, crew.workers
+    first = [worker for worker in crew.workers if worker.number == 0]
+    found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
+    log.backends(found)
+    needed = [worker for worker in crew.workers if worker.framework in found.values()]
+    workplace.dismiss([worker for worker in crew.workers if worker not in needed])
+    return replace(request, backends=found), needed
+
+
+T = TypeVar("T")
+
+
+def together(
+    workplace: Workplace, crew: Crew, steps: Sequence[Steps[T]]
+) -> Iterator[tuple[Worker, T | None]]:
+    """What the steps of each worker come to, as they end; the first error ends it."""
+    dispatcher: Dispatcher[T] = Dispatcher(workplace.check)
+    for index, (worker, its) in enumerate(zip(crew.workers, steps)):
+        dispatcher.begin(index, worker.session, its)
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            if outcome.error is not None:
+                raise outcome.error
+            yield crew.workers[outcome.worker], outcome.value
+
+
+def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
+    """Workers that score what lies on these segments, or one worker that scores all.
+
+    Trainers of a run with as many as are asked for, or of the usual size, can be used again.
+    """
+    asked, platform = workplace.together, workplace.platform
+    workers = workplace.standing(workplace.platform.posts(segments, 1), framework)
+    numbered = {worker.number: worker.segment_id for worker in workers}
+    trainers = [
+        replace(
+            trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local)
+        )
+        for trainer in trainers_of(workplace, numbered, settings.devices(workplace.settings, gpu))
+    ]
+    return Crew(
+        workers,
+        workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info),
+    )
+
+
+def score(
+    workplace: Workplace,
+    find_crew: Callable[[], Crew],
+    work: Callable[[Crew], T],
+    *,
+    again: bool = True,
+) -> T:
+    """Let workers score rows; if one of their trainers dies, let new ones score all rows once more.
+
+    `work` leaves nothing behind if it fails. It is not done `again` where rows may not pass twice.
+    """
+    crew = find_crew()
+    try:
+        return work(crew)
+    except CerebroError as error:
+        workplace.dismiss(crew.workers)
+        for worker in crew.workers:
+            worker.memory.forget()  # the caller's own session has no other worker
+        if not (again and isinstance(error, TrainerFailure)):
+            raise
+    return score(workplace, find_crew, work, again=False)
+
+
+def residence(
+    request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]
+) -> Residence | None:
+    """How configurations stay with workers, where they may and the plan of the run does not say
+    otherwise; None where they hop. `programs` are what is compiled for each."""
+    if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
+        return None
+    return of_schedule(request.spec.schedule, programs, compiled(workers))
+
+
+def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
+    """Whether each of these workers can serve all segments, and has room for all of their rows."""
+    room = min((worker.memory.cache_bytes for worker in workers), default=0)
+    return all(worker.replaceable for worker in workers) and has_room(request, room)
+
+
+def has_room(request: FitRequest, room: int) -> bool:
+    """Whether configurations may stay with workers that can serve all segments, and have this room
+    for rows each.
+    """
+    return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= room
+
+
+def compiled(workers: Sequence[Worker]) -> dict[int, frozenset[str]]:
+    """What the trainer of each worker has compiled before this run."""
+    return {worker.number: worker.memory.compilations for worker in workers}

@@ -1,0 +1,1 @@
+"""Limits on the cost of runs, and fair shares among them."""

@@ -1,0 +1,1 @@
+"""Model Hopper Parallelism: which configuration visits which segment next."""

@@ -1,0 +1,1 @@
+"""Search rules: which configurations continue, pause, stop or are cloned."""

@@ -1,0 +1,1 @@
+"""Trained models: by name, by table, and their grants."""

@@ -1,0 +1,1 @@
+"""The trainer process and the machine that it runs on."""

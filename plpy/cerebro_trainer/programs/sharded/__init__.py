@@ -1,0 +1,1 @@
+"""Programs whose model does not fit into the memory of the trainer."""

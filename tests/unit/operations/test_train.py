@@ -1,0 +1,47 @@
+"""A caller of `cerebro.train` hears what of the table is not learned from."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from drawn_recipes import ONE_OF_EACH
+
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.operations.train.train import tell
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.rows.split import read_split
+
+WHOLE = {
+    "missing": 0,
+    "unused": 0,
+    "share": 1,
+    "groups": None,
+    "recipe": Recipe(()),
+    "giveaways": (),
+}
+GROUPS = SimpleNamespace(small=2, column="zone", least=50)
+NOTICES: dict[str, tuple[dict[str, Any], str]] = {
+    "all of it": ({}, ""),
+    "rows without a target": ({"missing": 3}, "3 rows have no late, and are left out"),
+    "rows on neither side": (
+        {"unused": 4},
+        "4 more rows are left out: column fold has them on neither side",
+    ),
+    "a sample": ({"share": 0.25}, "a share of 0.25"),
+    "small groups": ({"groups": GROUPS}, "2 values of zone have fewer than 50 rows"),
+    "a column": ({"recipe": ONE_OF_EACH}, "column id is left out: it is of the primary key"),
+}
+
+
+@pytest.mark.parametrize(("table", "words"), NOTICES.values(), ids=NOTICES)
+def test_each_reason_is_a_notice_of_its_own(table: dict[str, Any], words: str) -> None:
+    notices: list[str] = []
+    target = SimpleNamespace(column=SimpleNamespace(name="late"), task="classification")
+    raw_table = SimpleNamespace(
+        rows=100, target=target, split=read_split("train", "column fold"), **{**WHOLE, **table}
+    )
+    tell(cast(Database, SimpleNamespace(notice=notices.append)), cast(RawTable, raw_table))
+    assert len(notices) == len(table) and words in "".join(notices)

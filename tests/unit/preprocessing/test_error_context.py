@@ -1,0 +1,48 @@
+"""A look at a table that ends for want of time says how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from cerebro_plpy.errors import OutOfTime
+from cerebro_plpy.preprocessing.recipe.columns import RawColumn
+from cerebro_plpy.preprocessing.recipe.encoding import Expression
+from cerebro_plpy.preprocessing.rows.error_context import step
+from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source, gather
+
+ALL = Source("t", Expression("true"), Expression("0::bigint"))
+
+
+class Reader:
+    """A session that has time for so many statements."""
+
+    def __init__(self, statements: int) -> None:
+        self._left = statements
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if not self._left:
+            raise OutOfTime("time is up")
+        self._left -= 1
+        if "percentile_disc" in statement:
+            return [(None, 3, 2, 0.0, 1.0) * AT_ONCE]
+        return [(3, *((3, 0.0, 1.0) * AT_ONCE))]
+
+
+@pytest.mark.parametrize(
+    ("statements", "columns"), [(0, 0), (1, 0), (2, AT_ONCE), (3, AT_ONCE), (4, 2 * AT_ONCE)]
+)
+def test_columns_are_counted(statements: int, columns: int) -> None:
+    names = [f"c{number}" for number in range(3 * AT_ONCE)]
+    some = [RawColumn(name, "integer", "integer", False) for name in names]
+    with pytest.raises(OutOfTime) as caught:
+        gather(Reader(statements), ALL, some)
+    assert caught.value.detail == f"{columns} of {3 * AT_ONCE} columns have been looked at."
+
+
+def test_the_innermost_step_tells() -> None:
+    with pytest.raises(OutOfTime) as caught, step("outer"), step("inner"):
+        raise OutOfTime("time is up")
+    assert caught.value.detail == "inner"

@@ -1,0 +1,96 @@
+"""A recipe is data of a closed grammar: what it says it says again, and nothing else is one."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+import pytest
+from drawn_recipes import PLAIN_ARRAYS, RECIPES, SCALES
+from hostile import changed
+from hypothesis import given
+from hypothesis import strategies as st
+from trials import trials
+
+from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.templates.layers.model_io import FARTHEST, Classes
+from cerebro_plpy.configs.templates.registry import TEMPLATES
+from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
+from cerebro_plpy.preprocessing.recipe.encoding import encode
+from cerebro_plpy.preprocessing.recipe.feature import ABSENT, Category, Scale
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+
+FAR = FARTHEST * (1 + 1e-9)
+
+
+@given(RECIPES | PLAIN_ARRAYS)
+def test_json_says_the_same_again(recipe: Recipe) -> None:
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@pytest.mark.parametrize(
+    ("words", "family"),
+    [({"zoned": False}, "text"), ({"zoned": True}, "timestamptz"), ({"family": "date"}, "date")],
+)
+def test_a_category_of_a_version_before(words: dict[str, object], family: str) -> None:
+    feature = {"kind": "category", "column": "c", "values": ["a", "b"], **words}
+    recipe = Recipe.from_json({"version": 1, "features": [feature]})
+    assert recipe == Recipe((Category("c", ("a", "b"), family),))
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@trials(100)
+@given(st.data(), RECIPES | PLAIN_ARRAYS)
+def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Recipe) -> None:
+    """And one that is read can be used: nothing later relies on what was not checked."""
+    value: Any = data.draw(changed(json.loads(json.dumps(recipe.to_json()))))
+    try:
+        read = Recipe.from_json(value)
+    except DataCorrupted as error:
+        assert error.hint
+        return
+    encoded = encode(read)
+    assert encoded.numbers.text.count("%s") >= sum(what != ABSENT for _, what in read.numbers)
+
+
+@given(RECIPES, st.sampled_from(TEMPLATES))
+def test_a_template_makes_a_network_for_its_inputs(recipe: Recipe, template: Template) -> None:
+    if not recipe.inputs:
+        with pytest.raises(InvalidParameter, match="needs a column"):
+            recipe.table  # noqa: B018
+        return
+    head = Classes(2)
+    text = template.architecture(recipe.table, head, template.params(head, 100, {}))
+    assert check_architecture(read_architecture(text)).output_units == (2,)
+    assert recipe.table.columns == len(recipe.numbers)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}, {"version": 1,
+        "features": [3]},
+        {"version": 1, "features": [{"kind": "sound", "column": "c"}]}, {"version": 1,
+        "features": [{"kind": []}]},
+    ],
+)  # fmt: skip
+def test_what_is_none_is_refused(value: object) -> None:
+    with pytest.raises(CerebroError, match="damaged"):
+        Recipe.from_json(value)
+
+
+@given(SCALES, st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_scales_keep_the_order_within_bounds(scale: Scale, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    far = (
+        FAR + abs(scale.center) / scale.width * sys.float_info.epsilon
+    )  # what the digits of its ends may be off
+    assert -far <= scale.apply(low) <= scale.apply(high) <= far
+
+
+@given(SCALES)
+def test_the_center_is_zero_and_what_is_missing_is_there_too(scale: Scale) -> None:
+    assert scale.apply(scale.center) == scale.apply(None) == scale.apply(math.nan) == 0

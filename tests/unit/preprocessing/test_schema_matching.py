@@ -1,0 +1,58 @@
+"""A recipe fits each table that has its columns, of the same kinds, and no other."""
+
+from __future__ import annotations
+
+import pytest
+from drawn_recipes import ONE_OF_EACH, PLAIN_ARRAYS, RECIPES
+from hypothesis import example, given
+
+from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
+from cerebro_plpy.preprocessing.learning.schema_matching import matched
+from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
+from cerebro_plpy.preprocessing.recipe.feature import (
+    BYTES,
+    Category,
+    ImageFile,
+    Input,
+    PlainArray,
+    Text,
+)
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+
+
+def family_of(feature: Input) -> str:
+    """Return the family of the columns that a feature is learned from."""
+    if isinstance(feature, (Category, Text)):
+        return TEXT
+    if isinstance(feature, ImageFile):
+        return BYTES
+    return "real[]" if isinstance(feature, PlainArray) else feature.family
+
+
+def columns_of(recipe: Recipe) -> list[RawColumn]:
+    """Return the columns of a table that the recipe could have been learned from."""
+    return [
+        RawColumn(each.column, family_of(each), family_of(each), False) for each in recipe.inputs
+    ]
+
+
+@given(RECIPES | PLAIN_ARRAYS)
+@example(ONE_OF_EACH)
+def test_a_recipe_fits_the_table_it_was_learned_from(recipe: Recipe) -> None:
+    assert matched("predict", recipe, columns_of(recipe), "orders") == recipe
+
+
+@given(RECIPES | PLAIN_ARRAYS)
+@example(ONE_OF_EACH)
+def test_a_column_that_is_missing_or_of_another_kind_is_named(recipe: Recipe) -> None:
+    columns = columns_of(recipe)
+    for place, column in enumerate(columns):
+        others = columns[:place] + columns[place + 1 :]
+        with pytest.raises(UndefinedColumn) as missing:
+            matched("predict", recipe, others, "orders")
+        assert repr(column.name) in str(missing.value)
+        with pytest.raises(DatatypeMismatch) as different:
+            matched(
+                "predict", recipe, [*others, column._replace(type="point", family=None)], "orders"
+            )
+        assert f"column {column.name!r} of orders has type point" in str(different.value)

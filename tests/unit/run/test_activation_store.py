@@ -1,0 +1,165 @@
+"""What is kept is told by all that decides it, and by nothing else; and not kept where that is not
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.activation_cache.store import Memory
+from cerebro_plpy.run.request.run_request import Print
+from cerebro_plpy.scheduling.planning.activation_cuts import Cut
+
+TABLE = PackedTable(
+    relation=Relation("packed", "public", "packed", 7, "public.packed"),
+    independent=("x",),
+    dependent=("y",),
+    dependent_types=("text",),
+    class_values=(("a", "b"),),
+    class_types=("text",),
+    num_classes=(2,),
+    normalizing_const=1.0,
+    buffer_size=8,
+    input_shapes=((4,),),
+    target_shapes=((2,),),
+    float_targets=(False,),
+    segments=(0, 1),
+    key="t.__dist_key__",
+    rows=16,
+)
+CUT = Cut("front", "d1", (6,), 100)
+
+
+class Server:
+    """What a control session answers: of each table its rows, in turn, and how many were stored of
+    them.
+    """
+
+    def __init__(self) -> None:
+        self.plain: list[tuple[bool | None]] = [(True,)]
+        self.rows = [("100", 2, "h1")]
+        self.stored = 2
+        self.columns = [("x", 1), ("y", 2)]
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if statement == sql("kept.plain"):
+            return self.plain
+        if statement == sql("kept.columns"):
+            return self.columns
+        if statement == sql("kept.count", table=TABLE.relation.quoted):
+            return [(self.stored,)]
+        assert "txid_current_snapshot" in statement
+        return [self.rows.pop(0) if self.rows[1:] else self.rows[0]]
+
+
+class Case:
+    """A run that could keep what a layer gives."""
+
+    def __init__(self) -> None:
+        self.server, self.cut, self.table = Server(), CUT, TABLE
+        self.kept_mb, self.policy = 10, None
+        self.framework, self.machine, self.threads = "tensorflow", "4 x processor", 2
+        self.software = {"tensorflow": "2.16", "keras": "3.5", "python": "3.11"}
+
+    @property
+    def memory(self) -> Any:
+        """Seen by that run."""
+        worker = SimpleNamespace(
+            framework=self.framework,
+            memory=SimpleNamespace(
+                machine=self.machine, threads=self.threads, software=self.software
+            ),
+        )
+        settings = SimpleNamespace(kept_features_mb=self.kept_mb)
+        place = SimpleNamespace(control=self.server, settings=settings)
+        site = SimpleNamespace(workplace=place, crew=SimpleNamespace(workers=[worker]))
+        spec = SimpleNamespace(dtype_policy=self.policy)
+        request = SimpleNamespace(
+            backends={1: self.framework}, spec=spec, source=self.table, validation=None
+        )
+        return Memory(site, request)  # type: ignore[arg-type]
+
+    @property
+    def print(self) -> Print | None:
+        """What tells what it would keep."""
+        candidate = SimpleNamespace(config=SimpleNamespace(mst_key=1))
+        return self.memory.print(candidate, self.cut, self.table)  # type: ignore[no-any-return]
+
+
+def set_to(**values: object) -> Callable[[Case], None]:
+    return lambda case: case.__dict__.update(values)
+
+
+def of_server(**values: object) -> Callable[[Case], None]:
+    return lambda case: case.server.__dict__.update(values)
+
+
+OTHERS: dict[str, Callable[[Case], None]] = {
+    "a version of a row": of_server(rows=[("100", 2, "h2")]),
+    "more rows": of_server(rows=[("100", 3, "h1")]),
+    "other columns of these names": of_server(columns=[("x", 3), ("y", 2)]),
+    "another table": set_to(table=replace(TABLE, relation=replace(TABLE.relation, oid=8))),
+    "other segments": set_to(table=replace(TABLE, key="t.buffer_id % 2")),
+    "another constant": set_to(table=replace(TABLE, normalizing_const=255.0)),
+    "layers or weights": set_to(cut=CUT._replace(digest="d2")),
+    "another shape": set_to(cut=CUT._replace(shape=(2, 3))),
+    "another policy": set_to(policy="mixed_bfloat16"),
+    "another framework": set_to(framework="jax"),
+    "another machine": set_to(machine="4 x other processor"),
+    "more threads": set_to(threads=3),
+    "a newer framework": set_to(software={"tensorflow": "2.17", "keras": "3.5", "python": "3.11"}),
+}
+
+
+def test_the_same_is_told_by_the_same() -> None:
+    """Whatever a layer is called, and whatever transactions there were meanwhile."""
+    one, other = Case(), Case()
+    other.cut, other.server.rows = CUT._replace(layer="renamed"), [("200", 2, "h1")]
+    assert one.print is not None and other.print is not None
+    assert one.print.fingerprint == other.print.fingerprint and one.print.source == 7
+    assert (one.print.moment, other.print.moment) == ("100", "200")
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+def test_what_comes_out_otherwise_is_told_apart(change: Callable[[Case], None]) -> None:
+    one, other = Case(), Case()
+    change(other)
+    assert one.print is not None and other.print is not None
+    assert one.print.fingerprint != other.print.fingerprint
+
+
+@pytest.mark.parametrize(
+    "change", [of_server(plain=[(None,)]), of_server(plain=[(False,)]), set_to(kept_mb=0)]
+)
+def test_where_nothing_tells_nothing_is_kept(change: Callable[[Case], None]) -> None:
+    case = Case()
+    change(case)
+    assert case.print is None
+
+
+@pytest.mark.parametrize(
+    ("after", "stored", "unchanged"),
+    [
+        (("150", 2, "h1"), 2, True),
+        (("150", 2, "h2"), 2, False),
+        (("150", 3, "h1"), 3, False),
+        (("150", 2, "h1"), 3, False),
+    ],
+)
+def test_rows_that_change_while_a_table_is_filled(
+    after: tuple[str, int, str], stored: int, unchanged: bool
+) -> None:
+    """One that came and went meanwhile, too: it may have been stored."""
+    case = Case()
+    case.server.rows, case.server.stored = [("100", 2, "h1"), after], stored
+    memory = case.memory
+    assert memory.print(SimpleNamespace(config=SimpleNamespace(mst_key=1)), CUT, TABLE) is not None
+    assert memory.unchanged(TABLE, TABLE) == unchanged

@@ -1,0 +1,52 @@
+"""Where configurations stand when their run is given more epochs."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.run.state.progress_tracker import Positions
+from cerebro_plpy.scheduling.schedule import schedule
+from cerebro_plpy.scheduling.schedule.schedule import Plan, Visit
+
+LONGER, HELD, LEFT, LIMITED = 1, 2, 3, 4
+"""Who is given more epochs, who is held by somebody, who is left alone, and who has a limit of its
+own.
+"""
+SEGMENTS = st.integers(1, 3).map(lambda number: tuple(range(number)))
+EPOCHS = st.integers(1, 3)
+
+
+def make(positions: Positions, key: int, most: int | None = None) -> list[Visit]:
+    """Make the visits that a configuration may begin, in the order of segments: so many at the
+    most.
+    """
+    made: list[Visit] = []
+    while (progress := positions.progress[key]).startable and len(made) != most:
+        made.append(Visit(progress.epoch, key, min(progress.startable), progress.kind))
+        positions.begin((made[-1],), None)
+        positions.complete((made[-1],))
+    return made
+
+
+@given(SEGMENTS, EPOCHS, EPOCHS, st.integers(0, 12), st.booleans())
+def test_who_is_given_more_epochs_does_what_a_longer_run_does(
+    segments: tuple[int, ...], epochs: int, more: int, before: int, evaluates: bool
+) -> None:
+    """Others come to the end that they had, wherever they stood."""
+    workers, last = dict.fromkeys(segments, 0), epochs + more
+    longer = Plan(last, segments, workers, frozenset(range(1, last + 1) if evaluates else ()))
+    short = Plan(epochs, segments, workers, longer.evaluate_epochs & {*range(epochs + 1)})
+    positions = Positions(
+        short, {key: schedule.start(short, key) for key in (LONGER, HELD, LEFT, LIMITED)}
+    )
+    positions.hold(HELD)
+    positions.limit(LIMITED, 1)
+    made = {key: make(positions, key, before) for key in positions.progress}
+    assert positions.grow(last, longer.evaluate_epochs) == {LONGER: epochs, LEFT: epochs}
+    positions.extend(LONGER, last)
+    positions.let_go(HELD)
+    whole = Positions(longer, {LONGER: schedule.start(longer, LONGER)})
+    assert made[LONGER] + make(positions, LONGER) == make(whole, LONGER)
+    for key, end in ((HELD, epochs), (LEFT, epochs), (LIMITED, 1)):
+        assert {visit.epoch for visit in made[key] + make(positions, key)} == {*range(1, end + 1)}

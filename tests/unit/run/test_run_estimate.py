@@ -1,0 +1,210 @@
+"""What is expected of a run follows from what runs like it took, and nothing that was measured is
+lost on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import median_low
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.log.program_costs import Evaluations, Log, Visits, measured
+from cerebro_plpy.run.planning.explain_output import JSON, TEXT, Amount, Known, tree, written
+from cerebro_plpy.run.planning.run_estimate import corrected
+from cerebro_plpy.run.planning.workload import MALFORMED, Earlier
+from cerebro_plpy.scheduling.planning.run_plan import (
+    MOP,
+    TASK,
+    UNKNOWN,
+    WIDE,
+    Data,
+    Program,
+    RunPlan,
+    Settled,
+    StoredLayer,
+    Strategy,
+    Work,
+    priced,
+)
+from cerebro_plpy.scheduling.quota.cost_limits import HOUR, Prices
+
+SECONDS = st.floats(0.001, 100.0)
+ROW = st.one_of(st.none(), st.floats(1e-6, 1.0))
+COMPILED: list[dict[int, tuple[str, ...]]] = [{}, {0: ("a/8",)}, {0: ("a/8",), 1: ("a/8", "b/8")}]
+
+
+SHARDS = (
+    {"layers": ["first", "middle", "third"], "state_bytes": 3 * 10**6, "memory_bytes": 7 * 10**6},
+    {"layers": ["out"], "state_bytes": 10**6, "memory_bytes": 2 * 10**6},
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> RunPlan:
+    """A plan over two programs, of one of which it may be unknown how long it takes."""
+    configs = draw(st.integers(2, 5))
+    work = Work(
+        epochs=draw(st.integers(1, 20)),
+        evaluate_epochs=draw(st.sampled_from([(), (1,)])),
+        segments=(0, 1),
+        rows={key: draw(st.integers(1, 1000)) for key in range(1, configs + 1)},
+        evaluated_rows=draw(st.floats(0, 1000)),
+        schedule="longest",
+        sooner=draw(st.booleans()),
+    )
+    programs = tuple(
+        Program(
+            name,
+            keys,
+            "jax",
+            8,
+            UNKNOWN,
+            draw(ROW),
+            compile=draw(SECONDS),
+            state_bytes=draw(st.integers(0, 10**9)),
+            shards=draw(st.sampled_from([(), SHARDS])),
+        )
+        for name, keys in (("a/8", (1,)), ("b/8", tuple(range(2, configs + 1))))
+    )
+    way = Strategy(
+        draw(st.sampled_from([MOP, TASK, WIDE])), draw(st.integers(1, 2)), draw(st.integers(1, 8))
+    )
+    compiled: dict[int, tuple[str, ...]] = draw(st.sampled_from(COMPILED))
+    chosen = priced(Settled(work, {}, compiled), programs, way)
+    stored = draw(st.sampled_from([(), (StoredLayer("front", (1, 2), 30, 720, draw(SECONDS)),)]))
+    others = (Strategy(MOP, 1, 1),)
+    return RunPlan(
+        work, programs, chosen, others, Data(10, 20, 30, 40), compiled=compiled, stored=stored
+    )
+
+
+@given(plans())
+def test_the_log_gives_back_what_it_was_given(plan: RunPlan) -> None:
+    assert RunPlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+@given(plans(), st.integers(0, 9))
+def test_a_configuration_has_no_more_copies_than_there_are_segments(
+    plan: RunPlan, copies: int
+) -> None:
+    logged = replace(plan, work=replace(plan.work, copies=copies))
+    if copies <= len(plan.work.segments):
+        assert RunPlan.from_json(logged.to_json()) == logged
+    else:
+        with pytest.raises(ValueError, match=f"{copies} copies of a configuration"):
+            RunPlan.from_json(logged.to_json())
+
+
+@pytest.mark.parametrize("broken", [{}, {"work": 1}, {"programs": None}, {"chosen": {"name": []}}])
+def test_what_is_no_plan_is_refused(broken: dict[str, object]) -> None:
+    with pytest.raises(MALFORMED):
+        RunPlan.from_json(broken)
+
+
+@given(plans(), st.lists(SECONDS, min_size=1, max_size=5), SECONDS)
+def test_a_run_is_expected_to_take_what_the_same_run_took(
+    plan: RunPlan, took: list[float], begun: float
+) -> None:
+    """Whatever the simulation says: of several the median, and the time that it has taken by
+    then.
+    """
+    earlier = [Earlier(1, replace(plan, begun=begun), begun + plan.storing + each) for each in took]
+    found = corrected(replace(plan, begun=1.0), earlier)
+    if plan.chosen.seconds is None:
+        assert found.seconds is None
+        return
+    assert found.seconds is not None
+    assert math.isclose(found.seconds, 1.0 + plan.storing + median_low(took), rel_tol=1e-6)
+    assert found.error is not None
+    assert found.error >= 0
+
+
+@given(plans())
+def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
+    found = tree(plan, Known())
+    (document,) = written(found, JSON)
+    (whole,) = json.loads(document)
+    lines = written(found, TEXT)
+    assert lines[0].startswith("Fit  (strategy=")
+    assert [part["Node Type"] for part in whole["Plan"]["Plans"]] == [
+        *["Workers", "States"],
+        *["Features"] * len(plan.stored),
+        *["Program"] * 2,
+    ]
+    assert sum(line.startswith("  ->  ") for line in lines) == len(whole["Plan"]["Plans"])
+    for node, program in zip(whole["Plan"]["Plans"][-2:], plan.programs, strict=True):
+        shards = node.get("Plans", [])
+        assert [shard["Layers"] for shard in shards] == ["first to third", "out"][
+            : len(program.shards)
+        ]
+        assert [shard["Memory"] for shard in shards] == [
+            shard["memory_bytes"] for shard in program.shards
+        ]
+    assert sum("->  Shard" in line for line in lines) == sum(
+        len(program.shards) for program in plan.programs
+    )
+    assert whole["Plan"]["Compared"][0]["seconds"] == plan.chosen.seconds
+
+
+@given(plans())
+def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
+    """At a price of one for a processor second: no more than all have, no less than what is stored
+    takes.
+    """
+    found = tree(plan, Known(prices=Prices(core_hour=HOUR))).facts
+    assert not tree(plan, Known()).facts.keys() & {"Most Cost", "Expected Cost"}
+    if plan.chosen.seconds is None:
+        assert not found.keys() & {"Most Cost", "Expected Cost"}
+        return
+    cost = found["Most Cost" if plan.work.sooner else "Expected Cost"]
+    assert isinstance(cost, Amount)
+    cores = plan.chosen.workers * plan.chosen.threads
+    assert (
+        cores * plan.storing
+        < cost.value
+        <= cores * (plan.chosen.seconds + plan.storing) * (1 + 1e-9)
+    )
+
+
+COUNT = st.integers(1, 50)
+
+
+@given(COUNT, COUNT, COUNT, st.tuples(SECONDS, SECONDS, SECONDS, SECONDS))
+def test_costs_add_up_to_what_was_measured(
+    firsts: int, moves: int, stays: int, seconds: tuple[float, ...]
+) -> None:
+    training, staying, moving, compiling = seconds
+    hop = max(moving, staying)
+    visits = firsts + moves + stays
+    found = Visits(
+        program="a/8",
+        visits=visits,
+        rows=100.0 * visits,
+        training=training * visits,
+        spread=0.1,
+        form="x",
+        fused=0,
+        threads=1,
+        state_bytes=8,
+        later=moves + stays,
+        around=hop * moves + staying * stays,
+        moves=moves,
+        moving=hop * moves,
+        firsts=firsts,
+        beginning=(hop + compiling) * firsts,
+        stores=1,
+        storing=2.0,
+        stored_bytes=8.0,
+    )
+    log = Log({"a/8": found}, {"a/8": Evaluations("a/8", 1, 10.0, 5.0)}, {})
+    program = measured(Program("a/8", (1,), "jax", 8, UNKNOWN), log)
+    assert program.row is not None
+    again = program.row * found.rows + program.hop * (moves + firsts) + program.compile * firsts
+    assert math.isclose(again, found.training + found.around + found.beginning, rel_tol=1e-6)
+    assert program.evaluated_row == 0.5
+    assert program.store == 2.0

@@ -1,0 +1,190 @@
+"""When a run looks for places, and who is at work in those that it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cerebro_plpy.errors import ConnectionFailure
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.run.loop.worker_scaling import Rota
+from cerebro_plpy.run.state.progress_tracker import Positions
+from cerebro_plpy.scheduling.schedule.schedule import Plan
+
+LOOK = 5.0
+SEGMENTS = 4
+
+
+@pytest.mark.parametrize(
+    ("limited", "steady", "expected"),
+    [(True, False, LOOK), (True, True, math.inf), (False, False, math.inf)],
+)
+def test_a_run_that_keeps_its_places_never_looks_for_others(
+    limited: bool, steady: bool, expected: float
+) -> None:
+    """Its last look is long ago: to wait until the next one would be not to wait at all."""
+    around: Any = SimpleNamespace(
+        places=SimpleNamespace(limited=limited, steady=steady, next_look=LOOK)
+    )
+    nothing: Any = None
+    assert Rota(nothing, nothing, around, []).next_look == expected
+
+
+class Moment(NamedTuple):
+    """One look for places: how many there are to be, who does something then, and for whom there is
+    no session.
+    """
+
+    wanted: int | None
+    busy: frozenset[int]
+    refused: frozenset[int]
+    paused: bool
+
+
+class Memory:
+    """Of a trainer that has begun."""
+
+    started = True
+
+    def forget(self) -> None:
+        """Nothing."""
+
+
+class Server:
+    """The places of a run, who hires for it, and what its workers do."""
+
+    limited, steady = True, False
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.moment = Moment(None, frozenset(), frozenset(), paused=False)
+        self.staff, self.held = self, SEGMENTS
+        self.numbers, self.open = set(range(SEGMENTS)), set(range(SEGMENTS))
+        self.ended: set[int] = set()
+
+    @property
+    def busy(self) -> set[int]:
+        """Workers that do something; nobody else than who is at work, or is about to leave, ever
+        does.
+        """
+        return self.open & self.moment.busy
+
+    @property
+    def idle(self) -> set[int]:
+        return self.numbers - self.busy
+
+    @property
+    def over(self) -> bool:
+        return not self.busy
+
+    def counted(self, number: int) -> bool:
+        return number in self.busy
+
+    def show(self) -> None:
+        """Nothing."""
+
+    def look(self) -> int | None:
+        return self.moment.wanted
+
+    def take(self, wanted: int) -> int:
+        self.held = wanted
+        return wanted
+
+    def wait(self) -> float:
+        self.held = self.moment.wanted or 1
+        return 1.0
+
+    def worker(self, number: int) -> Worker:
+        session: Any = None
+        memory: Any = Memory()
+        return Worker(number, session, "jax", None, memory)
+
+    def hire(self, number: int, framework: str) -> Worker:
+        assert framework == "jax"
+        if number in self.moment.refused:
+            raise ConnectionFailure("too many connections")
+        self.open.add(number)
+        return self.worker(number)
+
+    def reopen(self, worker: Worker) -> bool:
+        if worker.number not in self.moment.refused:
+            self.open.add(worker.number)
+        return worker.number in self.open
+
+    def admit(self, hired: Sequence[Worker]) -> None:
+        """Nothing."""
+
+    def settle(self, worker: Worker) -> None:
+        """Nothing."""
+
+    def dismiss(self, workers: Sequence[Worker]) -> None:
+        self.ended |= {worker.number for worker in workers} & self.busy
+        self.open -= {worker.number for worker in workers}
+
+
+def at_work() -> Positions:
+    """Where a run stands of which each worker has one segment."""
+    return Positions(
+        Plan(1, tuple(range(SEGMENTS)), {segment: segment for segment in range(SEGMENTS)}), {}
+    )
+
+
+def rota_of(server: Server, positions: Positions) -> Rota:
+    roster: Any = SimpleNamespace(positions=positions)
+    assignments: Any = server
+    around: Any = SimpleNamespace(places=server, note=server.notes.append)
+    return Rota(roster, assignments, around, [server.worker(number) for number in range(SEGMENTS)])
+
+
+NOBODY = frozenset[int]()
+
+
+@st.composite
+def draw_moment(draw: st.DrawFn) -> Moment:
+    """Draw a look for places."""
+    some = st.frozensets(st.integers(0, SEGMENTS - 1))
+    return Moment(
+        draw(st.none() | st.integers(0, SEGMENTS)), draw(some), draw(some), draw(st.booleans())
+    )
+
+
+@given(st.lists(draw_moment(), max_size=8))
+@example([Moment(0, NOBODY, NOBODY, paused=True), Moment(3, NOBODY, frozenset({1}), paused=False)])
+def test_each_place_is_that_of_a_worker_that_has_a_session(moments: list[Moment]) -> None:
+    """Also where a run pauses, rests, and is to go on while it is paused; nobody is stopped who
+    does something.
+    """
+    server, positions = Server(), at_work()
+    rota = rota_of(server, positions)
+    for server.moment in moments:
+        rota.keep(paused=server.moment.paused)
+        assert server.numbers <= server.open and server.held == len(server.open)
+        assert not server.ended
+        assert len(server.numbers) <= max(server.moment.wanted or SEGMENTS, 1) or rota.resting
+        if server.numbers:
+            assert set(positions.plan.workers.values()) <= server.numbers
+
+
+def test_a_run_goes_on_without_a_worker_that_is_lost_as_long_as_there_is_another() -> None:
+    """A worker is there once for each framework, and so may be lost twice."""
+    server, positions, error = Server(), at_work(), ConnectionFailure("too many connections")
+    rota = rota_of(server, positions)
+    for lost in range(1, SEGMENTS):
+        for _ in range(2 if lost < SEGMENTS - 1 else 1):
+            rota.lose(server.worker(lost), error)
+        assert (
+            set(positions.plan.workers.values())
+            == server.numbers
+            == {0, *range(lost + 1, SEGMENTS)}
+        )
+    assert [note.split(":")[0] for note in server.notes][::2] == [
+        f"going on with {n} workers" for n in (3, 2, 1)
+    ]
+    with pytest.raises(ConnectionFailure):
+        rota.lose(server.worker(0), error)

@@ -1,0 +1,175 @@
+"""Several selections in one run: each goes as it would alone, and none has all the room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.configs.search_space.search_rules import (
+    HALVING,
+    PARAMETERS,
+    SearchRule,
+    Span,
+    rule_of_groups,
+)
+from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.scheduling.search.grouped_search import Selections
+from cerebro_plpy.scheduling.search.pasha import Pasha
+from cerebro_plpy.scheduling.search.promotion_rules import Asha, Median, Rule, Stepwise, Within
+from cerebro_plpy.scheduling.search.search_state import NO_GROUPS, Course, Groups
+from cerebro_plpy.scheduling.search.successive_halving import halving
+
+EPOCHS = 9
+
+
+def rules(keys: Sequence[int]) -> list[Rule]:
+    evaluated = tuple(range(1, EPOCHS + 1))
+    return [
+        Stepwise(evaluated),
+        Median(evaluated, 1, 2),
+        halving(keys, EPOCHS, 3, 1),
+        Asha(EPOCHS),
+        Pasha(EPOCHS),
+    ]
+
+
+def named(shares: Sequence[Sequence[int]]) -> dict[int, str]:
+    """The groups of configs, of which the first have none."""
+    return {key: str(place) for place, share in enumerate(shares) if place for key in share}
+
+
+def limits(
+    rule: Rule,
+    keys: Sequence[int],
+    values: dict[tuple[int, int], float],
+    width: int,
+    groups: Groups = NO_GROUPS,
+) -> dict[int, int]:
+    """How far each config of a search trains, in which results come in a fixed order."""
+    course = Course(rule, keys, width, fixed=True, groups=groups)
+    while list(course.due()) or course.under_way:
+        for key, trial in list(course.trials.items()):
+            if trial.under_way:
+                course.heard(key, trial.limit, values[key, trial.limit])
+    return dict(course.limits)
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(0, 3), st.integers())
+def test_with_room_for_all_each_selection_goes_as_it_would_alone(
+    sizes: list[int], place: int, seed: int
+) -> None:
+    random, first, shares = Random(seed), 1, list[list[int]]()
+    for size in sizes:
+        shares.append(list(range(first, first + size)))
+        first += size
+    keys = [key for share in shares for key in share]
+    values = {(key, epoch): random.random() for key in keys for epoch in range(1, EPOCHS + 1)}
+    together = Selections(
+        {str(n) if n else None: rules(share)[place] for n, share in enumerate(shares)}
+    )
+    found = limits(together, keys, values, 1000, Groups(named(shares)))
+    for share in shares:
+        alone = limits(rules(share)[place], share, values, 1000)
+        assert {key: found[key] for key in share} == alone
+
+
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=4), st.integers(0, 30), st.integers())
+def test_each_group_may_make_as_many_visits_as_a_search_over_its_rows_alone(
+    sizes: list[int], visits: int, seed: int
+) -> None:
+    """The rows of the group in place n are on n segments, all rows on as many as there are
+    groups.
+    """
+    random, count, keys = Random(seed), len(sizes), iter(range(1, sum(sizes) + 1))
+    shares = [[next(keys) for _ in range(size)] for size in sizes]
+    rule = SearchRule(HALVING, PARAMETERS[HALVING], max_visits=count + visits)
+    places = {
+        str(n): GroupPlace((), {segment: () for segment in range(n)}, {}) for n in range(1, count)
+    }
+    values = {
+        (key, epoch): random.random()
+        for key in range(1, sum(sizes) + 1)
+        for epoch in range(1, EPOCHS + 1)
+    }
+    groups = {key: str(n) if n else None for n, share in enumerate(shares) for key in share}
+    span = Span(EPOCHS, (), segments=count)
+    found = limits(
+        rule_of_groups(rule, groups, span, places), [*groups], values, 1000, Groups(named(shares))
+    )
+    for n, share in enumerate(shares):
+        alone = limits(rule.over(share, span._replace(segments=n or count)), share, values, 1000)
+        assert {key: found[key] for key in share} == alone
+
+
+@given(st.integers(2, 5), st.integers(2, 6), st.integers(1, 4))
+def test_where_there_is_little_room_all_selections_begin_alike(
+    groups: int, size: int, width: int
+) -> None:
+    shares = [list(range(1 + group * size, 1 + (group + 1) * size)) for group in range(groups)]
+    rule = Selections({str(n) if n else None: Asha(EPOCHS) for n in range(groups)})
+    of = Groups(named(shares))
+    course = Course(rule, [key for share in shares for key in share], width, fixed=True, groups=of)
+    list(course.due())
+    begun = [sum(course.limits[key] > 0 for key in share) for share in shares]
+    assert sum(begun) == min(width, groups * size) and max(begun) - min(begun) <= 1
+
+
+DRAWING: list[Rule] = [Asha(EPOCHS), Stepwise((EPOCHS,)), Within(Asha(EPOCHS), 12)]
+
+
+def drawn_through(
+    sizes: Sequence[int], draws: int, width: int, rule: Rule, seed: int
+) -> list[tuple[int, str | None]]:
+    """Which groups are drawn of, in their order; every selection begins with so many configs."""
+    groups = [str(n) if n else None for n in range(len(sizes))]
+    of = {
+        n: group
+        for n, group in enumerate(
+            g for size, g in zip(sizes, groups, strict=True) for _ in range(size)
+        )
+    }
+    named = {key: group for key, group in of.items() if group is not None}
+    left = {group: draws for group in groups if group is not None}
+    selections = Selections(dict.fromkeys(groups, rule))
+    course = Course(selections, of, width, fixed=True, draws=draws, groups=Groups(named, left))
+    random, found = Random(seed), list[tuple[int, str | None]]()
+    while True:
+        for heard in course.due():
+            assert len(sizes) == 1 or heard.wanted in (0, 1)
+            for _ in range(heard.wanted):
+                found.append((len(of) + len(found), heard.group))
+                course.enter(*found[-1])
+        going = [
+            key
+            for key, trial in course.trials.items()
+            if trial.under_way and key not in course._waiting
+        ]
+        if not going:
+            break
+        for key in going:
+            course.heard(key, course.trials[key].limit, random.random())
+    assert {key: course.trials[key].group for key, _ in found} == dict(found), (
+        "each is of the group it was drawn for"
+    )
+    assert all(trial.limit for trial in course.trials.values()) or isinstance(rule, Within)
+    return found
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    st.integers(0, 5),
+    st.integers(1, 6),
+    st.sampled_from(DRAWING),
+    st.integers(),
+)
+def test_each_selection_draws_its_own_in_a_fixed_order(
+    sizes: list[int], draws: int, width: int, rule: Rule, seed: int
+) -> None:
+    found = drawn_through(sizes, draws, width, rule, seed)
+    assert found == drawn_through(sizes, draws, width, rule, seed)
+    for place in range(len(sizes)):
+        count = sum(group == (str(place) if place else None) for _, group in found)
+        assert count == draws or (isinstance(rule, Within) and count < draws), "it has epochs left"

@@ -1,0 +1,101 @@
+"""Population based training: who stops, who is cloned, and for how long each line trains."""
+
+from __future__ import annotations
+
+from math import ceil, inf, isfinite
+
+from hypothesis import given
+from hypothesis import strategies as st
+from trials import trials
+
+from cerebro_plpy.scheduling.search.pbt import Pbt
+from cerebro_plpy.scheduling.search.search_state import Course, Heard
+
+
+def bred(rule: Pbt, population: int, losses: list[float]) -> tuple[Course, list[Heard]]:
+    """A course to its end; each value depends on its config and epoch alone."""
+    course, heard = Course(rule, range(1, population + 1), 2, fixed=True), list[Heard]()
+    while True:
+        heard += course.due()
+        under_way = [key for key, trial in course.trials.items() if trial.under_way]
+        if not under_way:
+            return course, heard
+        for key in under_way:
+            epoch = course.trials[key].limit
+            course.heard(key, epoch, losses[(7 * key + epoch) % len(losses)])
+
+
+def worst(value: float) -> float:
+    """One that is not finite is the worst."""
+    return value if isfinite(value) else inf
+
+
+LOSSES = st.lists(st.floats(), min_size=1, max_size=9)
+RULES = st.builds(
+    Pbt, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.25, 0.5]), st.integers(0, 9)
+)
+
+
+@given(RULES, st.integers(1, 9), LOSSES)
+@trials(100)
+def test_the_worst_of_each_step_go_on_from_the_best(
+    rule: Pbt, population: int, losses: list[float]
+) -> None:
+    course, heard = bred(rule, population, losses)
+    known = course.trials.items()
+    values = {
+        (key, epoch): worst(value) for key, trial in known for epoch, value in trial.values.items()
+    }
+    for made in heard:
+        stopped = [each.mst_key for each in made.decisions if each.action == "stop"]
+        clones = [each for each in made.decisions if each.action == "clone"]
+        assert len(stopped) == len(clones) <= ceil(population * rule.quantile)
+        going = {each.mst_key: each.limit for each in made.decisions if each.action == "continue"}
+        for clone in clones:
+            assert clone.of in going and clone.of is not None
+            own = course.trials[clone.mst_key].before - course.trials[clone.of].before
+            lost = [course.trials[key].limit for key in stopped]
+            assert all(
+                not values[key, end] < values[clone.of, own]
+                for key, end in zip(stopped, lost, strict=True)
+            )
+    assert len(course.trials) == population + sum(
+        e.action == "clone" for h in heard for e in h.decisions
+    )
+
+
+@given(RULES, st.integers(1, 9), LOSSES)
+@trials(100)
+def test_each_line_trains_the_epochs_of_the_run(
+    rule: Pbt, population: int, losses: list[float]
+) -> None:
+    """As many lines as there were configurations come to the end, and values were asked for
+    wherever a step ends.
+    """
+    course, _ = bred(rule, population, losses)
+    whole = [trial for trial in course.trials.values() if trial.before + trial.limit == rule.epochs]
+    assert len(whole) == population and not any(trial.over for trial in whole)
+    assert {epoch for trial in course.trials.values() for epoch in trial.values} <= set(rule.asked)
+    assert rule.asked[-1] == rule.epochs
+
+
+@given(RULES, st.integers(1, 9), LOSSES)
+@trials(100)
+def test_who_takes_up_the_decisions_comes_to_the_same(
+    rule: Pbt, population: int, losses: list[float]
+) -> None:
+    course, heard = bred(rule, population, losses)
+    values = {key: dict(trial.values) for key, trial in course.trials.items()}
+    for cut in range(len(heard) + 1):
+        again = Course(rule, range(1, population + 1), 2, fixed=True)
+        known = {each.mst_key for made in heard[:cut] for each in made.decisions}
+        for key in sorted(known - again.trials.keys()):
+            again.enter(key)
+        again.recall(heard[:cut], values)
+        found = [*heard[:cut]]
+        while made := [*again.due()]:
+            found += made
+            for key, trial in list(again.trials.items()):
+                if trial.under_way:
+                    again.heard(key, trial.limit, values[key][trial.limit])
+        assert found == heard
