@@ -132,11 +132,12 @@ objects: bootstrap ## record the extension's objects in tests/upgrade/objects.tx
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -q tests/upgrade tests/integration/greenplum -k objects --write-objects
 
-lint: bootstrap ## ruff (rules and format), and mypy in strict mode
+lint: bootstrap ## ruff (rules and format), mypy in strict mode, and how the code reads (.ci/style)
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/python .ci/style
 
 clean: ## remove what make built; the embedded server and its data stay
 	rm -rf build dist $(EXTENSION).egg-info .mypy_cache .ruff_cache .hypothesis
