@@ -14,7 +14,7 @@ from cerebro_trainer.programs.program import Framework
 
 NONE = "none"
 MODULES = {
-    "tensorflow": "cerebro_trainer.programs.tensorflow.program",
+    "tensorflow": "cerebro_trainer.programs.tensorflow.framework",
     "jax": "cerebro_trainer.programs.jax.program",
     "torch": "cerebro_trainer.programs.torch.program",
 }

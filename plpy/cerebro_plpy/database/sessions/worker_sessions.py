@@ -40,6 +40,11 @@ AT_WORK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
 NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reserved")
 
 
+def driver_version() -> str:
+    """Return the version of psycopg2, with how it was built."""
+    return str(vars(psycopg2)["__version__"])  # unknown to its type information
+
+
 @dataclass(frozen=True)
 class Identity:
     """Who the caller is, and which server this is: what a session must match. It is opened with

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 import platform
-from importlib import import_module
 
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions import worker_sessions
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession, identity
 from cerebro_plpy.trainer_client import settings
@@ -52,6 +52,6 @@ def versions(db: Database, package: str) -> str:
             "extension": db.value(sql("read.version")),
             "package": package,
             "python": platform.python_version(),
-            "psycopg2": str(import_module("psycopg2").__version__),
+            "psycopg2": worker_sessions.driver_version(),
         }
     )

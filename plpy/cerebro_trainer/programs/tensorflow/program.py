@@ -10,11 +10,9 @@ padded up to a common one. The last, smaller batch of a buffer is always left to
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -27,15 +25,11 @@ from cerebro_trainer.data.padding import filled
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
-from cerebro_trainer.programs.memory import Room
 from cerebro_trainer.programs.metrics import flattened, packed
 from cerebro_trainer.programs.program import (
     FALLBACK,
-    SHARDED,
     Array,
-    Framework,
     Loss,
-    Program,
     Sums,
 )
 from cerebro_trainer.programs.tensorboard import Board
@@ -45,65 +39,8 @@ from cerebro_trainer.programs.tensorflow.philox_rng import philox_draws
 from cerebro_trainer.programs.tensorflow.update_kernels import update_kernels
 
 
-def start(threads: int, cache: Path | None) -> Framework:
-    """Set TensorFlow up for this process: this many threads, and the same bits for the same work.
-
-    It keeps no code. Traces it cannot keep. What XLA compiled it would find again only in a process
-    that has traced the same functions in the same order, whose numbers are part of the key; and it
-    fails where a file of it is damaged, or cannot be written.
-    """
-    tf.config.experimental.enable_op_determinism()
-    tf.random.set_seed(0)  # else operations that draw without a seed of their own are refused
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
-    for gpu in tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.set_memory_growth(gpu, True)
-    devices = tuple(
-        device.name.removeprefix("/device:") for device in tf.config.list_logical_devices()
-    )
-    return Framework(
-        name="tensorflow",
-        version=tf.__version__,
-        keras_version=keras.__version__,
-        devices=devices,
-        threads=threads,
-        make=_made,
-        errors=(tf.errors.OpError,),
-        memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
-        gpus=_gpus,
-    )
-
-
-def _made(spec: ProgramSpec, room: Room) -> Program:
-    """The program of a spec: in shards where there is no room for all of it at once."""
-    if spec.cut is not None or room.form not in (None, SHARDED):
-        return TensorflowProgram(spec)
-    try:
-        if room.form is None:
-            return TensorflowProgram(spec, room.bytes)
-    except LargeNetwork:
-        pass
-    # Loaded here, because it is built on this module, and few trainers need it.
-    made: Program = importlib.import_module("cerebro_trainer.programs.sharded.program").made(
-        spec, room
-    )
-    return made
-
-
 class LargeNetwork(Exception):
     """It may not fit into memory."""
-
-
-def _gpus() -> tuple[str, ...]:
-    found = []
-    for number, gpu in enumerate(tf.config.list_physical_devices("GPU")):
-        details = tf.config.experimental.get_device_details(gpu)
-        capability = ".".join(map(str, details.get("compute_capability", ())))
-        found.append(
-            f"device: {number}, name: {details.get('device_name')}, compute capability: "
-            f"{capability}"
-        )
-    return tuple(found)
 
 
 MOST_BYTES_PER_PARAMETER = 24
