@@ -30,7 +30,7 @@ NOT_METRICS = frozenset({"mean", "sum", "metric", "mean_metric_wrapper"})
 
 @dataclass(frozen=True)
 class Compiled:
-    """What `Model.compile` takes, by output; `indices[i]` says that output i's loss wants class
+    """Arguments of `Model.compile`, by output; `indices[i]` is true if output i's loss wants class
     indices.
     """
 

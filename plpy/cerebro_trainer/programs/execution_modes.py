@@ -62,8 +62,9 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the backend says about forms: the one to use, or the work ahead and the timings it
-    remembers.
+    """The fields of a request that concern forms.
+
+    The form to use, or the work that remains and the timings of earlier runs.
     """
 
     use: str | None = None
@@ -119,7 +120,7 @@ class Forms:
         batch_size: int,
         states: int = 1,
     ) -> str:
-        """The form for so many states, as far as a sample of this buffer tells; variables stay as
+        """Return the form for so many states, from a sample of this buffer; variables stay as
         they are.
         """
         if wanted.use is not None:
