@@ -24,7 +24,7 @@ class KerasModel(Protocol):
     def to_json(self) -> str: ...
 
 
-def architecture_json(model: KerasModel | Mapping[str, Any] | str) -> str:
+def encode_architecture(model: KerasModel | Mapping[str, Any] | str) -> str:
     """The JSON text of an architecture; a text is taken as it is, for the server to judge."""
     if isinstance(model, str):
         return model
@@ -33,7 +33,7 @@ def architecture_json(model: KerasModel | Mapping[str, Any] | str) -> str:
     return model.to_json()
 
 
-def flat_weights(weights: Iterable[NDArray[Any]]) -> bytes:
+def flatten_weights(weights: Iterable[NDArray[Any]]) -> bytes:
     """The arrays of get_weights() in their order, each flattened in C order, as little-endian
     float32.
     """
@@ -42,30 +42,30 @@ def flat_weights(weights: Iterable[NDArray[Any]]) -> bytes:
     return b"".join(np.asarray(array, dtype="<f4").tobytes() for array in weights)
 
 
-def grid_text(grid: Mapping[str, Any] | str) -> str:
+def format_grid(grid: Mapping[str, Any] | str) -> str:
     """A grid as generate_model_configs reads it: a Python literal.
 
-    >>> grid_text({"batch_size": [8, 16], "shuffle": [True]})
+    >>> format_grid({"batch_size": [8, 16], "shuffle": [True]})
     "{'batch_size': [8, 16], 'shuffle': [True]}"
     """
     return grid if isinstance(grid, str) else repr(dict(grid))
 
 
-def parameter_text(parameters: Mapping[str, Any] | str) -> str:
+def format_parameters(parameters: Mapping[str, Any] | str) -> str:
     """Compile or fit parameters as load_model_selection_table reads them: settings between commas.
 
-    >>> parameter_text({"optimizer": "SGD(learning_rate=0.1)", "loss": "mse", "metrics": ["mae"]})
-    "optimizer='SGD(learning_rate=0.1)', loss='mse', metrics=['mae']"
+    >>> format_parameters({"optimizer": "SGD(learning_rate=0.1)", "metrics": ["mae"]})
+    "optimizer='SGD(learning_rate=0.1)', metrics=['mae']"
     """
     if isinstance(parameters, str):
         return parameters
     return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
 
 
-def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def encode_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options whose dicts are JSON, as arguments of type jsonb take it.
 
-    >>> json_options({"seed": 1, "space": {"depth": 3}})
+    >>> encode_options({"seed": 1, "space": {"depth": 3}})
     {'seed': 1, 'space': '{"depth": 3}'}
     """
     return {
@@ -74,11 +74,11 @@ def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def rectangle(values: ClassValues) -> ClassValues:
+def pad_rows(values: ClassValues) -> ClassValues:
     """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter
     ones.
 
-    >>> rectangle([["a", "b", "c"], ["no", "yes"]])
+    >>> pad_rows([["a", "b", "c"], ["no", "yes"]])
     [['a', 'b', 'c'], ['no', 'yes', None]]
     """
     rows = [row for row in values if isinstance(row, list)]

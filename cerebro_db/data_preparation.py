@@ -19,17 +19,17 @@ from cerebro_db.arguments import (
     PackValidationOptions,
     ScheduleOptions,
     WindowOptions,
-    architecture_json,
-    flat_weights,
-    grid_text,
-    parameter_text,
+    encode_architecture,
+    flatten_weights,
+    format_grid,
+    format_parameters,
 )
 from cerebro_db.errors import InvalidParameter
 from cerebro_db.frames import write_frame
 from cerebro_db.model_sources import Source, read_source, read_weights
-from cerebro_db.options import options_of
+from cerebro_db.options import accept_options
 from cerebro_db.result_set import Records
-from cerebro_db.sql_session import Calls
+from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 EXPLORED = ("model_id", "layer", "features")
 
 
-class Preparation:
+class DataPreparation:
     """Methods that write the tables which a fit reads."""
 
     engine: sa.Engine
-    _calls: Calls
+    _sql: SqlSession
 
     def write_frame(self, frame: Frame, table: str) -> None:
         """Writes the rows of a DataFrame, of pandas or polars, to a table that anyone may read as
@@ -85,17 +85,17 @@ class Preparation:
         Path of a .keras file, or of a folder of an export, has both.
         """
         source = (
-            Source(architecture_json(model), None)
+            Source(encode_architecture(model), None)
             if not isinstance(model, Path)
             else read_source(model)
         )
         given = read_weights(source.architecture, weights) if isinstance(weights, Path) else weights
         chosen = source.weights if given is None else given
-        self._calls.call(
+        self._sql.call(
             "load_keras_model",
             keras_model_arch_table=table,
             model_arch=source.architecture,
-            model_weights=None if chosen is None else flat_weights(chosen),
+            model_weights=None if chosen is None else flatten_weights(chosen),
             name=name,
             description=description,
         )
@@ -118,7 +118,7 @@ class Preparation:
         All in front of the head is frozen: trained as one run, they say which layer gives the best
         features.
         """
-        rows = self._calls.rows_of_cerebro(
+        rows = self._sql.query_cerebro(
             "explore_layers",
             model_arch_table=model_arch_table,
             explored_model=explored_model,
@@ -133,7 +133,7 @@ class Preparation:
 
     def delete_model(self, table: str, model_id: int) -> None:
         """Deletes an architecture, and with the last one its table: delete_keras_model."""
-        self._calls.call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
+        self._sql.call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
 
     def load_function(
         self, object_table: str, source: str, name: str, *, description: str | None = None
@@ -142,7 +142,7 @@ class Preparation:
 
         inspect.getsource() gives the source of a function; imports that it needs have to be added.
         """
-        self._calls.call(
+        self._sql.call(
             "load_custom_function",
             object_table=object_table,
             object=source,
@@ -152,16 +152,16 @@ class Preparation:
 
     def load_top_k_accuracy(self, object_table: str, k: int) -> None:
         """Registers the metric top_<k>_accuracy: load_top_k_accuracy_function. For superusers."""
-        self._calls.call("load_top_k_accuracy_function", object_table=object_table, k=k)
+        self._sql.call("load_top_k_accuracy_function", object_table=object_table, k=k)
 
     def delete_function(self, object_table: str, function: int | str) -> None:
         """Deletes a custom function by its id or its name: delete_custom_function. For
         superusers.
         """
         key = {"name": function} if isinstance(function, str) else {"id": function}
-        self._calls.call("delete_custom_function", object_table=object_table, **key)
+        self._sql.call("delete_custom_function", object_table=object_table, **key)
 
-    @options_of(WindowOptions)
+    @accept_options(WindowOptions)
     def window_series(
         self,
         source: str,
@@ -175,7 +175,7 @@ class Preparation:
         """Cuts series, one for each id in the order of ts, into windows of equal length:
         cerebro.window_series.
         """
-        self._calls.call_cerebro(
+        self._sql.call_cerebro(
             "window_series",
             source=source,
             output=output,
@@ -186,7 +186,7 @@ class Preparation:
             **options,
         )
 
-    @options_of(PackOptions)
+    @accept_options(PackOptions)
     def pack(
         self,
         source_table: str,
@@ -196,7 +196,7 @@ class Preparation:
         **options: Unpack[PackOptions],
     ) -> None:
         """Packs rows into buffers and spreads them over segments: training_preprocessor_dl."""
-        self._calls.call(
+        self._sql.call(
             "training_preprocessor_dl",
             source_table=source_table,
             output_table=output_table,
@@ -205,7 +205,7 @@ class Preparation:
             **options,
         )
 
-    @options_of(PackValidationOptions)
+    @accept_options(PackValidationOptions)
     def pack_validation(
         self,
         source_table: str,
@@ -216,7 +216,7 @@ class Preparation:
         **options: Unpack[PackValidationOptions],
     ) -> None:
         """Packs rows as an earlier training table was packed: validation_preprocessor_dl."""
-        self._calls.call(
+        self._sql.call(
             "validation_preprocessor_dl",
             source_table=source_table,
             output_table=output_table,
@@ -226,7 +226,7 @@ class Preparation:
             **options,
         )
 
-    @options_of(ConfigOptions)
+    @accept_options(ConfigOptions)
     def configs(
         self,
         model_arch_table: str,
@@ -239,17 +239,17 @@ class Preparation:
         """Writes training configurations: generate_model_configs. A grid is a dict whose values are
         lists.
         """
-        self._calls.call(
+        self._sql.call(
             "generate_model_configs",
             model_arch_table=model_arch_table,
             model_selection_table=model_selection_table,
             model_id_list=list(model_id_list),
-            compile_params_grid=grid_text(compile_params_grid),
-            fit_params_grid=grid_text(fit_params_grid),
+            compile_params_grid=format_grid(compile_params_grid),
+            fit_params_grid=format_grid(fit_params_grid),
             **options,
         )
 
-    @options_of(CombineOptions)
+    @accept_options(CombineOptions)
     def combine_configs(
         self,
         model_arch_table: str,
@@ -262,21 +262,21 @@ class Preparation:
         """Writes every combination of models, compile and fit parameters:
         load_model_selection_table.
         """
-        self._calls.call(
+        self._sql.call(
             "load_model_selection_table",
             model_arch_table=model_arch_table,
             model_selection_table=model_selection_table,
             model_id_list=list(model_id_list),
-            compile_params_list=[parameter_text(one) for one in compile_params_list],
-            fit_params_list=[parameter_text(one) for one in fit_params_list],
+            compile_params_list=[format_parameters(one) for one in compile_params_list],
+            fit_params_list=[format_parameters(one) for one in fit_params_list],
             **options,
         )
 
-    @options_of(ScheduleOptions)
+    @accept_options(ScheduleOptions)
     def hyperband_schedule(
         self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]
     ) -> None:
         """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each:
         hyperband_schedule.
         """
-        self._calls.call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)
+        self._sql.call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)

@@ -25,25 +25,25 @@ from psycopg2 import extensions, sql
 
 from cerebro_db import errors
 
-Notice = Callable[[str], None]
+NoticeHandler = Callable[[str], None]
 DRIVER = "postgresql+psycopg2"
 TICK_SECONDS = 0.5
 LOG = logging.getLogger("cerebro_db")
 
 
-def log(message: str) -> None:
+def log_notice(message: str) -> None:
     """A message of the server in the log of Python: a warning as such, everything else as
     information.
     """
     LOG.log(logging.WARNING if message.startswith("WARNING") else logging.INFO, "%s", message)
 
 
-def engine_for(target: str | sa.URL | sa.Engine) -> sa.Engine:
+def get_engine(target: str | sa.URL | sa.Engine) -> sa.Engine:
     """The engine itself, which must use psycopg2, or a new one for a postgresql:// or SQLAlchemy
     URL.
     """
     if not isinstance(target, sa.Engine):
-        return sa.create_engine(sqlalchemy_url(target))
+        return sa.create_engine(parse_url(target))
     if (name := f"{target.dialect.name}+{target.dialect.driver}") != DRIVER:
         raise errors.InvalidParameter(
             f"cannot use an engine of {name}", hint=f"Create it for {DRIVER}://."
@@ -51,10 +51,10 @@ def engine_for(target: str | sa.URL | sa.Engine) -> sa.Engine:
     return target
 
 
-def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
+def parse_url(target: str | sa.URL) -> sa.URL:
     """The URL as SQLAlchemy wants it; libpq's forms of it are understood.
 
-    >>> sqlalchemy_url("postgresql://ann@%2Frun%2Fpg:5433/flowers").render_as_string()
+    >>> parse_url("postgresql://ann@%2Frun%2Fpg:5433/flowers").render_as_string()
     'postgresql+psycopg2://ann@/run/pg:5433/flowers'
     """
     try:
@@ -72,20 +72,20 @@ def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
     return url.set(drivername=DRIVER, host=unquote(url.host) if url.host else url.host)
 
 
-def plain(value: object) -> object:
+def to_driver_value(value: object) -> object:
     """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame,
     as Python's.
 
-    >>> plain([np.int64(3), 4]), plain(np.float32(0.5)), plain("prob")
+    >>> to_driver_value([np.int64(3), 4]), to_driver_value(np.float32(0.5)), to_driver_value("prob")
     ([3, 4], 0.5, 'prob')
     """
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [to_driver_value(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raises what the driver reports as an error of cerebro_db.errors, with the driver's as its
     cause.
     """
@@ -108,7 +108,7 @@ def _translation(error: BaseException) -> errors.CerebroError:
     """
     if isinstance(error, psycopg2.ProgrammingError) and error.pgcode is None:
         return errors.InvalidParameter(str(error).strip())
-    return errors.from_driver(error)
+    return errors.convert_driver_error(error)
 
 
 def copy_rows(
@@ -125,7 +125,7 @@ def copy_rows(
         sql.Identifier(*table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     session = cast(extensions.connection, connection.connection.driver_connection)
-    with translated(), session.cursor() as cursor:
+    with translate_errors(), session.cursor() as cursor:
         cursor.copy_expert(statement, lines)
 
 
@@ -133,7 +133,7 @@ def _field(value: object) -> object:
     return "{" + ",".join(map(str, value)) + "}" if isinstance(value, list) else value
 
 
-class Caller:
+class CallSession:
     """One database session for calls of SQL functions, one call at a time.
 
     It connects when first used, with the connection parameters of the engine; settings that the
@@ -141,7 +141,7 @@ class Caller:
     transaction.
     """
 
-    def __init__(self, engine: sa.Engine, on_notice: Notice = log) -> None:
+    def __init__(self, engine: sa.Engine, on_notice: NoticeHandler = log_notice) -> None:
         self._engine = engine
         self._on_notice = on_notice
         self._session: extensions.connection | None = None
@@ -158,7 +158,7 @@ class Caller:
         at least twice a second. Ctrl-C, or an error in one of these, cancels the statement, waits
         for its end and goes on to the caller.
         """
-        with translated():
+        with translate_errors():
             session = self._connected()
             if session.isexecuting():
                 raise errors.ObjectNotReady(
@@ -188,7 +188,7 @@ class Caller:
     def cancel(self) -> None:
         """Cancels the call in progress, from another thread; nothing when there is none."""
         if self._session is not None:
-            with translated():
+            with translate_errors():
                 self._session.cancel()
 
     def close(self) -> None:

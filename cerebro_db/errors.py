@@ -259,7 +259,7 @@ def plain_message(message: str) -> str:
     return _RAISED_BY.sub("", message)
 
 
-def from_driver(error: BaseException) -> CerebroError:
+def convert_driver_error(error: BaseException) -> CerebroError:
     """The error of this module for one of psycopg2; without a SQLSTATE the connection was not
     there.
     """
@@ -268,7 +268,7 @@ def from_driver(error: BaseException) -> CerebroError:
         return ConnectionFailure(str(error).strip() or type(error).__name__)
     diagnostics: Any = getattr(error, "diag", None)
     message = getattr(diagnostics, "message_primary", None) or str(error).strip()
-    cls = by_sqlstate(sqlstate)
+    cls = find_error_class(sqlstate)
     return cls(
         plain_message(message),
         hint=getattr(diagnostics, "message_hint", None),
@@ -277,10 +277,10 @@ def from_driver(error: BaseException) -> CerebroError:
     )
 
 
-def by_sqlstate(sqlstate: str) -> type[CerebroError]:
+def find_error_class(sqlstate: str) -> type[CerebroError]:
     """The class of a SQLSTATE; CerebroError where there is none of its own.
 
-    >>> by_sqlstate("42P01").__name__
+    >>> find_error_class("42P01").__name__
     'UndefinedTable'
     """
     return next(

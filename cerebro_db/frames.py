@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from cerebro_db import errors, records
-from cerebro_db.driver import translated
+from cerebro_db.driver import translate_errors
 
 if TYPE_CHECKING:
     import pandas
@@ -65,7 +65,7 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
             "each of its own name"
         )
     fields = [sa.Column(name, _type(name, its)) for name, its in columns.items()]
-    with translated(), engine.begin() as connection:
+    with translate_errors(), engine.begin() as connection:
         named = connection.execute(sa.select(sa.func.parse_ident(table))).scalar_one()
         made = sa.Table(
             named[-1], sa.MetaData(), *fields, schema=".".join(named[:-1]) or None, comment=COMMENT

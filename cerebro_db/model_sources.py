@@ -24,7 +24,7 @@ from cerebro_db.errors import (
 )
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
 from cerebro_db.export.networks import built
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 Array = NDArray[Any]
 UNUSED = "num_batches_tracked"
@@ -76,7 +76,7 @@ def read_source(path: Path) -> Source:
             f"and {WEIGHTS}",
             hint="model.save('name.keras') of Keras 3 writes one.",
         )
-    keras = library("keras", "export,tensorflow")
+    keras = import_library("keras", "export,tensorflow")
     try:
         model = keras.saving.load_model(path, compile=False, safe_mode=True)
     except (TypeError, ValueError, KeyError, OSError) as error:
@@ -132,7 +132,7 @@ def _folder(folder: Path) -> Source:
 
 def _tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
     """All tensors of a file, and their order where it says it."""
-    safetensors = library("safetensors", "export")
+    safetensors = import_library("safetensors", "export")
     _refuse_pickles(path)
     try:
         with safetensors.safe_open(path, framework="np") as file:

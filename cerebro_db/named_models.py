@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cerebro_db.arguments import TrainOptions, json_options
-from cerebro_db.options import options_of
+from cerebro_db.arguments import TrainOptions, encode_options
+from cerebro_db.options import accept_options
 from cerebro_db.result_set import Records
-from cerebro_db.sql_session import Calls
+from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -32,15 +32,15 @@ ATTRIBUTION = ("id", "column_name", "value", "attribution", "gap", "patch")
 class NamedModels:
     """Methods over models by name; `Session.train` makes them."""
 
-    _calls: Calls
+    _sql: SqlSession
 
-    @options_of(TrainOptions)
+    @accept_options(TrainOptions)
     def plan(
         self, source: str, target: str, **options: Unpack[TrainOptions]
     ) -> Records[dict[str, Any]]:
         """What `train` would do with the same arguments, by section: cerebro.plan."""
-        found = self._calls.rows_of_cerebro(
-            "plan", source=source, target=target, **json_options(options)
+        found = self._sql.query_cerebro(
+            "plan", source=source, target=target, **encode_options(options)
         )
         return _named(found, PLAN)
 
@@ -52,7 +52,7 @@ class NamedModels:
 
         An own model is meant, or that of `owner`, who has granted it.
         """
-        found = self._calls.rows_of_cerebro(
+        found = self._sql.query_cerebro(
             "predict", model=model, source=source, id_col=id_col, owner=owner
         )
         return _named(found, PREDICTED)
@@ -65,7 +65,7 @@ class NamedModels:
         """
         groups = None if group_by is None else list(group_by)
         return _named(
-            self._calls.rows_of_cerebro("evaluate", model=model, source=source, group_by=groups),
+            self._sql.query_cerebro("evaluate", model=model, source=source, group_by=groups),
             EVALUATED,
         )
 
@@ -73,9 +73,7 @@ class NamedModels:
         """How much worse a model by name gets where a column of the rows is shuffled:
         cerebro.importance.
         """
-        return _named(
-            self._calls.rows_of_cerebro("importance", model=model, source=source), IMPORTANCE
-        )
+        return _named(self._sql.query_cerebro("importance", model=model, source=source), IMPORTANCE)
 
     def attribution(
         self, model: str, source: str, id_col: str | None = None
@@ -83,9 +81,7 @@ class NamedModels:
         """What each column of each row of a table adds to its prediction by a model by name:
         cerebro.attribution.
         """
-        found = self._calls.rows_of_cerebro(
-            "attribution", model=model, source=source, id_col=id_col
-        )
+        found = self._sql.query_cerebro("attribution", model=model, source=source, id_col=id_col)
         return _named(found, ATTRIBUTION)
 
     def predict_row(
@@ -95,50 +91,50 @@ class NamedModels:
         cerebro.predict_row.
         """
         values = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
-        return dict(self._calls.call_cerebro("predict_row", **values))
+        return dict(self._sql.call_cerebro("predict_row", **values))
 
     def drift(self, model: str, source: str) -> Records[dict[str, Any]]:
         """How far the columns of a table lie from what a model by name was trained on:
         cerebro.drift.
         """
-        return _named(self._calls.rows_of_cerebro("drift", model=model, source=source), DRIFT)
+        return _named(self._sql.query_cerebro("drift", model=model, source=source), DRIFT)
 
     def verify(self, model: str, version: int | str | None = None) -> Records[dict[str, Any]]:
         """Whether a version of a model by name comes out once more, to the bit: cerebro.verify."""
         wanted = None if version is None else str(version)
-        return _named(self._calls.rows_of_cerebro("verify", model=model, version=wanted), FINDING)
+        return _named(self._sql.query_cerebro("verify", model=model, version=wanted), FINDING)
 
     def refresh(self, model: str, since: str | None = None) -> Records[dict[str, Any]]:
         """Trains a model by name on the rows of now; its new version, none where no rows are new:
         cerebro.refresh.
         """
-        return _named(self._calls.rows_of_cerebro("refresh", model=model, since=since), REFRESHED)
+        return _named(self._sql.query_cerebro("refresh", model=model, since=since), REFRESHED)
 
     def deploy(self, model: str, version: int | str = "best") -> int:
         """Lets a version of a model by name predict; its number: cerebro.deploy."""
-        return int(self._calls.call_cerebro("deploy", model=model, version=str(version)))
+        return int(self._sql.call_cerebro("deploy", model=model, version=str(version)))
 
     def register(self, model: str, table: str, mst_key: int | None = None) -> int:
         """Gives a model of a model table a name; the number of the version that it is:
         cerebro.register.
         """
         return int(
-            self._calls.call_cerebro("register", model=model, table_name=table, mst_key=mst_key)
+            self._sql.call_cerebro("register", model=model, table_name=table, mst_key=mst_key)
         )
 
     def drop_model(self, model: str) -> None:
         """Removes a model by name with all its versions: cerebro.drop_model."""
-        self._calls.call_cerebro("drop_model", model=model)
+        self._sql.call_cerebro("drop_model", model=model)
 
     def grant_predict(self, model_table: str, role: str) -> None:
         """Lets a role predict with a model by name, or those of a table, and not read it:
         cerebro.grant_predict.
         """
-        self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
+        self._sql.call_cerebro("grant_predict", model_table=model_table, role=role)
 
     def revoke_predict(self, model_table: str, role: str) -> None:
         """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
-        self._calls.call_cerebro("revoke_predict", model_table=model_table, role=role)
+        self._sql.call_cerebro("revoke_predict", model_table=model_table, role=role)
 
 
 def _named(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Records[dict[str, Any]]:

@@ -10,10 +10,10 @@ from typing import Any
 from cerebro_db.errors import MissingLibrary
 
 
-def library(name: str, extra: str) -> Any:
+def import_library(name: str, extra: str) -> Any:
     """The module of that name; MissingLibrary says which extra installs what it lacks.
 
-    >>> library("json", "export").loads("[1]")
+    >>> import_library("json", "export").loads("[1]")
     [1]
     """
     try:

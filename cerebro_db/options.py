@@ -18,7 +18,7 @@ from cerebro_db.errors import UnknownOption
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def options_of(kind: type[Any]) -> Callable[[F], F]:
+def accept_options(kind: type[Any]) -> Callable[[F], F]:
     """Decorates a method whose `**options` are those of `kind`; one that is left out has the
     default of the SQL function."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cerebro_db.arguments import PlanFitOptions, json_options
-from cerebro_db.options import options_of
-from cerebro_db.sql_session import Calls
+from cerebro_db.arguments import PlanFitOptions, encode_options
+from cerebro_db.options import accept_options
+from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -17,9 +17,9 @@ class Plans:
     one document.
     """
 
-    _calls: Calls
+    _sql: SqlSession
 
-    @options_of(PlanFitOptions)
+    @accept_options(PlanFitOptions)
     def plan_fit(
         self,
         source_table: str,
@@ -30,17 +30,17 @@ class Plans:
         **options: Unpack[PlanFitOptions],
     ) -> str:
         """How `fit` would be executed, and how long that is expected to take: cerebro.plan_fit."""
-        lines = self._calls.rows_of_cerebro(
+        lines = self._sql.query_cerebro(
             "plan_fit",
             source_table=source_table,
             model_selection_table=model_selection_table,
             num_iterations=num_iterations,
             format=format,
-            **json_options(options),
+            **encode_options(options),
         )
         return "\n".join(line for (line,) in lines)
 
     def plan_of(self, run_id: int, format: str = "text") -> str:
         """The plan of a run beside what happened: cerebro.plan_of."""
-        lines = self._calls.rows_of_cerebro("plan_of", run_id=run_id, format=format)
+        lines = self._sql.query_cerebro("plan_of", run_id=run_id, format=format)
         return "\n".join(line for (line,) in lines)

@@ -57,7 +57,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class QueueEntry:
     """A run that is under way: in how many `places` it has a trainer at work, of the `fewest` and
     the `most` that it wants, and its `position` where it is queued. Of others' runs no `owner` is
     known, but which are of one `role`."""
@@ -196,20 +196,20 @@ class Parameter:
     value: Any
 
 
-def relation(name: str, record: type[Any]) -> sa.TableClause:
+def make_table(name: str, record: type[Any]) -> sa.TableClause:
     """The relation cerebro.`name` with the columns that `record` has fields for."""
     return sa.table(name, *(sa.column(field.name) for field in fields(record)), schema="cerebro")
 
 
-RUN = relation("run", Run)
-PROGRESS = relation("progress", Progress)
-QUEUE = relation("queue", Place)
-LEADERBOARD = relation("leaderboard", Standing)
-LEARNING_CURVE = relation("learning_curve", Point)
-TIMELINE = relation("timeline", Span)
-VISIT = relation("visit", Visit)
-PARAMETER = relation("parameter", Parameter)
-COST = relation("cost", Cost)
+RUN = make_table("run", Run)
+PROGRESS = make_table("progress", Progress)
+QUEUE = make_table("queue", QueueEntry)
+LEADERBOARD = make_table("leaderboard", Standing)
+LEARNING_CURVE = make_table("learning_curve", Point)
+TIMELINE = make_table("timeline", Span)
+VISIT = make_table("visit", Visit)
+PARAMETER = make_table("parameter", Parameter)
+COST = make_table("cost", Cost)
 EXTENSION = sa.table(
     "pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog"
 )

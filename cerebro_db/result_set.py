@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 if TYPE_CHECKING:
     import pandas
@@ -67,25 +67,26 @@ class Records(list[R]):
         head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
         body = "".join(
             f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
-            for row in self.html_cells(rows)
+            for row in self.format_html_cells(rows)
         )
         rest = "".join(f"<p>{text}</p>" for text in self._rest())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
-    def html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    def format_html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """What a notebook shows of the cells of the first records."""
         return [[html.escape(cell) for cell in row] for row in rows]
 
-    def cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
+    def format_cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
         """The headings of the table, and what is in it of the first so many records."""
         return self.columns, [
-            [text(values(one)[name]) for name in self.columns] for one in islice(self, count)
+            [format_value(get_fields(one)[name]) for name in self.columns]
+            for one in islice(self, count)
         ]
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        headings, rows = self.cells(ROWS)
-        return [visible(heading) for heading in headings], [
-            [visible(cell) for cell in row] for row in rows
+        headings, rows = self.format_cells(ROWS)
+        return [escape_controls(heading) for heading in headings], [
+            [escape_controls(cell) for cell in row] for row in rows
         ]
 
     def _rest(self) -> list[str]:
@@ -95,8 +96,8 @@ class Records(list[R]):
         """The records as rows of a DataFrame of pandas; without records it has the columns all the
         same.
         """
-        found: pandas.DataFrame = library("pandas", "frames").DataFrame(
-            [values(record) for record in self], columns=list(self.columns)
+        found: pandas.DataFrame = import_library("pandas", "frames").DataFrame(
+            [get_fields(record) for record in self], columns=list(self.columns)
         )
         return found
 
@@ -105,8 +106,8 @@ class Records(list[R]):
 
         Fields such as `params`, whose keys differ, become JSON.
         """
-        frames = library("polars", "frames")
-        rows = [values(record) for record in self]
+        frames = import_library("polars", "frames")
+        rows = [get_fields(record) for record in self]
         columns = {name: [_flat(row[name]) for row in rows] for name in self.columns}
         found: polars.DataFrame = frames.DataFrame(columns, strict=False)
         return found
@@ -116,11 +117,13 @@ def _flat(value: object) -> object:
     return json.dumps(value, default=str) if isinstance(value, Mapping) else value
 
 
-def text(value: object) -> str:
+def format_value(value: object) -> str:
     """A value in a table.
 
-    >>> text(0.123456), text(None), text(datetime(2030, 1, 2, 3, 4, 5, 6)), text({"lr": 0.1})
-    ('0.1235', '', '2030-01-02 03:04:05', "{'lr': 0.1}")
+    >>> format_value(0.123456), format_value(None), format_value({"lr": 0.1})
+    ('0.1235', '', "{'lr': 0.1}")
+    >>> format_value(datetime(2030, 1, 2, 3, 4, 5, 6))
+    '2030-01-02 03:04:05'
     """
     if value is None:
         return ""
@@ -129,10 +132,10 @@ def text(value: object) -> str:
     return str(value.replace(microsecond=0, tzinfo=None) if isinstance(value, datetime) else value)
 
 
-def visible(content: str) -> str:
+def escape_controls(content: str) -> str:
     """A text in which nothing commands a terminal: control characters are written as in Python.
 
-    >>> visible("naïve \\x1b[2J")
+    >>> escape_controls("naïve \\x1b[2J")
     'naïve \\\\x1b[2J'
     """
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in content)
@@ -144,6 +147,6 @@ def _numeric(cells: Iterable[str]) -> bool:
     )
 
 
-def values(record: object) -> Mapping[str, Any]:
+def get_fields(record: object) -> Mapping[str, Any]:
     """The fields of a record by name."""
     return record if isinstance(record, Mapping) else vars(record)

@@ -10,8 +10,18 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from cerebro_db import errors, records
-from cerebro_db.driver import translated
-from cerebro_db.records import Cost, Parameter, Place, Point, Progress, Run, Span, Standing, Visit
+from cerebro_db.driver import translate_errors
+from cerebro_db.records import (
+    Cost,
+    Parameter,
+    Point,
+    Progress,
+    QueueEntry,
+    Run,
+    Span,
+    Standing,
+    Visit,
+)
 from cerebro_db.result_set import Records
 
 R = TypeVar("R")
@@ -33,7 +43,7 @@ class RunReader:
 
     def newest_run(self) -> int | None:
         """The id of the newest run."""
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             found = connection.execute(sa.select(sa.func.max(records.RUN.c.run_id))).scalar_one()
         return None if found is None else int(found)
 
@@ -45,7 +55,7 @@ class RunReader:
             .join_from(records.RUN, records.ACTIVITY, process.pid == run.pid)
             .where(run.pid == pid, process.backend_start <= run.started_at)
         )
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             found = connection.execute(query).scalar_one()
         return None if found is None else int(found)
 
@@ -53,14 +63,15 @@ class RunReader:
         """How far one run is; UndefinedObject where there is none such."""
         found = self._read(Progress, _of(records.PROGRESS, run_id))
         if not found:
-            raise no_run(run_id)
+            raise unknown_run_error(run_id)
         return found[0]
 
-    def queue(self) -> Records[Place]:
+    def queue(self) -> Records[QueueEntry]:
         """All runs that are under way, those of others too, those that are queued at the end."""
         queue = records.QUEUE
         return self._read(
-            Place, sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at)
+            QueueEntry,
+            sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at),
         )
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
@@ -111,7 +122,7 @@ class RunReader:
             .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
             .where(relation.c.oid == sa.func.to_regclass(table))
         )
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             found = connection.execute(named).first()
             if found is None:
                 raise errors.UndefinedTable(
@@ -130,11 +141,11 @@ class RunReader:
 
     def _read(self, record: type[R], query: sa.Select[tuple[object, ...]]) -> Records[R]:
         columns = [field.name for field in fields(record)]  # type: ignore[arg-type]
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             return Records((record(**row) for row in connection.execute(query).mappings()), columns)
 
 
-def no_run(run_id: int) -> errors.UndefinedObject:
+def unknown_run_error(run_id: int) -> errors.UndefinedObject:
     """What is wrong with the number of a run that nobody sees."""
     return errors.UndefinedObject(
         f"run {run_id} does not exist, or belongs to a role that you do not have",
@@ -148,7 +159,7 @@ def _of(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
     )  # one of numpy's, from a DataFrame, will do
 
 
-def by_config(points: Iterable[Point]) -> dict[int, list[Point]]:
+def group_by_config(points: Iterable[Point]) -> dict[int, list[Point]]:
     """The points of a learning curve by the `mst_key` of their config, each in the order that they
     have there.
     """

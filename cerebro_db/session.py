@@ -24,24 +24,24 @@ from cerebro_db.arguments import (
     FitOptions,
     PredictOptions,
     TrainOptions,
-    grid_text,
-    json_options,
-    parameter_text,
-    rectangle,
+    encode_options,
+    format_grid,
+    format_parameters,
+    pad_rows,
 )
-from cerebro_db.data_preparation import Preparation
+from cerebro_db.data_preparation import DataPreparation
 from cerebro_db.display.board_list import Board
 from cerebro_db.display.curve_list import Curves
 from cerebro_db.display.live_bar import shown
-from cerebro_db.driver import Notice, engine_for, log
+from cerebro_db.driver import NoticeHandler, get_engine, log_notice
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
-from cerebro_db.options import options_of
+from cerebro_db.options import accept_options
 from cerebro_db.plans import Plans
 from cerebro_db.records import Progress
-from cerebro_db.run_control import Steering
+from cerebro_db.run_control import RunControl
 from cerebro_db.run_reader import RunReader
-from cerebro_db.sql_session import Calls
+from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cerebro_db.frames import Frame
 
 
-def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Session:
+def connect(target: str | sa.URL | sa.Engine, *, on_notice: NoticeHandler = log_notice) -> Session:
     """A session with the database of a postgresql:// URL, an SQLAlchemy URL or an engine.
 
     Nothing is connected before the first call. An engine that was handed in stays open after the
@@ -57,21 +57,21 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     sends per epoch; by default they go to the logger `cerebro_db`.
     """
     return Session(
-        engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice
+        get_engine(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice
     )
 
 
-class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans):
+class Session(DataPreparation, NamedModels, Administration, Exports, RunControl, Plans):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run
     one at a time in one database session, and each commits; what is read comes through the engine.
 
     Every method raises a class of cerebro_db.errors, chosen by SQLSTATE, when the server refuses.
     """
 
-    def __init__(self, engine: sa.Engine, *, owns_engine: bool, on_notice: Notice) -> None:
+    def __init__(self, engine: sa.Engine, *, owns_engine: bool, on_notice: NoticeHandler) -> None:
         RunReader.__init__(self, engine)
         self._owns_engine = owns_engine
-        self._calls = Calls(engine, on_notice)
+        self._sql = SqlSession(engine, on_notice)
 
     def __enter__(self) -> Self:
         return self
@@ -86,18 +86,18 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
 
     def close(self) -> None:
         """Ends the database session of the calls, and the engine where this session made it."""
-        self._calls.close()
+        self._sql.close()
         if self._owns_engine:
             self.engine.dispose()
 
     def cancel(self) -> None:
         """Cancels the call that goes on in another thread; what its run has completed stays."""
-        self._calls.cancel()
+        self._sql.cancel()
 
     @property
     def schema(self) -> str:
         """The schema that holds the functions: the one named in CREATE EXTENSION."""
-        return self._calls.schema
+        return self._sql.schema
 
     def leaderboard(self, run_id: int) -> Board:
         """The configs of a run, best first. Shown, it is a table of what tells them apart."""
@@ -113,9 +113,9 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         """The newest run that this session started; while a fit goes on in another thread, that
         one.
         """
-        return None if self._calls.pid is None else self.newest_run_of(self._calls.pid)
+        return None if self._sql.pid is None else self.newest_run_of(self._sql.pid)
 
-    @options_of(FitOptions)
+    @accept_options(FitOptions)
     def fit(
         self,
         source_table: str,
@@ -139,10 +139,10 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
             model_output_table=model_output_table,
             model_selection_table=model_selection_table,
             num_iterations=num_iterations,
-            **json_options(options),
+            **encode_options(options),
         )
 
-    @options_of(FitOneOptions)
+    @accept_options(FitOneOptions)
     def fit_one(
         self,
         source_table: str,
@@ -166,14 +166,14 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
             model=model,
             model_arch_table=model_arch_table,
             model_id=model_id,
-            compile_params=parameter_text(compile_params),
-            fit_params=parameter_text(fit_params),
+            compile_params=format_parameters(compile_params),
+            fit_params=format_parameters(fit_params),
             num_iterations=num_iterations,
             **options,
         )
 
     def _fitted(self, function: str, progress: bool | None, **arguments: object) -> int:
-        """Calls a function that trains; the run's id."""
+        """SqlSession a function that trains; the run's id."""
         self._watched(function, progress, **arguments)
         run = self.current_run()
         if run is None:
@@ -181,16 +181,16 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         return run
 
     def _watched(self, function: str, progress: bool | None, **arguments: object) -> None:
-        """Calls a function that trains, and shows how its runs go on."""
+        """SqlSession a function that trains, and shows how its runs go on."""
         before = self.current_run()
         with shown(lambda: self._begun_after(before), progress) as look:
-            self._calls.call(function, look, **arguments)
+            self._sql.call(function, look, **arguments)
 
     def _begun_after(self, before: int | None) -> Progress | None:
         run = self.current_run()
         return None if run is None or run == before else self.progress(run)
 
-    @options_of(AutomlOptions)
+    @accept_options(AutomlOptions)
     def automl(
         self,
         source_table: str,
@@ -218,12 +218,12 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
             model_arch_table=model_arch_table,
             model_selection_table=model_selection_table,
             model_id_list=list(model_id_list),
-            compile_params_grid=grid_text(compile_params_grid),
-            fit_params_grid=grid_text(fit_params_grid),
+            compile_params_grid=format_grid(compile_params_grid),
+            fit_params_grid=format_grid(fit_params_grid),
             **options,
         )
 
-    @options_of(FitOptions)
+    @accept_options(FitOptions)
     def submit(
         self,
         source_table: str,
@@ -237,13 +237,13 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
 
         The run needs neither this session nor its connection.
         """
-        run_id = self._calls.call_cerebro(
+        run_id = self._sql.call_cerebro(
             "submit",
             source_table=source_table,
             model_output_table=model_output_table,
             model_selection_table=model_selection_table,
             num_iterations=num_iterations,
-            **json_options(options),
+            **encode_options(options),
         )
         return int(run_id)
 
@@ -252,35 +252,33 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
 
         Such as 'madlib_automl', with its arguments by their names in SQL.
         """
-        return int(
-            self._calls.call_cerebro("submit", call=function, arguments=json.dumps(arguments))
-        )
+        return int(self._sql.call_cerebro("submit", call=function, arguments=json.dumps(arguments)))
 
     def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
         """Waits until nobody works for a run any more; its status, or 'running' after the timeout:
         cerebro.wait.
         """
-        return str(self._calls.call_cerebro("wait", run_id=run_id, timeout=timeout))
+        return str(self._sql.call_cerebro("wait", run_id=run_id, timeout=timeout))
 
     def cancel_run(self, run_id: int) -> bool:
         """Cancels a run, in the background or not; False where nobody works for it:
         cerebro.cancel.
         """
-        return bool(self._calls.call_cerebro("cancel", run_id=run_id))
+        return bool(self._sql.call_cerebro("cancel", run_id=run_id))
 
     def resume(self, run_id: int, *, background: bool = False) -> None:
         """Goes on with a run that was interrupted, cancelled or failed, and makes its output
         tables: cerebro.resume.
         """
-        self._calls.call_cerebro("resume", run_id=run_id, background=background)
+        self._sql.call_cerebro("resume", run_id=run_id, background=background)
 
     def write_outputs(self, run_id: int, name: str) -> None:
         """Makes output tables of a run, under any name, of what it has come to so far:
         cerebro.write_outputs.
         """
-        self._calls.call_cerebro("write_outputs", run_id=run_id, name=name)
+        self._sql.call_cerebro("write_outputs", run_id=run_id, name=name)
 
-    @options_of(EvaluateOptions)
+    @accept_options(EvaluateOptions)
     def evaluate(
         self,
         model_table: str,
@@ -291,7 +289,7 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         """Writes loss and metric of a model on a packed table to `output_table`:
         madlib_evaluate.
         """
-        self._calls.call(
+        self._sql.call(
             "madlib_evaluate",
             model_table=model_table,
             test_table=test_table,
@@ -299,7 +297,7 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
             **options,
         )
 
-    @options_of(PredictOptions)
+    @accept_options(PredictOptions)
     def predict(
         self,
         model_table: str,
@@ -312,7 +310,7 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         """Writes predictions for the rows of an unpacked table to `output_table`:
         madlib_predict.
         """
-        self._calls.call(
+        self._sql.call(
             "madlib_predict",
             model_table=model_table,
             test_table=test_table,
@@ -322,7 +320,7 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
             **options,
         )
 
-    @options_of(ByomOptions)
+    @accept_options(ByomOptions)
     def predict_byom(
         self,
         model_arch_table: str,
@@ -337,8 +335,8 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         madlib_predict_byom.
         """
         if options.get("class_values"):
-            options["class_values"] = rectangle(options["class_values"])
-        self._calls.call(
+            options["class_values"] = pad_rows(options["class_values"])
+        self._sql.call(
             "madlib_predict_byom",
             model_arch_table=model_arch_table,
             model_id=model_id,
@@ -349,7 +347,7 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
             **options,
         )
 
-    @options_of(TrainOptions)
+    @accept_options(TrainOptions)
     def train(
         self,
         source: str | Frame,
@@ -370,7 +368,7 @@ class Session(Preparation, NamedModels, Administration, Exports, Steering, Plans
         """
         before, name = self.current_run(), self.source_of(source, target, table)
         with shown(lambda: self._begun_after(before), progress) as look:
-            found = self._calls.rows_of_cerebro(
-                "train", look, source=name, target=target, **json_options(options)
+            found = self._sql.query_cerebro(
+                "train", look, source=name, target=target, **encode_options(options)
             )
         return self.leaderboard(found[0][0])

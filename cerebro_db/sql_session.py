@@ -9,19 +9,19 @@ from typing import Any
 import sqlalchemy as sa
 
 from cerebro_db import errors, records
-from cerebro_db.driver import Caller, Notice, plain, translated
+from cerebro_db.driver import CallSession, NoticeHandler, to_driver_value, translate_errors
 
 
-class Calls:
-    """Calls of SQL functions by name. They run one at a time in one database session, and each
+class SqlSession:
+    """SqlSession of SQL functions by name. They run one at a time in one database session, and each
     commits.
 
     `on_notice` gets each message of the server when it is sent.
     """
 
-    def __init__(self, engine: sa.Engine, on_notice: Notice) -> None:
+    def __init__(self, engine: sa.Engine, on_notice: NoticeHandler) -> None:
         self._engine = engine
-        self._caller = Caller(engine, on_notice)
+        self._caller = CallSession(engine, on_notice)
 
     @property
     def pid(self) -> int | None:
@@ -44,7 +44,7 @@ class Calls:
             .join(records.EXTENSION, records.EXTENSION.c.extnamespace == records.NAMESPACE.c.oid)
             .where(records.EXTENSION.c.extname == "cerebro_db")
         )
-        with translated(), self._engine.connect() as connection:
+        with translate_errors(), self._engine.connect() as connection:
             name = connection.execute(query).scalar_one_or_none()
         if name is None:
             raise errors.ObjectNotReady(
@@ -59,26 +59,28 @@ class Calls:
         """What a function in the extension's schema returns; an argument that is None has its
         default.
         """
-        return self._called((self.schema, function), on_tick, arguments)
+        return self._call_function((self.schema, function), on_tick, arguments)
 
     def call_cerebro(self, function: str, /, **arguments: object) -> Any:
         """The same of a function in schema cerebro."""
-        return self._called(("cerebro", function), lambda: None, arguments)
+        return self._call_function(("cerebro", function), lambda: None, arguments)
 
-    def rows_of_cerebro(
+    def query_cerebro(
         self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
     ) -> list[tuple[Any, ...]]:
         """The rows of a function in schema cerebro that returns a table."""
-        return self._rows(("cerebro", function), on_tick, arguments)
+        return self._query_function(("cerebro", function), on_tick, arguments)
 
-    def _called(
+    def _call_function(
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
     ) -> Any:
-        ((result,),) = self._rows(function, on_tick, arguments)
+        ((result,),) = self._query_function(function, on_tick, arguments)
         return result
 
-    def _rows(
+    def _query_function(
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
     ) -> list[tuple[Any, ...]]:
-        given = {name: plain(value) for name, value in arguments.items() if value is not None}
+        given = {
+            name: to_driver_value(value) for name, value in arguments.items() if value is not None
+        }
         return self._caller.call(function, given, on_tick)

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cerebro_db.check.finding import Finding
-from cerebro_db.driver import translated
+from cerebro_db.driver import translate_errors
 from cerebro_db.errors import CerebroError
 
 Report = Mapping[str, Any]
@@ -141,7 +141,10 @@ def key_of(connection: sa.Connection, segment: Segment) -> int:
 
 
 def _report(engine: sa.Engine, segment: Segment) -> Report:
-    with translated(), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session:
+    with (
+        translate_errors(),
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session,
+    ):
         session.detach()  # so that it ends here, and its trainer with it
         report: Report = session.exec_driver_sql(REPORT, (key_of(session, segment),)).scalar_one()
         return report

@@ -18,8 +18,8 @@ from cerebro_db.check import machine, segments
 from cerebro_db.check.finding import Finding
 from cerebro_db.check.segments import row
 from cerebro_db.display.boards import plain
-from cerebro_db.driver import engine_for, translated
-from cerebro_db.errors import CerebroError, from_driver
+from cerebro_db.driver import get_engine, translate_errors
+from cerebro_db.errors import CerebroError, convert_driver_error
 
 OLDEST = 14
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}
@@ -41,7 +41,7 @@ def told(findings: Iterable[Finding]) -> Iterator[Finding]:
 def examine(url: str) -> Iterator[Finding]:
     """The findings, in order; after a failure of a step that the others need there are no more."""
     try:
-        with translated(), engine_for(url).connect() as connection:
+        with translate_errors(), get_engine(url).connect() as connection:
             for name, others_need_it, step in STEPS:
                 finding = _taken(step, connection)
                 if finding is not None:
@@ -60,7 +60,7 @@ def _taken(
     step: Callable[[sa.Connection], Finding | None], connection: sa.Connection
 ) -> Finding | None:
     try:
-        with translated(), connection.begin():
+        with translate_errors(), connection.begin():
             return step(connection)
     except CerebroError as error:
         told = "; ".join(filter(None, (error.message, error.detail)))
@@ -147,7 +147,7 @@ def _workers(connection: sa.Connection) -> Finding:
         with connection.begin_nested():
             report = _report(connection, "worker_report")
     except sa.exc.DBAPIError as error:
-        told = from_driver(error.orig or error).message.splitlines()[0]
+        told = convert_driver_error(error.orig or error).message.splitlines()[0]
         return Finding(state="FAIL", told=told, remedy=_authentication(connection, user, database))
     told = f"a session opens as {report['user']}"
     if report["user"] != user or not report["same_server"]:

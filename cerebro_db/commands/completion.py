@@ -47,7 +47,7 @@ def _offered(found: Iterable[str], incomplete: str) -> list[str]:
 def _found(ctx: typer.Context, column: str, view: str) -> list[str]:
     import sqlalchemy as sa
 
-    from cerebro_db.driver import sqlalchemy_url, translated
+    from cerebro_db.driver import parse_url, translate_errors
 
     wanted: sa.ColumnClause[object] = sa.column(column)
     query = (
@@ -57,10 +57,8 @@ def _found(ctx: typer.Context, column: str, view: str) -> list[str]:
         .order_by(wanted.desc())
     )
     try:
-        engine = sa.create_engine(
-            sqlalchemy_url(running(ctx.params.get("url"))), connect_args=PATIENCE
-        )
-        with translated(), engine.connect() as connection:
+        engine = sa.create_engine(parse_url(running(ctx.params.get("url"))), connect_args=PATIENCE)
+        with translate_errors(), engine.connect() as connection:
             return [str(value) for value in connection.scalars(query.limit(MOST))]
     except CerebroError:
         return []

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands.database import Url, running
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 PORT = 8080
 
@@ -32,5 +32,5 @@ def dashboard(
     if optuna:
         from cerebro_db.dashboard.optuna import serve
     else:
-        serve = library("cerebro_db.dashboard.application", "dashboard").serve
+        serve = import_library("cerebro_db.dashboard.application", "dashboard").serve
     serve(database, port, typer.echo, browser)

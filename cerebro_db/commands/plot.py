@@ -13,7 +13,7 @@ import typer
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Force, Url, opened
 from cerebro_db.errors import FeatureNotSupported, ObjectNotReady, UndefinedObject
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 if TYPE_CHECKING:
     from cerebro_db.display.board_list import Board
@@ -87,7 +87,7 @@ def plot(
     """
     wanted = Wanted(kind=kind, subject=subject, source=source, path=output)
     _refuse(wanted, force)
-    library("matplotlib", "plot")
+    import_library("matplotlib", "plot")
     with opened(url) as session:
         try:
             typer.echo(DRAWN[kind](session, wanted))

@@ -30,11 +30,11 @@ def demo(
     ] = None,
 ) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
-    from cerebro_db.optional_imports import library
+    from cerebro_db.optional_imports import import_library
     from cerebro_db.server.embedded_server import EmbeddedServer
 
     for name in ("matplotlib", "sklearn"):
-        library(name, "demo")
+        import_library(name, "demo")
     from cerebro_db.demo.walkthrough import main
 
     raise typer.Exit(main(url or EmbeddedServer(say=say).start()))

@@ -18,7 +18,7 @@ from cerebro_db.display.boards import distinctions, number, plain, progress_bar,
 from cerebro_db.display.sparklines import ASCII_LEVELS, LEVELS, sparkline
 from cerebro_db.display.timeline import Cell, in_view, lanes
 from cerebro_db.records import Point, Progress, Span, Standing
-from cerebro_db.run_reader import by_config
+from cerebro_db.run_reader import group_by_config
 
 CURVE = 16
 MOST_LANES = 8
@@ -90,7 +90,7 @@ def _lane(segment: int, cells: Sequence[Cell | None]) -> Text:
 
 def _board(look: Look, chosen: int | None, rows: int, console: Console) -> Table:
     shown = window(look.configs, chosen, rows)
-    curves = by_config(look.points)
+    curves = group_by_config(look.points)
     texts = distinctions([standing.params for standing in look.standings])
     metric = (
         f"{look.standings[0].dataset} {look.standings[0].metric}" if look.standings else "metric"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from cerebro_db.display.csv_files import rewrite_csv
-from cerebro_db.driver import sqlalchemy_url
-from cerebro_db.optional_imports import library
+from cerebro_db.driver import parse_url
+from cerebro_db.optional_imports import import_library
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -48,16 +48,16 @@ def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> No
     """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of
     cerebro_db.
     """
-    serving = library("cerebro_db.dashboard.web_server", "dashboard")
+    serving = import_library("cerebro_db.dashboard.web_server", "dashboard")
     serving.serve(lambda: make_pages(url), port, echo, browser)
 
 
 def make_pages(url: str) -> Pages:
     """Return Optuna's dashboard, a WSGI application, as pages to serve."""
-    serving = library("cerebro_db.dashboard.web_server", "dashboard")
-    adapter = library("a2wsgi", "dashboard")
+    serving = import_library("cerebro_db.dashboard.web_server", "dashboard")
+    adapter = import_library("a2wsgi", "dashboard")
     runs = storage(url)
-    app = Questions(library("optuna_dashboard", "dashboard").wsgi(runs), runs)
+    app = Questions(import_library("optuna_dashboard", "dashboard").wsgi(runs), runs)
     pages: Pages = serving.Pages(adapter.WSGIMiddleware(app), POLICY, read_only=True)
     return pages
 
@@ -125,8 +125,8 @@ def storage(url: str | sa.URL) -> RDBStorage:
     """Runs as a storage of Optuna, such as `optuna.load_study` takes: a study for each, named
     `<name> #<run_id>`.
     """
-    storages = library("optuna.storages", "dashboard")
-    parsed = sqlalchemy_url(url)
+    storages = import_library("optuna.storages", "dashboard")
+    parsed = parse_url(url)
     options = parsed.query.get("options", "")
     own = options if isinstance(options, str) else " ".join(options)
     reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})

@@ -11,10 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from cerebro_db import records
-from cerebro_db.driver import sqlalchemy_url, translated
+from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
 from cerebro_db.records import Standing
-from cerebro_db.run_reader import RunReader, no_run
+from cerebro_db.run_reader import RunReader, unknown_run_error
 
 # Plans of these short statements take less time than their compilation would.
 OPTIONS = "-c jit=off -c application_name=cerebro-db-dashboard"
@@ -74,7 +74,7 @@ def _source(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 def engine(url: str) -> sa.Engine:
     """Connections of the pages: few, for all are of one person."""
-    parsed = sqlalchemy_url(url)
+    parsed = parse_url(url)
     options = parsed.query.get("options", "")
     own = options if isinstance(options, str) else " ".join(options)
     reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
@@ -112,7 +112,7 @@ class Reader(RunReader):
             return self._fetched(query)
 
     def _fetched(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             begun = time.monotonic()
             found = connection.execute(query).cursor
             self._spent(time.monotonic() - begun)
@@ -125,7 +125,7 @@ class Reader(RunReader):
         progress = [column for column in records.PROGRESS.c if not column.name.startswith("best_")]
         found = self.rows(sa.select(*progress).where(records.PROGRESS.c.run_id == run_id))
         if not found:
-            raise no_run(run_id)
+            raise unknown_run_error(run_id)
         return found[0]
 
     def role(self) -> Row:
@@ -180,7 +180,7 @@ class Reader(RunReader):
         ).outerjoin_from(records.RUN, VERSION, version.run_id == run.run_id)
         found = self.rows(facts.where(run.run_id == run_id))
         if not found:
-            raise no_run(run_id)
+            raise unknown_run_error(run_id)
         return found[0]
 
     def standings(self, run_id: int) -> list[Standing]:

@@ -21,7 +21,7 @@ from cerebro_db.demo import digits, wines
 from cerebro_db.display.boards import distinctions, leaderboard_table, plain, standard_output
 from cerebro_db.display.charts import draw_learning_curves, draw_occupancy
 from cerebro_db.display.watch import follow
-from cerebro_db.driver import copy_rows, translated
+from cerebro_db.driver import copy_rows, translate_errors
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.session import Session, connect
 
@@ -104,7 +104,7 @@ def _load(session: Session, plan: Plan, console: Console) -> None:
         WINES: [row for row in wines.rows() if not wines.is_held_out(row[0])],
         NEW_WINES: [row for row in wines.rows() if wines.is_held_out(row[0])],
     }
-    with translated(), session.engine.begin() as connection:
+    with translate_errors(), session.engine.begin() as connection:
         connection.execute(sa.schema.CreateSchema("demo", if_not_exists=True))
         _everything().drop_all(connection)
         METADATA.create_all(connection)
@@ -245,7 +245,7 @@ def _pairs(session: Session) -> Sequence[tuple[int, str, int]]:
         .join(PREDICTIONS, PREDICTIONS.c.id == HELD_OUT.c.id)
         .order_by(HELD_OUT.c.id)
     )
-    with translated(), session.engine.connect() as connection:
+    with translate_errors(), session.engine.connect() as connection:
         return [(row[0], row[1], row[2]) for row in connection.execute(query)]
 
 

@@ -21,7 +21,7 @@ class Board(Records[Standing]):
     def __init__(self, standings: Records[Standing]) -> None:
         super().__init__(standings, standings.columns)
 
-    def cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
+    def format_cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
         """The parameters of a config are those that not all of the run share."""
         metric = f"{self[0].dataset} {self[0].metric}" if self else "metric"
         headings = ("rank", "mst_key", "params", metric, "status", "epochs", "seconds")
@@ -30,9 +30,9 @@ class Board(Records[Standing]):
             _row(standing, text) for standing, text in zip(self[:count], told, strict=False)
         ]
 
-    def html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    def format_html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Values have a bar, as long as they are large beside the largest one."""
-        found, largest = super().html_cells(rows), max(map(_size, self), default=0.0)
+        found, largest = super().format_html_cells(rows), max(map(_size, self), default=0.0)
         for cells, standing in zip(found, self, strict=False):
             if _size(standing):
                 cells[VALUE] = (

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cerebro_db.records import Point, Progress, Standing
-from cerebro_db.result_set import visible
+from cerebro_db.result_set import escape_controls
 
 WIDTH = 120
 
@@ -28,7 +28,7 @@ def plain(text: str) -> Text:
     >>> plain("a[bold]\\x1b[2Jb").plain
     'a[bold]\\\\x1b[2Jb'
     """
-    return Text(visible(text))
+    return Text(escape_controls(text))
 
 
 def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:

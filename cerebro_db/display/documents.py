@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from cerebro_db.result_set import values
+from cerebro_db.result_set import get_fields
 
 
 def document(records: Iterable[object]) -> str:
@@ -18,12 +18,12 @@ def document(records: Iterable[object]) -> str:
     ...     "started_at": datetime(2030, 1, 2)}])
     '[{"value": null, "eta": 90.0, "started_at": "2030-01-02T00:00:00"}]'
     """
-    return _written([_value(values(record)) for record in records])
+    return _written([_value(get_fields(record)) for record in records])
 
 
 def line(record: object) -> str:
     """One record as such an object, on a line of its own."""
-    return _written(_value(values(record)))
+    return _written(_value(get_fields(record)))
 
 
 def _written(value: object) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 from cerebro_db.errors import UndefinedObject
 from cerebro_db.export.paths import check_free
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 from cerebro_db.records import Point, Standing
-from cerebro_db.run_reader import RunReader, by_config
+from cerebro_db.run_reader import RunReader, group_by_config
 
 SUMMARIES = "tensorboardX.summary"
 
@@ -33,20 +33,20 @@ def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list
         )
     for old in folder.glob("config_*/events.out.tfevents.*"):
         old.unlink()  # of an earlier export, which TensorBoard would show beside the new one
-    points = by_config(curve)
+    points = group_by_config(curve)
     return [_write(folder, standing, points.get(standing.mst_key, [])) for standing in board]
 
 
 def _write(folder: Path, standing: Standing, points: list[Point]) -> Path:
     path = folder / f"config_{standing.mst_key}"
-    writer = library("tensorboardX", "export").writer.FileWriter(str(path))
-    for summary in library(SUMMARIES, "export").hparams(
+    writer = import_library("tensorboardX", "export").writer.FileWriter(str(path))
+    for summary in import_library(SUMMARIES, "export").hparams(
         _parameters(standing), {f"{standing.dataset}/{standing.metric}": None}
     ):
         writer.add_summary(summary)
     for point in points:
         value = math.nan if point.value is None else point.value
-        scalar = library(SUMMARIES, "export").scalar(f"{point.dataset}/{point.name}", value)
+        scalar = import_library(SUMMARIES, "export").scalar(f"{point.dataset}/{point.name}", value)
         writer.add_summary(scalar, point.epoch, point.time.timestamp())
     writer.close()
     return path

@@ -13,7 +13,7 @@ from cerebro_db.export.networks import network, rewrite, weight_names
 from cerebro_db.export.paths import check_free, written
 from cerebro_db.export.states import compact
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 KERAS = ".keras"
 RECIPE, ARCHITECTURE, WEIGHTS = FOLDER = ("recipe.json", "architecture.json", "weights.safetensors")
@@ -44,7 +44,7 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     with written(folder) as made:
         (made / RECIPE).write_text(readable(stored, model))
         (made / ARCHITECTURE).write_text(compact(rewrite(stored.architecture)))
-        library("safetensors.numpy", "export").save_file(
+        import_library("safetensors.numpy", "export").save_file(
             arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)}
         )
     return [folder / name for name in FOLDER]

@@ -21,12 +21,12 @@ from cerebro_db.errors import (
     FeatureNotSupported,
     InvalidParameter,
     InvalidText,
-    by_sqlstate,
+    find_error_class,
 )
 from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
@@ -72,7 +72,7 @@ def rewrite(architecture: str) -> dict[str, Any]:
     try:
         node = architectures.rewrite(value)
     except ArchitectureError as error:
-        raise by_sqlstate(error.sqlstate)(error.message, hint=error.hint) from error
+        raise find_error_class(error.sqlstate)(error.message, hint=error.hint) from error
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidText(
             f"the architecture is not one of Keras: {type(error).__name__}: {error}"
@@ -117,7 +117,7 @@ def measure_weights(node: dict[str, Any]) -> list[Shape]:
 
 def _build(make: Callable[[Any], T]) -> T:
     """Call Keras with a stranger's architecture; whatever it raises is a refusal."""
-    keras = library("keras", "export,tensorflow")
+    keras = import_library("keras", "export,tensorflow")
     try:
         return make(keras)
     except Exception as error:
@@ -144,7 +144,7 @@ def weight_names(model: Any) -> list[str]:
 
 
 def _named(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
-    nested = library("keras", "export,tensorflow").Model
+    nested = import_library("keras", "export,tensorflow").Model
     for layer in model.layers:
         if isinstance(layer, nested):
             yield from _named(layer, f"{prefix}{layer.name}/")

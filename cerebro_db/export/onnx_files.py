@@ -20,7 +20,7 @@ from cerebro_db.export.paths import written
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 ONNX, OPSET = ".onnx", 17
 
@@ -29,7 +29,7 @@ def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Writes `path`, which ends in .onnx, and the recipe beside it, as a .json of the same name."""
     paths = beside(path, ONNX, force)
     raw_rows(stored)
-    library("tf2onnx", "export")
+    import_library("tf2onnx", "export")
     model = network(stored)
     told = json.loads(readable(stored, model))
     rows = RawRows(told)
@@ -58,7 +58,7 @@ def raw_rows(stored: StoredModel) -> RawRows:
 
 def _put_scales(path: Path, rows: RawRows) -> None:
     """Puts scales before the graph in a file."""
-    onnx = library("onnx", "export")
+    onnx = import_library("onnx", "export")
     model = onnx.load(path)
     for place, name in enumerate(rows.names):
         if name in rows.scaled:
@@ -71,7 +71,7 @@ def _put_before(graph: Any, place: int, raw: RawInput) -> None:
     """Makes an input of a graph one of raw numbers in double precision, from which its nodes make
     the network's.
     """
-    onnx = library("onnx", "export")
+    onnx = import_library("onnx", "export")
     sizes = [each.dim_value for each in graph.input[place].type.tensor_type.shape.dim][1:]
     shape = [len(raw.numbers)] if len(sizes) == 1 else sizes
     made = onnx.helper.make_tensor_value_info(
@@ -120,22 +120,24 @@ class Nodes:
             marks = [self._node("ReduceMin", each, axes=[1], keepdims=1) for each in groups]
             last = self._node("Concat", last, *marks, axis=1)
         self.made.append(
-            library("onnx", "export").helper.make_node("Identity", [last], [self.name])
+            import_library("onnx", "export").helper.make_node("Identity", [last], [self.name])
         )
 
     def _float(self, given: str) -> str:
-        return self._node("Cast", given, to=library("onnx", "export").TensorProto.FLOAT)
+        return self._node("Cast", given, to=import_library("onnx", "export").TensorProto.FLOAT)
 
     def _node(self, kind: str, *inputs: str, **attributes: object) -> str:
         output = f"{self.name}/{len(self.made)}"
         self.made.append(
-            library("onnx", "export").helper.make_node(kind, list(inputs), [output], **attributes)
+            import_library("onnx", "export").helper.make_node(
+                kind, list(inputs), [output], **attributes
+            )
         )
         return output
 
     def _constant(self, value: Any) -> str:
         name = f"{self.name}/constant_{len(self.constants)}"
-        self.constants.append(library("onnx", "export").numpy_helper.from_array(value, name))
+        self.constants.append(import_library("onnx", "export").numpy_helper.from_array(value, name))
         return name
 
 

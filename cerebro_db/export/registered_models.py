@@ -22,7 +22,7 @@ from cerebro_db.export.onnx_files import raw_rows
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.tracked_runs import Target
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 SCRIPT = Path(__file__).with_name("registered_script.py")
 FOLDER = "cerebro_recipe"
@@ -39,7 +39,7 @@ def register(stored: StoredModel, name: str, target: Target) -> str:
         raise InvalidParameter(
             f"the name in MLflow is {name!r}, which has / or :, or nothing", hint="Give it another."
         )
-    library("mlflow.pyfunc", "export")
+    import_library("mlflow.pyfunc", "export")
     with TemporaryDirectory(prefix="cerebro-") as made, _tracked(target) as (mlflow, experiment):
         folder = Path(made)
         network, told = write_keras(stored, folder / "network.keras", False)
@@ -68,7 +68,7 @@ def _tracked(target: Target) -> Iterator[tuple[Any, str]]:
     """MLflow, tracking where it is wanted, and the id of the experiment there; afterwards it tracks
     where it did.
     """
-    mlflow = library("mlflow", "export")
+    mlflow = import_library("mlflow", "export")
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(target.uri or before)
     try:
@@ -86,8 +86,8 @@ def _signature(rows: RawRows) -> Any:
     missing.
     """
     schema, signature = (
-        library("mlflow.types.schema", "export"),
-        library("mlflow.models", "export").ModelSignature,
+        import_library("mlflow.types.schema", "export"),
+        import_library("mlflow.models", "export").ModelSignature,
     )
     types, text = schema.DataType, rows.told["task"] == "classification"
     given = [schema.ColSpec(schema.AnyType(), each["column"]) for each in rows.features]
@@ -105,8 +105,8 @@ def _signature(rows: RawRows) -> Any:
 
 def _requirements() -> list[str]:
     """What predicts: Keras with the framework that it has here, in these versions."""
-    framework = library("keras", "export").backend.backend()
-    module = library(framework, "export,tensorflow")
+    framework = import_library("keras", "export").backend.backend()
+    module = import_library(framework, "export,tensorflow")
     return [
         *(f"{name}=={version(name)}" for name in LIBRARIES),
         f"{framework}=={module.__version__}",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerebro_db.errors import ObjectNotReady
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 
 LENGTH = struct.Struct("<Q")
 
@@ -47,5 +47,5 @@ def _parts(state: bytes) -> Iterator[bytes]:
 
 def _weights(state: bytes) -> list[NDArray[Any]]:
     header = json.loads(state[LENGTH.size : LENGTH.size + LENGTH.unpack_from(state)[0]])
-    tensors = library("safetensors.numpy", "export").load(state)
+    tensors = import_library("safetensors.numpy", "export").load(state)
     return [np.asarray(tensors[name]) for name in json.loads(header["__metadata__"]["weights"])]

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from cerebro_db import errors, records
-from cerebro_db.driver import translated
+from cerebro_db.driver import translate_errors
 from cerebro_db.export import states
 
 FORMAT = "cerebro_db.model/1"
@@ -84,7 +84,7 @@ class StoredModel:
 def read_model(engine: sa.Engine, wanted: Wanted) -> StoredModel:
     """The model that is wanted, in one snapshot; UndefinedObject where there is none."""
     with (
-        translated(),
+        translate_errors(),
         engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
     ):
         found = _version(connection, wanted)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from cerebro_db.errors import DuplicateObject
-from cerebro_db.optional_imports import library
+from cerebro_db.optional_imports import import_library
 from cerebro_db.records import Point, Run, Standing
-from cerebro_db.run_reader import RunReader, by_config
+from cerebro_db.run_reader import RunReader, group_by_config
 
 T = TypeVar("T")
 EXPERIMENT = "cerebro_db"
@@ -82,7 +82,7 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     """
     reader.progress(run_id)  # which says it where there is none
     run = next(each for each in reader.runs() if each.run_id == run_id)
-    client = library("mlflow", "export").MlflowClient(tracking_uri=target.uri)
+    client = import_library("mlflow", "export").MlflowClient(tracking_uri=target.uri)
     found = client.get_experiment_by_name(target.experiment)
     experiment = (
         client.create_experiment(target.experiment) if found is None else found.experiment_id
@@ -94,7 +94,7 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     software = {f"software.{name}": version for name, version in run.software.items()}
     told = {"status": run.status, "owner": run.owner, **software}
     parent = place.begin(run.name or f"run {run_id}", run.started_at, told)
-    curves = by_config(reader.learning_curve(run_id))
+    curves = group_by_config(reader.learning_curve(run_id))
     for standing in reader.leaderboard(run_id):
         points = curves.get(standing.mst_key, [])
         _write(place, parent, run, standing, points)
@@ -105,7 +105,7 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
 def _write(
     place: Place, parent: str, run: Run, standing: Standing, points: Sequence[Point]
 ) -> None:
-    entities = library(ENTITIES, "export")
+    entities = import_library(ENTITIES, "export")
     own = {
         "mst_key": str(standing.mst_key),
         "status": standing.status,

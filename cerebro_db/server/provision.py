@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from cerebro_db.driver import sqlalchemy_url, translated
+from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.server.deployment import Build
 
 DATABASE = "cerebro"
@@ -51,12 +51,12 @@ def conninfo(socket: Path, port: int) -> str:
 @contextmanager
 def superuser(socket: Path, port: int, database: str = DATABASE) -> Iterator[sa.Connection]:
     """A session of the superuser in which every statement commits."""
-    address = sqlalchemy_url(url(socket, port, "postgres", database))
+    address = parse_url(url(socket, port, "postgres", database))
     engine = sa.create_engine(address, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     engine = engine.execution_options(
         no_parameters=True
     )  # a % in a statement without parameters is a %
-    with translated(), engine.connect() as connection:
+    with translate_errors(), engine.connect() as connection:
         connection.exec_driver_sql("SET lock_timeout = '10s'")
         yield connection
 

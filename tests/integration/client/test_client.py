@@ -24,7 +24,7 @@ from workbench import Workbench
 import cerebro_db
 from cerebro_db import errors, records
 from cerebro_db.console.watching import watch
-from cerebro_db.driver import Caller, engine_for
+from cerebro_db.driver import CallSession, get_engine
 
 PATIENCE = 60.0
 LOCK = 4711
@@ -79,7 +79,7 @@ def packed(session: cerebro_db.Session, digits: ModuleType) -> cerebro_db.Sessio
     [
         ("run", records.Run),
         ("progress", records.Progress),
-        ("queue", records.Place),
+        ("queue", records.QueueEntry),
         ("leaderboard", records.Standing),
         ("learning_curve", records.Point),
         ("timeline", records.Span),
@@ -218,7 +218,7 @@ def ears() -> Ears:
 
 
 @pytest.fixture
-def caller(session: cerebro_db.Session, ears: Ears) -> Iterator[Caller]:
+def caller(session: cerebro_db.Session, ears: Ears) -> Iterator[CallSession]:
     """A caller in a database with a function that speaks and then waits for a lock, or for its
     cancel.
     """
@@ -228,7 +228,7 @@ def caller(session: cerebro_db.Session, ears: Ears) -> Iterator[Caller]:
             " $$BEGIN RAISE INFO 'waiting' USING hint = 'unlock';"
             " PERFORM pg_advisory_xact_lock(number); RETURN 'locked'; END$$"
         )
-    opened = Caller(session.engine, ears)
+    opened = CallSession(session.engine, ears)
     yield opened
     opened.close()
 
@@ -251,7 +251,7 @@ def when_waiting(
     """Acts, in a thread, as soon as that process of the server waits for a lock."""
 
     def follow() -> None:
-        engine = engine_for(url)
+        engine = get_engine(url)
         query = sa.text("SELECT FROM pg_locks WHERE pid = :pid AND NOT granted")
         until = time.monotonic() + PATIENCE
         with engine.connect() as connection:
@@ -270,7 +270,7 @@ def when_waiting(
 
 
 def test_messages_come_while_the_call_goes_on(
-    caller: Caller, ears: Ears, locked: psycopg2.extensions.connection
+    caller: CallSession, ears: Ears, locked: psycopg2.extensions.connection
 ) -> None:
     """The call can end only because its message is answered."""
     ears.act = lambda: unlock(locked)
@@ -278,7 +278,7 @@ def test_messages_come_while_the_call_goes_on(
     assert ears.heard == ["INFO:  waiting\nHINT:  unlock"]
 
 
-def test_no_message_is_lost(session: cerebro_db.Session, caller: Caller, ears: Ears) -> None:
+def test_no_message_is_lost(session: cerebro_db.Session, caller: CallSession, ears: Ears) -> None:
     with session.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE FUNCTION talk(number integer) RETURNS void LANGUAGE plpgsql AS"
@@ -293,7 +293,7 @@ def test_no_message_is_lost(session: cerebro_db.Session, caller: Caller, ears: E
     "error", [ZeroDivisionError(), KeyboardInterrupt(), psycopg2.OperationalError("mine")]
 )
 def test_an_error_of_the_receiver_cancels_the_call(
-    caller: Caller, ears: Ears, locked: psycopg2.extensions.connection, error: BaseException
+    caller: CallSession, ears: Ears, locked: psycopg2.extensions.connection, error: BaseException
 ) -> None:
     def fail() -> None:
         raise error
@@ -309,7 +309,9 @@ def test_an_error_of_the_receiver_cancels_the_call(
 
 
 @pytest.mark.parametrize("value", ["zero\0byte", "\ud800", object()])
-def test_what_the_driver_cannot_send_is_an_invalid_parameter(caller: Caller, value: object) -> None:
+def test_what_the_driver_cannot_send_is_an_invalid_parameter(
+    caller: CallSession, value: object
+) -> None:
     with pytest.raises(errors.InvalidParameter):
         caller.call(("public", "wait_for_lock"), {"number": value})
     assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
@@ -318,7 +320,7 @@ def test_what_the_driver_cannot_send_is_an_invalid_parameter(caller: Caller, val
 
 
 def test_another_thread_can_cancel(
-    database: Database, caller: Caller, locked: psycopg2.extensions.connection
+    database: Database, caller: CallSession, locked: psycopg2.extensions.connection
 ) -> None:
     refused: list[errors.CerebroError] = []
 
@@ -342,7 +344,7 @@ def test_another_thread_can_cancel(
 
 
 def test_ctrl_c_cancels_the_statement(
-    database: Database, caller: Caller, locked: psycopg2.extensions.connection
+    database: Database, caller: CallSession, locked: psycopg2.extensions.connection
 ) -> None:
     thread = when_waiting(
         database.url, lambda: caller.pid, lambda: os.kill(os.getpid(), signal.SIGINT)

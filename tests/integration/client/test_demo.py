@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 import sqlalchemy as sa
 
-from cerebro_db.driver import engine_for
+from cerebro_db.driver import get_engine
 
 
 class Database(Protocol):
@@ -54,7 +54,7 @@ def test_the_demo_can_be_repeated(
     assert (tmp_path / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
     assert f"psql '{database.url}'" in first
 
-    engine = engine_for(database.url)
+    engine = get_engine(database.url)
     with engine.connect() as connection:
         # Guessing would be right about once in ten.
         right = connection.execute(

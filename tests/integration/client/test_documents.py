@@ -16,7 +16,7 @@ import pytest
 from psycopg2.extensions import connection as Connection
 from servers import Database
 
-from cerebro_db.driver import engine_for
+from cerebro_db.driver import get_engine
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "python-client.md"
@@ -128,7 +128,7 @@ def test_tools_that_want_a_column_can_call_what_returns_none(database: Database)
     assert "materialized='table'" in configured
     run(database.url, f'create table "public"."iris_ready__dbt_tmp" as (\n{model});')
     run(database.url, re.findall(r'"(.*)"', r, re.DOTALL)[0] + ";")
-    engine = engine_for(database.url)
+    engine = get_engine(database.url)
     exec(pandas_code, {"engine": engine, "pandas": pandas})
     engine.dispose()
     packed = "SELECT count(*) FROM iris_for_log, iris_from_dbt, iris_from_r, iris_from_pandas;"

@@ -23,7 +23,7 @@ import psycopg2
 import pytest
 from sqlalchemy.engine import make_url
 
-from cerebro_db.driver import engine_for
+from cerebro_db.driver import get_engine
 from cerebro_db.server.cluster import processes_in
 
 COMMAND = (sys.executable, "-I", "-m", "cerebro_db", "server")
@@ -131,7 +131,7 @@ def start_and_stop(data: Path, url: str) -> None:
 def test_what_the_role_finds(served: Served) -> None:
     url = served.url
     assert make_url(url).username == make_url(url).database == "cerebro"
-    with engine_for(url).connect() as connection:
+    with get_engine(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == [
             "public",
             "madlib",
@@ -241,7 +241,7 @@ def test_a_folder_whose_name_is_too_long_for_a_socket(folder: Path) -> None:
 def check_sessions(url: str) -> None:
     """By psycopg2, by SQLAlchemy, and as workers connect."""
     assert ask(url, "SELECT current_user") == "cerebro"
-    with engine_for(url).connect() as connection:
+    with get_engine(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT current_user").scalar() == "cerebro"
     connection.engine.dispose()
     worker = ask(

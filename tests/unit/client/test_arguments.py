@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cerebro_db import errors
-from cerebro_db.arguments import architecture_json, flat_weights, grid_text
+from cerebro_db.arguments import encode_architecture, flatten_weights, format_grid
 from cerebro_db.demo import digits, walkthrough
 
 LITERALS = st.recursive(
@@ -33,13 +33,13 @@ LITERALS = st.recursive(
 
 @given(st.dictionaries(st.text(min_size=1), st.lists(LITERALS, max_size=3), max_size=4))
 def test_a_grid_is_a_python_literal_of_itself(grid: dict[str, Any]) -> None:
-    assert ast.literal_eval(grid_text(grid)) == grid
-    assert grid_text(grid_text(grid)) == grid_text(grid)
+    assert ast.literal_eval(format_grid(grid)) == grid
+    assert format_grid(format_grid(grid)) == format_grid(grid)
 
 
 @given(st.lists(arrays.arrays("<f4", arrays.array_shapes(max_dims=3, max_side=4)), max_size=4))
 def test_weights_are_flat_float32_in_order(weights: list[np.ndarray[Any, Any]]) -> None:
-    flat = np.frombuffer(flat_weights(weights), dtype="<f4")
+    flat = np.frombuffer(flatten_weights(weights), dtype="<f4")
     expected = np.concatenate([np.zeros(0, "<f4"), *(array.ravel() for array in weights)])
     np.testing.assert_array_equal(flat, expected)
 
@@ -49,9 +49,9 @@ def test_an_architecture_may_be_a_model_a_dict_or_its_json() -> None:
     text = json.dumps(architecture)
     model = SimpleNamespace(to_json=lambda: text)
     assert (
-        architecture_json(model)
-        == architecture_json(architecture)
-        == architecture_json(text)
+        encode_architecture(model)
+        == encode_architecture(architecture)
+        == encode_architecture(text)
         == text
     )
 

@@ -36,7 +36,9 @@ def test_no_two_classes_share_a_sqlstate() -> None:
 
 @pytest.mark.parametrize("cls", errors.CerebroError.__subclasses__())
 def test_a_sqlstate_chooses_the_class(cls: type[errors.CerebroError]) -> None:
-    error = errors.from_driver(refusal(cls.sqlstate, "plpy.Error: no such thing", "Make one."))
+    error = errors.convert_driver_error(
+        refusal(cls.sqlstate, "plpy.Error: no such thing", "Make one.")
+    )
     assert type(error) is cls
     assert (error.message, error.hint, error.sqlstate) == (
         "no such thing",
@@ -58,15 +60,15 @@ def test_a_sqlstate_chooses_the_class(cls: type[errors.CerebroError]) -> None:
     ],
 )
 def test_only_the_prefix_that_pl_python_adds_is_taken_off(received: str, plain: str) -> None:
-    assert errors.from_driver(refusal("22023", received)).message == plain
+    assert errors.convert_driver_error(refusal("22023", received)).message == plain
 
 
 def test_an_unknown_sqlstate_is_kept() -> None:
-    error = errors.from_driver(refusal("23505", "duplicate key"))
+    error = errors.convert_driver_error(refusal("23505", "duplicate key"))
     assert (type(error), error.sqlstate) == (errors.CerebroError, "23505")
 
 
 def test_no_sqlstate_means_that_the_server_was_not_reached() -> None:
-    error = errors.from_driver(psycopg2.OperationalError("connection refused\n"))
+    error = errors.convert_driver_error(psycopg2.OperationalError("connection refused\n"))
     assert isinstance(error, errors.ConnectionFailure)
     assert error.message == "connection refused"

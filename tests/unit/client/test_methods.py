@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 import cerebro_db
 from cerebro_db import arguments, errors
-from cerebro_db.sql_session import Calls
+from cerebro_db.sql_session import SqlSession
 
 SCRIPTS = sorted((Path(__file__).parents[3] / "sql").glob("*.sql"))
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
@@ -32,7 +32,7 @@ class Answer(dict[str, Any]):
         return 0
 
 
-class Recorder(Calls):
+class Recorder(SqlSession):
     """Remembers what would be called."""
 
     schema = "madlib"
@@ -41,13 +41,13 @@ class Recorder(Calls):
         super().__init__(engine, print)
         self.called: dict[str, set[str]] = {}
 
-    def _called(
+    def _call_function(
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
     ) -> Any:
         self.called.setdefault(function[1], set()).update(arguments)
         return Answer()
 
-    def _rows(
+    def _query_function(
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
     ) -> list[tuple[Any, ...]]:
         self.called[function[1]] = set(arguments)
@@ -145,7 +145,7 @@ def functions() -> dict[str, set[str]]:
 
 def test_every_function_and_argument_can_be_reached() -> None:
     session = cerebro_db.connect("postgresql:///")
-    session._calls = recorder = Recorder(session.engine)
+    session._sql = recorder = Recorder(session.engine)
     call_everything(session)
     assert recorder.called == functions()
 
@@ -175,7 +175,7 @@ def test_help_lists_the_options_of_a_method(name: str) -> None:
 
 def test_a_misspelt_option_is_told_before_the_server_is_asked() -> None:
     session = cerebro_db.connect("postgresql:///")
-    session._calls = recorder = Recorder(session.engine)
+    session._sql = recorder = Recorder(session.engine)
     with pytest.raises(TypeError) as caught:
         session.fit("a", "b", "c", 1, shedule="rotation")  # type: ignore[call-arg]
     assert isinstance(caught.value, errors.UnknownOption) and caught.value.sqlstate == "22023"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cerebro_db
 from cerebro_db import errors
-from cerebro_db.driver import engine_for, sqlalchemy_url
+from cerebro_db.driver import get_engine, parse_url
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12
@@ -25,7 +25,7 @@ def test_parts_of_a_url_survive(user: str, password: str, database: str) -> None
     password as they are.
     """
     who = ":".join(quote(part, safe="") for part in (user, password))
-    read = sqlalchemy_url(f"postgresql://{who}@db.example:5433/{database}")
+    read = parse_url(f"postgresql://{who}@db.example:5433/{database}")
     assert read == sa.URL.create(
         "postgresql+psycopg2", user, password, "db.example", 5433, database
     )
@@ -40,7 +40,7 @@ def test_parts_of_a_url_survive(user: str, password: str, database: str) -> None
     ],
 )
 def test_a_socket_directory_is_understood_in_both_places(url: str) -> None:
-    engine = engine_for(url)
+    engine = get_engine(url)
     _, parameters = engine.dialect.create_connect_args(engine.url)
     assert (parameters["host"], parameters["dbname"]) == ("/run/pg", "flowers")
 

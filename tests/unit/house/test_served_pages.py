@@ -27,7 +27,7 @@ LISTENING = {
     "run_simple", "serve_forever", "start_server", "start_unix_server",
 }  # fmt: skip
 BROWSERS = {"webbrowser"}
-IMPORTERS = {"library", "import_module", "__import__"}
+IMPORTERS = {"import_library", "import_module", "__import__"}
 
 
 def find_serving(path: Path) -> Iterator[str]:
@@ -64,7 +64,7 @@ def test_one_module_listens_and_opens_browsers() -> None:
         "from http.server import HTTPServer",
         "from http import server",
         "pages.run_server(runs, port=1)",
-        "library('wsgiref.simple_server', 'dashboard').make_server('', 1, app)",
+        "import_library('wsgiref.simple_server', 'dashboard').make_server('', 1, app)",
         "import_module('flask')",
         "place.listen()",
         "await asyncio.start_server(answer)",
