@@ -28,25 +28,25 @@ def trained(program: dict[str, Any], parts: Sequence[Arrays], most: int | None) 
     """
     from cerebro_trainer.data.buffers import Buffer
     from cerebro_trainer.models.program_spec import ProgramSpec
-    from cerebro_trainer.programs.memory import Room
+    from cerebro_trainer.programs.memory import MemoryBudget
     from cerebro_trainer.programs.sharded.program import ShardedProgram
     from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 
     spec = ProgramSpec.from_header({"program": program})
     made, pieces = TensorflowProgram(spec), 1
     if most is not None:
-        made = sharded = ShardedProgram(spec, Room())
+        made = sharded = ShardedProgram(spec, MemoryBudget())
         sharded.check(None)
         pieces = len(sharded.shards)
         sharded.shards = [range(n, min(n + most, pieces)) for n in range(0, pieces, most)]
         sharded.measured()
-    made.set_numbers(spec)
-    made.write(made.initial(1))
+    made.set_hyperparameters(spec)
+    made.write(made.create_initial_state(1))
     buffers = []
     for number, arrays in enumerate(parts):
         x, y = (tuple(array for role, array in arrays if role == wanted) for wanted in "xy")
         buffers.append(Buffer(number, len(x[0]), x, y, 0))
-    form, loss = made.forms[0], 0.0
+    form, loss = made.modes[0], 0.0
     for buffer in buffers * 2:
         loss += made.train(buffer, np.arange(buffer.rows, dtype=np.int32)[::-1].copy(), 8, form)
     state = [np.array(value).tobytes() for value in made.read()]

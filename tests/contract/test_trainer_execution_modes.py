@@ -25,7 +25,7 @@ from trainer_programs import (
     weights,
 )
 
-from cerebro_trainer.programs.execution_modes import HOPELESS
+from cerebro_trainer.programs.execution_modes import HOPELESS_FACTOR
 
 SIZES = (150, 8, 6)
 """Rows of buffers: batches of 8 fill a block of JAX, there are smaller last ones, and a buffer of
@@ -95,7 +95,7 @@ def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer, framework: s
     assert set(result["timings"]) == set(tried) and len(tried) > 1
     seconds = [result["timings"][form]["seconds_per_row"] for form in tried]
     assert min(seconds) > 0
-    assert tried == FORMS[framework] or seconds[-1] > HOPELESS * min(seconds)
+    assert tried == FORMS[framework] or seconds[-1] > HOPELESS_FACTOR * min(seconds)
     assert content(trainer.train(chosen, NEW, forms=use(result["form"]))[1]) == content(state)
     again, state_again = trainer.train(chosen, NEW, forms=ahead(10**9))
     assert (again["timings"], again["form"]) == ({}, result["form"])

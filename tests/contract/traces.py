@@ -109,8 +109,8 @@ def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -
             for name in TRACED
         ]
         made = JaxProgram(_spec(program(loss=loss) | more), Code(Entries(Path(folder))))
-        made.write(made.initial(3))
-        for form in made.forms:
+        made.write(made.create_initial_state(3))
+        for form in made.modes:
             buffer = _train(made, 81, 4, form)
         sums, outputs = made.evaluate(buffer), made.predict(buffer.inputs)
     values = [array.tobytes() for array in [*made.read(), *outputs]]
@@ -128,7 +128,7 @@ def spared(folder: str) -> list[float]:
     for _ in range(2):
         made = JaxProgram(_spec(program()), Code(Entries(Path(folder))))
         _train(made, 8, 4, "scan")
-        seconds += [made.spared(), made.spared()]
+        seconds += [made.take_saved_compile_seconds(), made.take_saved_compile_seconds()]
     return seconds
 
 
@@ -146,7 +146,7 @@ def rates(framework: str) -> int:
         CosineDecay, "__call__", autospec=True, side_effect=CosineDecay.__call__
     ) as call:
         made = _program(framework, optimizer="AdamW", learning_rate=named, weight_decay=0.1)
-        _train(made, 8, 4, made.forms[0])
+        _train(made, 8, 4, made.modes[0])
     return call.call_count
 
 
@@ -155,7 +155,7 @@ def wiped(framework: str) -> list[str]:
     explained, and was wiped.
     """
     made = _program(framework, architecture=NOISY, momentum=0.5, optimizer="SGD")
-    _use(made, 40, 8, 0.1, made.forms[0])
+    _use(made, 40, 8, 0.1, made.modes[0])
     _train(made, 40, 8, FALLBACK)
     rows = np.ones((3, 4), np.float32)
     made.attribute([rows], [[[0]], [[1, 2, 3]]], [])
@@ -174,7 +174,7 @@ def seeded(framework: str) -> bool:
     for seed in (3, 4):
         keras.utils.set_random_seed(seed)
         expected = keras.saving.deserialize_keras_object(NOISY).variables
-        found = made.initial(seed)
+        found = made.create_initial_state(seed)
         if not all(
             np.array_equal(ours, np.asarray(theirs))
             for ours, theirs in zip(found, expected, strict=False)
@@ -190,8 +190,8 @@ def prepared_anew() -> int:
     made = _program("tensorflow", architecture=NOISY)
     with mock.patch("tensorflow.python.eager.context.pywrap_tfe.TFE_ContextClearCaches") as forget:
         for seed in (1, 2):
-            made.write(made.initial(seed))
-            _use(made, 20, 8, 0.1, made.forms[0])
+            made.write(made.create_initial_state(seed))
+            _use(made, 20, 8, 0.1, made.modes[0])
     return forget.call_count
 
 
@@ -201,9 +201,9 @@ def renewed(framework: str) -> bool:
     """
     made = _program(framework, architecture=NOISY)
     for seed in (1, 1, 2):
-        expected = made.initial(seed)
-        _use(made, 20, 8, 0.1, made.forms[0])
-        made.renew(seed)
+        expected = made.create_initial_state(seed)
+        _use(made, 20, 8, 0.1, made.modes[0])
+        made.reset_non_weights(seed)
         for place in made.layout.weights:
             made.assign(place, expected[place])
         if not all(map(np.array_equal, made.read(), expected)):
@@ -226,7 +226,7 @@ def _spec(described: dict[str, Any]) -> Any:
 
 
 def _use(made: Any, rows: int, batch_size: int, rate: float, form: str) -> None:
-    made.set_numbers(_spec(program(learning_rate=rate)))
+    made.set_hyperparameters(_spec(program(learning_rate=rate)))
     made.evaluate(_train(made, rows, batch_size, form))
 
 

@@ -90,8 +90,8 @@ def trained(
 
     spec = ProgramSpec.from_header({"program": described})
     made, random = TensorflowProgram(spec), np.random.default_rng(5)
-    made.write(made.initial(3))
-    made.set_numbers(spec)
+    made.write(made.create_initial_state(3))
+    made.set_hyperparameters(spec)
     x = random.integers(0, 3, (rows, 4)).astype(np.float32)
     y = np.eye(3, dtype=np.int16)[random.integers(0, 3, rows)]
     for _ in range(3):

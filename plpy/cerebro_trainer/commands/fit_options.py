@@ -9,7 +9,7 @@ from typing import Any
 
 from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.programs.execution_modes import Wanted
+from cerebro_trainer.programs.execution_modes import ModeRequest
 from cerebro_trainer.wire.fields import integer, record, typed
 
 
@@ -23,7 +23,7 @@ class Fit:
     class_weight: row_weights.ClassWeight | None
     steps: row_order.Steps | None
     place: row_order.Place
-    wanted: Wanted
+    wanted: ModeRequest
     block_rows: int | None
 
     @property
@@ -76,6 +76,6 @@ class Fit:
                     for name in ("seed", "mst_key", "epoch", "segment_id")
                 }
             ),
-            wanted=Wanted.from_header(header),
+            wanted=ModeRequest.from_header(header),
             block_rows=block_rows,
         )

@@ -16,7 +16,7 @@ from cerebro_trainer.commands.jobs import Job, TrainJob
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.execution_modes import Forms
+from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.fusion import Fusion, Member
 from cerebro_trainer.programs.program import Program
 
@@ -59,7 +59,7 @@ class FusionJob(Job):
     memory.
     """
 
-    def __init__(self, program: Program, datasets: Sequence[str], forms: Forms) -> None:
+    def __init__(self, program: Program, datasets: Sequence[str], forms: ModeSelector) -> None:
         super().__init__(program, tuple(dict.fromkeys(datasets)))
         self._partitions, self._forms, self._visit = datasets, forms, 0
         self._fusion: Fusion | None = None
@@ -89,7 +89,7 @@ class FusionJob(Job):
 
     def loaded(self) -> None:
         """The program has the state that was admitted last, and its numbers."""
-        self.trainees[-1].member = self.program.member()
+        self.trainees[-1].member = self.program.read_member()
 
     def rounds(self) -> Iterator[tuple[int, str]]:
         for number, dataset in enumerate(self._partitions):
@@ -120,7 +120,7 @@ class FusionJob(Job):
         """Train all states on these rows; the sum of the losses of each."""
         if form in self.program.lanes:
             if self._fusion is None:
-                self._fusion = self.program.fusion([member for _, member in self._members()], form)
+                self._fusion = self.program.fuse([member for _, member in self._members()], form)
             return self._fusion.train(buffer, orders, batch_size)
         losses = []
         for (trainee, member), order in zip(self._members(), orders, strict=True):
@@ -129,7 +129,7 @@ class FusionJob(Job):
                 continue
             self._hold(trainee, member)
             losses.append(self.program.train(buffer, order, batch_size, form))
-            trainee.member = self.program.member()
+            trainee.member = self.program.read_member()
         return losses
 
     def left(self) -> Iterator[Trainee]:
@@ -138,12 +138,12 @@ class FusionJob(Job):
         """
         for place, (trainee, member) in enumerate(self._members()):
             if trainee.error is None:
-                values = member.values if self._fusion is None else self._fusion.values(place)
+                values = member.values if self._fusion is None else self._fusion.read_state(place)
                 self._hold(trainee, member._replace(values=values))
                 yield trainee
 
     def _hold(self, trainee: Trainee, member: Member) -> None:
-        self.program.set_numbers(trainee.spec)
+        self.program.set_hyperparameters(trainee.spec)
         self.program.write(member.values)
 
     def _members(self) -> Iterator[tuple[Trainee, Member]]:

@@ -22,7 +22,7 @@ class CutsJob(Job):
         raise RequestError("a job that tells cuts takes no buffers")
 
     def result(self) -> dict[str, object]:
-        return {"cuts": self.program.cuts()}
+        return {"cuts": self.program.describe_cuts()}
 
 
 class FrontsJob(Job):
@@ -43,7 +43,7 @@ class FrontsJob(Job):
         raise RequestError("a job that tells what leads to layers takes no buffers")
 
     def result(self) -> dict[str, object]:
-        return {"fronts": self.program.fronts(self._layers)}
+        return {"fronts": self.program.describe_prefixes(self._layers)}
 
 
 OTHERS: Mapping[str, Callable[[Program, tuple[str, ...], Mapping[str, Any]], Job]] = {

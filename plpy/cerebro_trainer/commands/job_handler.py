@@ -162,7 +162,7 @@ class Work:
         leaves = isinstance(job, (TrainJob, AverageJob))
         bases = self._base.told(job.program if leaves else None)
         if isinstance(job, TrainJob):
-            job.warnings = self._workshop.warnings.of(job.program)
+            job.warnings = self._workshop.warnings.collect(job.program)
         return (Message({"ok": {**job.result(), **bases}}),)
 
     def _finish_fusion(self, job: FusionJob) -> Messages:
@@ -177,7 +177,7 @@ class Work:
                 Held(trainee.key, job.program), trainee.epoch, trainee.base
             )
         self._unstored = kept
-        warnings = self._workshop.warnings.of(job.program)
+        warnings = self._workshop.warnings.collect(job.program)
         return (Message({"ok": {**job.result(), "warnings": warnings, **self._base.told(None)}}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
@@ -205,7 +205,11 @@ class Work:
         sums = record(header, "sums")
         with self._boundary():
             program = self._workshop.program(self._spec(header))
-            return (Message({"ok": {key: program.results(value) for key, value in sums.items()}}),)
+            return (
+                Message(
+                    {"ok": {key: program.compute_results(value) for key, value in sums.items()}}
+                ),
+            )
 
     def rows(self, header: Header, payload: Bytes) -> Messages:
         """Predictions for raw rows, under the open job's state."""
@@ -232,7 +236,7 @@ class Work:
             )
         buffer = from_frame(header, payload)
         with self._boundary():
-            found = job.program.features(text(header, "layer"), buffer.inputs)
+            found = job.program.compute_features(text(header, "layer"), buffer.inputs)
         return (Message({"ok": {"shape": list(found.shape)}}, bytes_of(found)),)
 
     def outputs(self, header: Header, payload: Bytes) -> Messages:
@@ -292,7 +296,7 @@ class Work:
         not held yet.
         """
         self._job = self._loading = self._outputs = None
-        self._workshop.warnings.forget()
+        self._workshop.warnings.discard()
 
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
@@ -373,11 +377,11 @@ class Work:
             )
         self._origin, seed = Origin(0, whole=False), integer(header, "seed")
         if source in ("weights", "weights_of_chunks"):
-            program.renew(seed)
+            program.reset_non_weights(seed)
             if source == "weights":
                 return serialization.read_flat_weights(program.layout, program.assign)
             return serialization.read_weights(program.layout, program.assign, self._took)
-        program.write(program.initial(seed))
+        program.write(program.create_initial_state(seed))
         if source == "joined":
             return weight_merge.read(
                 program.layout, program.assign, len(integers(header, "shares"))
@@ -395,7 +399,7 @@ class Work:
         """The program now is the job's state. One in training has no name until it is done."""
         if self._origin.base and not self._sealed:
             self._base.hold(job.program, self._origin.base)
-        job.program.set_numbers(spec)
+        job.program.set_hyperparameters(spec)
         if isinstance(job, RestoreJob):
             job.whole = self._origin.whole
         if isinstance(job, FusionJob):

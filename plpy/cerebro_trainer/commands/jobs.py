@@ -22,8 +22,8 @@ from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.data.buffer_merge import Blocks
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.programs.execution_modes import Forms
-from cerebro_trainer.programs.program import FALLBACK, Loss, Program, Sums
+from cerebro_trainer.programs.execution_modes import ModeSelector
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.wire.fields import record, texts
 
@@ -68,7 +68,7 @@ class Dispatched(NamedTuple):
 
     buffer: Buffer
     rows: int
-    loss: Loss
+    loss: PendingLoss
     form: str
 
 
@@ -84,7 +84,12 @@ class TrainJob(Job):
     ended_at: float | None = None
 
     def __init__(
-        self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int
+        self,
+        program: Program,
+        datasets: tuple[str, ...],
+        fit: Fit,
+        forms: ModeSelector,
+        threads: int,
     ) -> None:
         super().__init__(program, datasets)
         if len(datasets) != 1:
@@ -144,7 +149,7 @@ class TrainJob(Job):
     @property
     def form_asked(self) -> str | None:
         """The form that was named."""
-        return self._fit.wanted.use
+        return self._fit.wanted.forced_mode
 
     def goes_as(self, other: TrainJob) -> bool:
         """Whether another visit goes through its partition in the same way, but for the order of
@@ -157,7 +162,7 @@ class TrainJob(Job):
         return row_weights.weighted(buffer, self._fit.class_weight)
 
     def form_for(
-        self, forms: Forms, weighted: Buffer, rows: npt.NDArray[np.int32], states: int
+        self, forms: ModeSelector, weighted: Buffer, rows: npt.NDArray[np.int32], states: int
     ) -> str:
         """The form of the visit, chosen on its first rows for so many states together."""
         if self._form is None:
@@ -198,30 +203,30 @@ class TrainJob(Job):
         return steps.taken(rows, self._fit.batch_size, first, (place.epoch, pass_no))
 
     def show(self, callbacks: Callbacks) -> None:
-        board, step = self.program.board(callbacks.folder), self.program.step
+        board, step = self.program.open_board(callbacks.folder), self.program.step
         if self._rows:
-            board.scalars("train", {"visit_loss": self._loss / self._rows}, step)
+            board.write_scalars("train", {"visit_loss": self._loss / self._rows}, step)
         if callbacks.histograms:
-            board.histograms(step)
+            board.write_histograms(step)
         if callbacks.graph:
-            board.graph()
+            board.write_graph()
 
     def result(self) -> dict[str, object]:
         return {
             "rows": self._rows,
             "batches": self._batches,
             "loss": self._loss / self._rows if self._rows else None,
-            "form": self._form or self.program.forms[0],
+            "form": self._form or self.program.modes[0],
             "timings": {
-                form: timing.as_header() for form, timing in self._forms.measured().items()
+                form: timing.to_json() for form, timing in self._forms.take_new_timings().items()
             },
-            "fallback": self._forms.reason if self._form == FALLBACK else None,
+            "fallback": self._forms.first_error if self._form == FALLBACK else None,
             "warnings": self.warnings,
             "threads": self._threads,
             "seconds": self.seconds,
             "ended_at": self.ended_at or time.time(),
             "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.parts(),
+            "shards": self.program.describe_shards(),
         }
 
 
@@ -230,7 +235,9 @@ class TimeJob(Job):
     it was.
     """
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms) -> None:
+    def __init__(
+        self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: ModeSelector
+    ) -> None:
         super().__init__(program, datasets)
         self._fit = fit
         self._forms = forms
@@ -245,15 +252,15 @@ class TimeJob(Job):
             )
 
     def result(self) -> dict[str, object]:
-        form = self._form or self.program.forms[0]
+        form = self._form or self.program.modes[0]
         return {
             "form": form,
             "timings": {
-                name: timing.as_header() for name, timing in self._forms.measured().items()
+                name: timing.to_json() for name, timing in self._forms.take_new_timings().items()
             },
-            **self._forms.timing(form).as_header(),
+            **self._forms.get_timing(form).to_json(),
             "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.parts(),
+            "shards": self.program.describe_shards(),
         }
 
 
@@ -268,7 +275,7 @@ class AverageJob(Job):
         super().__init__(program, datasets)
         if datasets:
             raise RequestError(f"an averaging job has no datasets, received {len(datasets)}")
-        if program.parts():
+        if program.describe_shards():
             raise ConfigError(
                 "the model does not fit into its trainer's memory, and neither does the mean of "
                 "several states",
@@ -295,7 +302,7 @@ class AverageJob(Job):
             "seconds": 0.0,
             "ended_at": time.time(),
             "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.parts(),
+            "shards": self.program.describe_shards(),
         }
 
 
@@ -323,7 +330,7 @@ class EvaluateJob(Job):
         self._total = total
         self._seconds = 0.0
         self._rows = dict.fromkeys(datasets, 0)
-        self._sums: dict[str, Sums] = {dataset: program.no_sums() for dataset in datasets}
+        self._sums: dict[str, Sums] = {dataset: program.zero_sums() for dataset in datasets}
         self._ends = dict.fromkeys(datasets, time.time())
 
     @classmethod
@@ -345,14 +352,14 @@ class EvaluateJob(Job):
         self._ends[dataset] = time.time()
 
     def show(self, callbacks: Callbacks) -> None:
-        board = self.program.board(callbacks.folder)
+        board = self.program.open_board(callbacks.folder)
         for kind, dataset in callbacks.datasets.items():
             if self._rows.get(dataset):
-                found: Any = self.program.results(self._sums[dataset])
+                found: Any = self.program.compute_results(self._sums[dataset])
                 named = zip(
                     ("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False
                 )
-                board.scalars(
+                board.write_scalars(
                     kind, {f"epoch_{name}": value for name, value in named}, callbacks.epoch
                 )
 
@@ -365,13 +372,16 @@ class EvaluateJob(Job):
             "ended_at": self._ends,
             "seconds": self._seconds,
             "metrics": {
-                name: self.program.results(self._added(keys)) for name, keys in self._total.items()
+                name: self.program.compute_results(self._added(keys))
+                for name, keys in self._total.items()
             },
         }
 
     def _added(self, datasets: Sequence[str]) -> Sums:
         """The sums of these, added up in their order: it decides the last bits."""
-        return reduce(added, (self._sums[dataset] for dataset in datasets), self.program.no_sums())
+        return reduce(
+            added, (self._sums[dataset] for dataset in datasets), self.program.zero_sums()
+        )
 
 
 def added(sums: Sums, others: Sums) -> Sums:

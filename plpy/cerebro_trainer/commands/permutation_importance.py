@@ -22,7 +22,7 @@ from cerebro_trainer.data.buffers import Dataset, single_target
 from cerebro_trainer.data.prediction_metrics import LOSSES
 from cerebro_trainer.data.row_order import shuffled
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.programs.program import Attributions, Places
+from cerebro_trainer.programs.program import Attributions, ColumnPositions
 from cerebro_trainer.wire.fields import integer, number, text, typed
 from cerebro_trainer.wire.frames import Bytes
 
@@ -38,7 +38,7 @@ class Shuffling:
     """
 
     metric: str
-    columns: tuple[Places, ...]
+    columns: tuple[ColumnPositions, ...]
     classes: int
     repeats: int
     seed: int
@@ -113,7 +113,9 @@ def attribution_columns(found: Attributions) -> Iterator[str]:
         )
 
 
-def places(header: Mapping[str, Any], field: str, inputs: Sequence[Array]) -> tuple[Places, ...]:
+def places(
+    header: Mapping[str, Any], field: str, inputs: Sequence[Array]
+) -> tuple[ColumnPositions, ...]:
     """The places of columns, or of patches, in the inputs, which are arrays of rows."""
     found = typed(header, field, list)
     if not all(_fit(each, inputs) for each in found):
@@ -139,7 +141,9 @@ def _inside(place: object, array: Array) -> bool:
     return type(place) is int and array.ndim > 1 and 0 <= place < array.shape[1]
 
 
-def _moved(inputs: Sequence[Array], column: Places, order: npt.NDArray[np.int32]) -> list[Array]:
+def _moved(
+    inputs: Sequence[Array], column: ColumnPositions, order: npt.NDArray[np.int32]
+) -> list[Array]:
     """The inputs of rows of which each has this column of another row."""
     found = []
     for array, part in zip(inputs, column, strict=True):

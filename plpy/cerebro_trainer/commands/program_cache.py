@@ -19,9 +19,9 @@ import numpy as np
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.execution_modes import Forms
+from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
-from cerebro_trainer.programs.memory import Room
+from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.program import Framework, Program, Programs
 
 NAMES = 64
@@ -36,16 +36,16 @@ class Workshop:
         self.framework = framework
         self._memory = memory
         self.failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
-        self.programs = Programs(framework.make)
+        self.programs = Programs(framework.make_program)
         self.warnings = FrameworkWarnings()
-        self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
+        self._forms: WeakKeyDictionary[Program, dict[int, ModeSelector]] = WeakKeyDictionary()
         self._names: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
 
     def program(self, spec: ProgramSpec, form: str | None = None) -> Program:
         """The program of a spec, which has that form if one is named; made, if need be, for the
         memory that is left.
         """
-        return self.programs.get(spec, Room(self._memory, form))
+        return self.programs.get(spec, MemoryBudget(self._memory, form))
 
     @contextmanager
     def boundary(self, *, silent: bool) -> Iterator[None]:
@@ -55,7 +55,7 @@ class Workshop:
         `silent`.
         """
         try:
-            with self.warnings.heard():
+            with self.warnings.record():
                 yield
         except self.framework.fatal_errors:
             raise  # it ends the process, and the backend starts another one
@@ -70,11 +70,11 @@ class Workshop:
                 f"{type(error).__name__}{'' if silent else f': {summary(error)}'}"
             ) from error
 
-    def forms(self, program: Program, batch_size: int) -> Forms:
+    def forms(self, program: Program, batch_size: int) -> ModeSelector:
         """What is known of the forms of a program with batches of that size."""
         sizes = self._forms.setdefault(program, {})
         if batch_size not in sizes:
-            sizes[batch_size] = Forms(
+            sizes[batch_size] = ModeSelector(
                 self.failures, self.framework.memory_errors, tuple(sizes.values())
             )
         return sizes[batch_size]
@@ -94,7 +94,7 @@ class Workshop:
         """A session is over: overwrite what it has left, give memory back, and draw other random
         numbers.
         """
-        self.warnings.forget()
+        self.warnings.discard()
         self.programs.wipe()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)

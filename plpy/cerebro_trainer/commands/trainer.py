@@ -38,7 +38,7 @@ class Trainer:
         self._connection = connection
         self._ahead = ahead
         self._datasets: dict[str, Dataset] = {}
-        self._gpus = workshop.framework.gpus if workshop else gpus.listed
+        self._gpus = workshop.framework.describe_gpus if workshop else gpus.listed
         self._work = Work(workshop, self._datasets, connection.check_peer) if workshop else None
         self._packing = Packing()
         self._deferred: TrainerError | None = None

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerebro_trainer.programs.program import Array, Places
+from cerebro_trainer.programs.program import Array, ColumnPositions
 
 STEPS = 32
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(STEPS)
 POINTS = tuple(zip(((_NODES + 1) / 2).tolist(), (_WEIGHTS / 2).tolist(), strict=True))
-"""Places on a way from 0 to 1, and what each counts (Gauss and Legendre)."""
+"""ColumnPositions on a way from 0 to 1, and what each counts (Gauss and Legendre)."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Way:
     beside: tuple[int, ...]
 
     def attributions(
-        self, inputs: Sequence[Array], select: Array, columns: Sequence[Places]
+        self, inputs: Sequence[Array], select: Array, columns: Sequence[ColumnPositions]
     ) -> Array:
         """What each column adds, of shape (rows, columns)."""
         nothing = [np.zeros_like(array) for array in inputs]
@@ -78,7 +78,7 @@ class Way:
         return totals
 
 
-def without(inputs: Sequence[Array], patch: Places) -> list[Array]:
+def without(inputs: Sequence[Array], patch: ColumnPositions) -> list[Array]:
     """The inputs with 0 in these positions."""
     found = []
     for array, part in zip(inputs, patch, strict=True):

@@ -1,8 +1,6 @@
-"""What Keras and the frameworks warn of, by program: the user is to hear it, who does not see what
-a trainer prints.
+"""Warnings of Keras and the frameworks, by program: users do not see the output of a trainer.
 
-Much of it is said once, while a program is built or compiled, and is true of all that it does
-later.
+Many warnings appear once, while a program is built or compiled, and apply to all its later calls.
 """
 
 from __future__ import annotations
@@ -15,41 +13,44 @@ from weakref import WeakKeyDictionary
 from cerebro_trainer.errors import text_summary
 from cerebro_trainer.programs.program import Program
 
-FOR_USERS = (UserWarning, SyntaxWarning)
-"""Keras warns by the second of losses that make no sense."""
-MOST = 10
-"""Of one program; custom functions may warn of anything."""
+USER_CATEGORIES = (UserWarning, SyntaxWarning)
+"""Keras uses SyntaxWarning for losses that make no sense."""
+MAX_TEXTS = 10
+"""Warnings retained for one program; custom functions may raise any number of them."""
 
 
 class FrameworkWarnings:
-    """Warnings for users, as Python calls them; those for developers are printed as ever."""
+    """Recorder of warnings for users; warnings for developers are printed as usual."""
 
     def __init__(self) -> None:
-        self._new: list[str] = []
+        self._unassigned: list[str] = []
         self._texts: WeakKeyDictionary[Program, dict[str, None]] = WeakKeyDictionary()
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Hear those that come within the block."""
-        with warnings.catch_warnings(record=True) as caught:
-            for category in FOR_USERS:
+    def record(self) -> Iterator[None]:
+        """Record the warnings that are raised within the block."""
+        with warnings.catch_warnings(record=True) as records:
+            for category in USER_CATEGORIES:
                 warnings.simplefilter("always", category)
             yield
-        for each in caught:
-            if issubclass(each.category, FOR_USERS):
-                self._new.append(text_summary(str(each.message)) or each.category.__name__)
+        for warning in records:
+            if issubclass(warning.category, USER_CATEGORIES):
+                text = text_summary(str(warning.message))
+                self._unassigned.append(text or warning.category.__name__)
             else:
-                warnings.showwarning(each.message, each.category, each.filename, each.lineno)
+                warnings.showwarning(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
 
-    def forget(self) -> None:
-        """Those of a job that was not finished are of nobody."""
-        self._new.clear()
+    def discard(self) -> None:
+        """Discard the warnings of a job that did not finish."""
+        self._unassigned.clear()
 
-    def of(self, program: Program) -> list[str]:
-        """All that were heard of a program, those since the last question included."""
+    def collect(self, program: Program) -> list[str]:
+        """Assign the newly recorded warnings to a program; return all warnings of the program."""
         texts = self._texts.setdefault(program, {})
-        for text in self._new:
-            if len(texts) < MOST:
+        for text in self._unassigned:
+            if len(texts) < MAX_TEXTS:
                 texts[text] = None
-        self.forget()
+        self.discard()
         return list(texts)

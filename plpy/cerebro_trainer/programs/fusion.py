@@ -1,78 +1,77 @@
-"""What it is to train several states of one program as one, whatever framework does it."""
+"""Fusion: training several states of one program at once, whatever the framework."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.io_spec import Interface
+from cerebro_trainer.programs.io_spec import IoSpec
+
+Array: TypeAlias = npt.NDArray[Any]
+Orders: TypeAlias = Sequence[npt.NDArray[np.int32]]
+"""Positions of rows in training order, one array per state, all of the same length."""
 
 LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
-"""How many states each form trains; there are few, since one is compiled for each."""
+"""States per call, by mode; there are few modes, since each one is compiled."""
 
 
 class Member(NamedTuple):
-    """One state as its program holds it: the values of all variables, and the numbers that are no
-    part of the state.
-    """
+    """One state of a fusion."""
 
-    values: Sequence[npt.NDArray[Any]]
-    numbers: Sequence[npt.NDArray[Any]]
+    values: Sequence[Array]  # of all variables, in the order of the layout
+    hyperparameters: Sequence[Array]  # of the program, but not part of the state
 
 
 class Fusion(ABC):
-    """States of one program that are trained side by side, no more than the form has lanes.
+    """States of one program that are trained at once; at most one per lane.
 
-    Law: what becomes of a state depends on the form, and on what `Program.train` names; not on the
-    other states, nor on its place among them.
+    Law: a state depends on the mode and on the arguments of `Program.train`. It does not depend on
+    the other states, nor on its own lane.
     """
 
     @abstractmethod
-    def train(
-        self, buffer: Buffer, orders: Sequence[npt.NDArray[np.int32]], batch_size: int
-    ) -> list[float]:
-        """One pass of each state over as many rows of a buffer, in an order of its own.
+    def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
+        """Train one pass of each state over rows of a buffer.
 
-        Returns by state the sum over batches of mean batch loss times rows; NaN or Inf where a loss
-        is.
+        Returns:
+            By state the sum over batches of mean batch loss times rows; NaN or Inf once a loss is.
         """
 
     @abstractmethod
-    def values(self, place: int) -> Sequence[npt.NDArray[Any]]:
-        """The values of all variables of the state at that place, in the order of `layout`."""
+    def read_state(self, lane: int) -> Sequence[Array]:
+        """Return the values of all variables of a state, in the order of `layout`."""
 
 
 class StackedFusion(Fusion):
-    """States whose values lie one behind another in arrays; those that are missing are copies of
-    the first.
-    """
+    """A fusion that stacks the values of its states; unused lanes are copies of the first state."""
 
-    def __init__(self, lanes: int, interface: Interface, members: Sequence[Member]) -> None:
-        self.interface, self._lanes, self._count = interface, lanes, len(members)
-        filled = [*members, *[members[0]] * (lanes - len(members))]
-        self.held: list[Any] = [
-            np.stack(arrays) for arrays in zip(*(lane.values for lane in filled), strict=True)
-        ]
-        self.numbers = [
-            np.stack(arrays) for arrays in zip(*(lane.numbers for lane in filled), strict=True)
-        ]
+    def __init__(self, lanes: int, io_spec: IoSpec, members: Sequence[Member]) -> None:
+        self.io_spec = io_spec
+        self._lanes = lanes
+        self._count = len(members)
+        padded = [*members, *[members[0]] * (lanes - len(members))]
+        self.values: list[Any] = _stack(member.values for member in padded)
+        self.hyperparameters = _stack(member.hyperparameters for member in padded)
 
-    def train(
-        self, buffer: Buffer, orders: Sequence[npt.NDArray[np.int32]], batch_size: int
-    ) -> list[float]:
-        lanes = [*orders, *[orders[0]] * (self._lanes - len(orders))]
-        return [float(each) for each in self.trained(buffer, lanes, batch_size)[: self._count]]
+    def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
+        padded = [*orders, *[orders[0]] * (self._lanes - len(orders))]
+        losses = self.train_lanes(buffer, padded, batch_size)
+        return [float(loss) for loss in losses[: self._count]]
 
     @abstractmethod
-    def trained(
-        self, buffer: Buffer, orders: Sequence[npt.NDArray[np.int32]], batch_size: int
+    def train_lanes(
+        self, buffer: Buffer, orders: Orders, batch_size: int
     ) -> npt.NDArray[np.float64]:
-        """See `train`, for an order of each lane."""
+        """Train all lanes; `orders` has one entry per lane."""
 
-    def values(self, place: int) -> Sequence[npt.NDArray[Any]]:
-        return [np.array(np.asarray(array)[place]) for array in self.held]
+    def read_state(self, lane: int) -> Sequence[Array]:
+        return [np.array(np.asarray(array)[lane]) for array in self.values]
+
+
+def _stack(states: Iterable[Sequence[Array]]) -> list[Array]:
+    return [np.stack(arrays) for arrays in zip(*states, strict=True)]

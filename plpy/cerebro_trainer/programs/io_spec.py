@@ -75,7 +75,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Interface:
+class IoSpec:
     """All inputs and outputs of a model, by position; `tokens` are the sizes of the vocabularies of
     inputs, or None.
 

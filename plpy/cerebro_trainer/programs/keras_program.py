@@ -25,9 +25,9 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Way, without
 from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.fusion import Member
-from cerebro_trainer.programs.io_spec import Interface, Output
+from cerebro_trainer.programs.io_spec import IoSpec, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
-from cerebro_trainer.programs.program import Array, Attributions, Places, Program, Sums
+from cerebro_trainer.programs.program import Array, Attributions, ColumnPositions, Program, Sums
 from cerebro_trainer.state.layout import Layout
 
 EVALUATION_BYTES = 16 << 20
@@ -64,7 +64,7 @@ class KerasProgram(Program):
             )
         )
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
-        self.interface = Interface(shapes, outputs, keras_model.vocabularies(self.model))
+        self.io_spec = IoSpec(shapes, outputs, keras_model.vocabularies(self.model))
         self._compile(parts)
         self.trained: list[Any] = list(self.whole.trainable_variables)
         """Those that the optimizer changes, in its order, which is that of the whole network."""
@@ -136,7 +136,7 @@ class KerasProgram(Program):
     def read(self) -> Sequence[Array]:
         return [self.value(variable) for variable in self.variables]
 
-    def member(self) -> Member:
+    def read_member(self) -> Member:
         return Member(self.read(), [self.value(variable) for variable in self.numbers])
 
     def value(self, variable: Any) -> Array:
@@ -146,18 +146,18 @@ class KerasProgram(Program):
     def assign(self, position: int, value: Array) -> None:
         self.variables[position].assign(value)
 
-    def initial(self, seed: int) -> Sequence[Array]:
+    def create_initial_state(self, seed: int) -> Sequence[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no
         step.
         """
         return [*self._initial_weights.of(seed), *self._fresh_optimizer]
 
-    def renew(self, seed: int) -> None:
+    def reset_non_weights(self, seed: int) -> None:
         count, weights = len(self.whole.variables), set(self.layout.weights)
         # A model is built for a state once: that takes a tenth of a second, and there are few such
         # seeds.
         if weights != set(range(count)) and (self._renewed is None or self._renewed[0] != seed):
-            fresh = self.initial(seed)
+            fresh = self.create_initial_state(seed)
             self._renewed = (
                 seed,
                 {place: fresh[place] for place in range(count) if place not in weights},
@@ -176,7 +176,7 @@ class KerasProgram(Program):
         self.model.reset_metrics()
         self.model.history = None
 
-    def set_numbers(self, spec: ProgramSpec) -> None:
+    def set_hyperparameters(self, spec: ProgramSpec) -> None:
         """Set the numbers of a configuration that are no part of the program, such as its learning
         rate.
         """
@@ -228,12 +228,12 @@ class KerasProgram(Program):
             object.__delattr__(optimizer, "_get_current_learning_rate")
 
     def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
-        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit`
+        """Inputs, targets as floats, and weights of rows or None, from arrays that `io_spec.fit`
         gave.
 
         Arrays of numpy or of the framework, also within a graph.
         """
-        count = len(self.interface.outputs)
+        count = len(self.io_spec.outputs)
         weights = targets[count] if len(targets) > count else None
         return packed(inputs), packed([_float32(target) for target in targets[:count]]), weights
 
@@ -255,7 +255,7 @@ class KerasProgram(Program):
         )
         return float(history.history["loss"][0]) * len(order)
 
-    def results(self, sums: Sums) -> dict[str, object]:
+    def compute_results(self, sums: Sums) -> dict[str, object]:
         """{"loss", "metrics"} from (added) sums of `evaluate`."""
         total, rows = sums[0]
         metrics = self.metrics.results(sums[1:])
@@ -264,7 +264,7 @@ class KerasProgram(Program):
             "metrics": metrics if rows else [None] * len(metrics),
         }
 
-    def no_sums(self) -> Sums:
+    def zero_sums(self) -> Sums:
         """What `evaluate` gives for no rows: zeros."""
         return [[0.0, 0.0], *self.metrics.no_sums]
 
@@ -279,7 +279,7 @@ class KerasProgram(Program):
             self.evaluation_batch(inputs), min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest)
         )
 
-    def cuts(self) -> list[dict[str, object]]:
+    def describe_cuts(self) -> list[dict[str, object]]:
         return [
             {
                 "layer": cut.layer,
@@ -290,14 +290,14 @@ class KerasProgram(Program):
             for cut in frozen_prefix.cuts(self.whole)
         ]
 
-    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
+    def describe_prefixes(self, layers: Sequence[str]) -> list[dict[str, object]]:
         return [
             frozen_prefix.described(self.whole, frozen_prefix.cut_at(self.whole, layer))
             for layer in layers
         ]
 
-    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
-        fitted = self.interface.fit_inputs(inputs)
+    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
+        fitted = self.io_spec.fit_inputs(inputs)
         if layer not in self._fronts:
             cut = frozen_prefix.cut_at(self.whole, layer)
             self._fronts[layer] = self.forward(
@@ -312,9 +312,12 @@ class KerasProgram(Program):
         """
 
     def attribute(
-        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+        self,
+        inputs: Sequence[Array],
+        columns: Sequence[ColumnPositions],
+        patches: Sequence[ColumnPositions],
     ) -> Attributions:
-        fitted = self.interface.fit_inputs(inputs)
+        fitted = self.io_spec.fit_inputs(inputs)
         rows, size = len(fitted[0]), self.evaluation_batch(fitted)
         (output,) = self.predict(fitted)
         (blank,) = self.predict([np.zeros_like(array[:1]) for array in fitted])

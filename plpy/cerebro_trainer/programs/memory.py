@@ -1,4 +1,4 @@
-"""What this process holds of memory, and what it is allowed: what decides how a model is run."""
+"""Memory of this process: its use and its limit, which decide how a model is run."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-RESERVE = 40
-"""One part in so many of the limit is left alone."""
-PAUSE_SECONDS = 2e-3
-MAPPED_THRESHOLD = -3
-"""mallopt's M_MMAP_THRESHOLD."""
-MAPPED_BYTES = 256 << 10
+RESERVE_DIVISOR = 40
+"""This part of the limit is left unused: one in so many bytes."""
+SAMPLE_SECONDS = 2e-3
+M_MMAP_THRESHOLD = -3
+"""Parameter of the C library's mallopt."""
+MMAP_BYTES = 256 << 10
 
 
-class Room(NamedTuple):
-    """What a program is made for: a `limit` of bytes for its whole process, 0 for none, and a
-    `form` if it must have that."""
+class MemoryBudget(NamedTuple):
+    """Memory that a program may use."""
 
-    limit: int = 0
-    form: str | None = None
+    limit: int = 0  # bytes for the whole process; 0 for no limit
+    mode: str | None = None  # execution mode that the program must have, whatever the memory
 
     @property
-    def bytes(self) -> int | None:
-        """Bytes that are left now; None for any number."""
-        return self.limit - self.limit // RESERVE - held() if self.limit else None
+    def remaining_bytes(self) -> int | None:
+        """Bytes that are available now; None without a limit."""
+        if not self.limit:
+            return None
+        return self.limit - self.limit // RESERVE_DIVISOR - read_used_bytes()
 
 
-class Peak:
-    """The most that this process holds while something is done, looked at every few
-    milliseconds.
-    """
+class PeakMemory:
+    """Context that samples the memory of this process every few milliseconds."""
 
-    bytes = 0
+    peak_bytes = 0
 
-    def __enter__(self) -> Peak:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+    def __enter__(self) -> PeakMemory:
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
         self._thread.start()
         return self
 
@@ -49,31 +48,28 @@ class Peak:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._over.set()
+        self._is_over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         while True:
-            self.bytes = max(self.bytes, held())
-            if self._over.wait(PAUSE_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, read_used_bytes())
+            if self._is_over.wait(SAMPLE_SECONDS):
                 return
 
 
-def held() -> int:
-    """Bytes of memory that this process has, also those that were swapped out: what its backend
-    looks at.
-    """
+def read_used_bytes() -> int:
+    """Return the resident and swapped bytes of this process, as its backend measures them."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return sum(
-        int(kilobytes) << 10
-        for kilobytes in re.findall(r"^Vm(?:RSS|Swap):\s+(\d+)", status, re.MULTILINE)
-    )
+    kilobytes = re.findall(r"^Vm(?:RSS|Swap):\s+(\d+)", status, re.MULTILINE)
+    return sum(int(text) << 10 for text in kilobytes)
 
 
-def give_back_at_once() -> None:
-    """Have what is freed go back to the system where it is large, which the C library learns not to
-    do.
+def return_freed_memory() -> None:
+    """Make the C library return large freed blocks to the system at once.
+
+    By default it raises this threshold as a process frees large blocks.
     """
     library = ctypes.CDLL(None)
-    library.mallopt(MAPPED_THRESHOLD, MAPPED_BYTES)
+    library.mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
     library.malloc_trim(0)

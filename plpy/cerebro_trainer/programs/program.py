@@ -1,9 +1,8 @@
-"""Programs: a model, its optimizer, loss and metrics, compiled once, used by every config that
-shares them.
+"""The protocol of programs: a compiled model, shared by all configs of the same architecture.
 
-Building and tracing take a second, setting the variables milliseconds: a hop should only pay the
-latter. This module is the protocol and knows no framework; each framework adds one module with a
-subclass.
+A program is a model with its optimizer, loss and metrics. Building and tracing one takes a second,
+setting its variables milliseconds: a hop should only pay the latter. This module knows no
+framework; each framework adds one module with a subclass.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Fusion, Member
-from cerebro_trainer.programs.memory import Room
+from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.state.layout import Layout
 
@@ -30,90 +29,82 @@ Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]
 
 FALLBACK = "keras_fit"
-"""The form for what no other can do: Keras' own training loop."""
+"""The mode for programs that no other mode can train: Keras' own training loop."""
 SHARDED = "sharded"
-"""The form of what does not fit into memory: parts of the state lie in a file while others are
-computed.
-"""
-KEPT_PROGRAMS = 64
-KEPT_BYTES = 2 << 30
-"""Of variables, in all programs that are kept for later."""
-INHERITED_PROGRAMS = 24
-INHERITED_BYTES = 256 << 20
-"""The same of programs that are left to the next session, which may never come."""
+"""The mode of a program that does not fit into memory: most of its state is in a file."""
+MAX_CACHED_PROGRAMS = 64
+MAX_CACHED_BYTES = 2 << 30
+"""Bytes of variables in all cached programs."""
+MAX_INHERITED_PROGRAMS = 24
+"""The same limits for programs that the next session inherits, which may never come."""
+MAX_INHERITED_BYTES = 256 << 20
 
 
-Loss: TypeAlias = Callable[[], float]
-"""What a pass came to, as soon as it is done."""
-Places: TypeAlias = Sequence[Sequence[int]]
-"""Of each input array, the positions that a column of the table has in a row of it."""
+PendingLoss: TypeAlias = Callable[[], float]
+"""Waits for the end of a pass; returns its loss."""
+ColumnPositions: TypeAlias = Sequence[Sequence[int]]
+"""Positions of one table column in a row of each input array, by input."""
 
 
 class Attributions(NamedTuple):
-    """What each column adds to the output of a row, (rows, columns), and by how much all together
-    miss it, (rows,).
+    """Contribution of each column to one output, by row."""
 
-    `patches` is what the output loses where a patch is covered, (rows, patches).
-    """
-
-    values: Array
-    gap: Array
-    patches: Array
+    values: Array  # what the columns add to the output; shape (rows, columns)
+    gap: Array  # by how much the sum of all columns misses the output; shape (rows,)
+    patches: Array  # what the output loses when a patch is covered; shape (rows, patches)
 
 
 class Program(ABC):
-    """A compiled program: one model, one optimizer, one trace, lent to one config's state at a
-    time.
+    """A compiled program: one model, one optimizer, one trace, lent to one config at a time.
 
     Laws, which the contract tests check over every framework:
 
-    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits. What
-       `read` gave stays what it is, whatever the program does next.
-    2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as
-       it is.
-    3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the
-       form alone: what other configs did with the program before does not matter.
-    4. `evaluate`, `predict` and `attribute` leave `read()` as it is.
-    5. `evaluate` gives sums: those of two buffers add up to those of both together.
-    6. All forms take the same steps, those with `lanes` as well: they differ in the rounding of
-       sums, not in what is computed.
+    1. `write(read())` changes nothing. After `write(values)`, `read()` returns the same bits. The
+       arrays that `read` returned never change afterwards.
+    2. `create_initial_state(seed)` depends on architecture, optimizer and `seed` alone. It leaves
+       `read()` unchanged.
+    3. `train` depends on the variables, the buffer, the order, the batch size, the hyperparameters
+       and the mode alone. Earlier configs of the program have no influence.
+    4. `evaluate`, `predict` and `attribute` leave `read()` unchanged.
+    5. `evaluate` returns sums: those of two buffers add up to those of both together.
+    6. All modes take the same steps, including the modes in `lanes`. They differ in the rounding
+       of sums only.
     """
 
-    forms: tuple[str, ...]
-    """The ways it can train, in the order in which they are tried; bits depend on the form.
+    modes: tuple[str, ...]
+    """Execution modes that train one state, in the order in which they are tried.
 
-    The first is what a model like this most likely trains fastest with. Where one is hopelessly
-    slow, those after it are so, too. FALLBACK is understood beside them.
+    Bits depend on the mode. The first mode is most likely the fastest one for a model like this.
+    If a mode is hopelessly slow, the later ones are so, too. FALLBACK is understood in addition.
     """
     batches_at_once: Mapping[str, int] = {}
-    """Of forms that take several batches in one call, their number; fewer than these are trained
-    one by one.
-    """
+    """Batches per call, by mode; fewer batches than these are trained one by one."""
     lanes: Mapping[str, int] = {}
-    """Of forms that train several states at once, how many; they are none of `forms`, which train
-    one.
-    """
+    """States per call, by mode; these modes are not in `modes`."""
     trainable = True
-    """Whether it has weights to train; one without can evaluate and predict."""
+    """True if it has weights to train; otherwise it can only evaluate and predict."""
     compilation_factor: float
-    """How many times longer than the first form another one is expected to compile."""
+    """Expected compile time of another mode, relative to that of the first mode."""
     layout: Layout
 
     @property
     @abstractmethod
     def step(self) -> int:
-        """Optimizer steps taken by the state now held."""
+        """Optimizer steps that the current state has taken."""
 
     @abstractmethod
     def read(self) -> Sequence[Array]:
-        """The values of all variables, in the order of `layout`; not to be changed, but they stay
-        what they are.
+        """Return the values of all variables, in the order of `layout`; they must not be changed.
+
+        The arrays keep their values, even if the program trains afterwards.
         """
 
     @abstractmethod
     def assign(self, position: int, value: Array) -> None:
-        """Set one variable; shape and dtype are those of `layout`. The program may keep the array
-        itself.
+        """Set one variable; the program may keep the array itself.
+
+        Args:
+            value: array with the shape and dtype that `layout` has at this position.
         """
 
     def write(self, values: Sequence[Array]) -> None:
@@ -122,130 +113,140 @@ class Program(ABC):
             self.assign(position, value)
 
     @abstractmethod
-    def initial(self, seed: int) -> Sequence[Array]:
-        """A fresh state: initial weights under `seed`, and an optimizer that has done no step."""
+    def create_initial_state(self, seed: int) -> Sequence[Array]:
+        """Return initial weights under `seed`, and an optimizer that has not taken a step."""
 
-    def renew(self, seed: int) -> None:
-        """Set what is no weight as `initial(seed)` has it; the weights are still to come."""
-        self.write(self.initial(seed))
+    def reset_non_weights(self, seed: int) -> None:
+        """Set all variables but the weights as in `create_initial_state`; weights follow later."""
+        self.write(self.create_initial_state(seed))
 
-    def side_by_side(self, states: int) -> str | None:
-        """The form with the fewest lanes for so many states together, if there is one."""
-        wide = [form for form, lanes in self.lanes.items() if 1 < states <= lanes]
-        return min(wide, key=lambda form: self.lanes[form], default=None)
+    def fused_mode(self, states: int) -> str | None:
+        """Return the mode with the fewest lanes that trains so many states at once, if any."""
+        modes = [mode for mode, lanes in self.lanes.items() if 1 < states <= lanes]
+        return min(modes, key=lambda mode: self.lanes[mode], default=None)
 
-    def understands(self, form: str | None) -> bool:
-        """Whether it can train in that form, or in any where none is named."""
-        return form in (None, FALLBACK, *self.forms, *self.lanes)
+    def understands(self, mode: str | None) -> bool:
+        """Return whether the program can train in this mode; None stands for any mode."""
+        return mode in (None, FALLBACK, *self.modes, *self.lanes)
 
-    def spared(self) -> float:
-        """Seconds since this was asked last that compiling took before, of code that was found
-        compiled.
-        """
+    def take_saved_compile_seconds(self) -> float:
+        """Return the compile seconds saved by cache hits since the last call."""
         return 0.0
 
     @abstractmethod
     def wipe(self) -> None:
-        """Overwrite what states and rows have left anywhere in it; what is compiled stays."""
+        """Overwrite all remains of states and rows; compiled code stays."""
 
     @abstractmethod
-    def set_numbers(self, spec: ProgramSpec) -> None:
-        """Set the numbers of a configuration that are no part of the program, such as its learning
-        rate.
-        """
+    def set_hyperparameters(self, spec: ProgramSpec) -> None:
+        """Set the numbers in which configs of one program differ, such as the learning rate."""
 
     def train(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
     ) -> float:
-        """One pass over rows of a buffer in this order, the last batch as small as it is.
+        """Train one pass over rows of a buffer; the last batch may be smaller.
 
-        Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
+        Args:
+            order: positions of the rows in the buffer, in training order.
+
+        Returns:
+            The sum over batches of mean batch loss times rows; NaN or Inf once a loss is.
         """
-        return self.dispatch(buffer, order, batch_size, form)()
+        return self.dispatch(buffer, order, batch_size, mode)()
 
     @abstractmethod
     def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
-    ) -> Loss:
-        """Hand such a pass over to the device, which may compute until it is asked for the loss,
-        and be given more meanwhile; an error comes at either time."""
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
+    ) -> PendingLoss:
+        """Start such a pass on the device, which may run until the loss is read.
 
-    def member(self) -> Member:
-        """The state now held, with the numbers that were set, as one of a fusion."""
+        More passes may be dispatched meanwhile. Errors are raised here or when the loss is read.
+        """
+
+    def read_member(self) -> Member:
+        """Return the current state and hyperparameters as a member of a fusion."""
         return Member(self.read(), [])
 
-    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
-        """States that are trained side by side in one of the forms with `lanes`, at most so
-        many.
+    def fuse(self, members: Sequence[Member], mode: str) -> Fusion:
+        """Return a fusion that trains the members at once.
+
+        Args:
+            mode: one of `lanes`; it has at least as many lanes as there are members.
         """
         raise RequestError(
-            f"form {form!r} trains no states side by side; this program has none that does"
+            f"form {mode!r} trains no states side by side; this program has none that does"
         )
 
     def train_in_lanes(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
     ) -> float:
-        """`train` in a form with lanes: the state alone, with the bits that it would have beside
-        others.
-        """
-        fusion = self.fusion([self.member()], form)
+        """Train the current state alone in a mode with lanes, with the bits of a full fusion."""
+        fusion = self.fuse([self.read_member()], mode)
         (loss,) = fusion.train(buffer, [order], batch_size)
-        self.write(fusion.values(0))
+        self.write(fusion.read_state(0))
         return loss
 
     @abstractmethod
     def evaluate(self, buffer: Buffer) -> Sums:
-        """[loss times rows, rows], then each metric's flattened variables, over this buffer."""
+        """Return [loss times rows, rows], then each metric's flattened variables."""
 
     @abstractmethod
-    def no_sums(self) -> Sums:
-        """What `evaluate` gives for no rows: zeros."""
+    def zero_sums(self) -> Sums:
+        """Return the sums of `evaluate` over no rows: zeros."""
 
     @abstractmethod
-    def results(self, sums: Sums) -> dict[str, object]:
-        """{"loss", "metrics": [one number each, in compile order]} from (added) sums of
-        `evaluate`.
+    def compute_results(self, sums: Sums) -> dict[str, object]:
+        """Return {"loss", "metrics"} from sums of `evaluate`, which may have been added up.
+
+        The metrics are one number each, in compile order.
         """
 
     @abstractmethod
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
+        """Return the outputs, each of shape (rows, ...), for inputs of shape (rows, ...)."""
 
     @abstractmethod
     def attribute(
-        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+        self,
+        inputs: Sequence[Array],
+        columns: Sequence[ColumnPositions],
+        patches: Sequence[ColumnPositions],
     ) -> Attributions:
-        """Why one output is for these rows what it is, rather than for a row whose inputs are all
-        0, by columns.
+        """Attribute one output of each row to its columns, compared with a row of zeros.
 
-        Of several units that of each row which is the largest. A patch is covered by zeros.
+        Of several units, each row's largest one is explained. A patch is covered by zeros.
         """
 
-    def parts(self) -> list[dict[str, object]]:
-        """The shards that take turns in memory: `layers`, `state_bytes`, `memory_bytes`; none where
-        all of it fits.
+    def describe_shards(self) -> list[dict[str, object]]:
+        """Return the `layers`, `state_bytes` and `memory_bytes` of each shard.
+
+        A program that fits into memory has no shards.
         """
         return []
 
     @abstractmethod
-    def cuts(self) -> list[dict[str, object]]:
-        """Where the network can be cut: `layer`, `shape` of what it gives, `flops` to come there,
-        and a `digest`.
+    def describe_cuts(self) -> list[dict[str, object]]:
+        """Return the layers where the network can be cut.
+
+        A cut has `layer`, the `shape` of its output, the `flops` up to there, and a `digest`.
         """
 
     @abstractmethod
-    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
-        """What leads to each of these layers: its `architecture`, and where its `weights` are among
-        the flat ones.
+    def describe_prefixes(self, layers: Sequence[str]) -> list[dict[str, object]]:
+        """Return the part of the network up to each of these layers.
+
+        A part has an `architecture`, and the positions of its `weights` among the flat ones.
         """
 
     @abstractmethod
-    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
-        """What the layer of a cut gives for input arrays of shape (rows, ...), as float32."""
+    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
+        """Return the output of the layer of a cut as float32, for inputs of shape (rows, ...)."""
 
-    def board(self, folder: str) -> Board:
-        """What writes there for TensorBoard; ConfigError where the framework has nothing that
-        does.
+    def open_board(self, folder: str) -> Board:
+        """Return a writer of TensorBoard files in this folder.
+
+        Raises:
+            ConfigError: the framework cannot write them.
         """
         raise ConfigError(
             "callbacks are written by TensorFlow",
@@ -256,51 +257,47 @@ class Program(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Framework:
-    """What a framework's module offers the trainer."""
+    """The features of a framework's module that the trainer uses."""
 
     name: str
     version: str
     keras_version: str
     devices: tuple[str, ...]
     threads: int
-    make: Callable[[ProgramSpec, Room], Program]
-    errors: tuple[type[Exception], ...]
-    """Raised by the framework for what a config cannot do."""
-    memory_errors: tuple[type[Exception], ...]
-    """Raised when memory ran out, on the host or a device."""
-    fatal_errors: tuple[type[Exception], ...] = ()
-    """Raised when a device does nothing more for this process."""
-    gpus: Callable[[], tuple[str, ...]]
-    """Describes each GPU that it finds."""
+    make_program: Callable[[ProgramSpec, MemoryBudget], Program]
+    errors: tuple[type[Exception], ...]  # raised if a config asks for the impossible
+    memory_errors: tuple[type[Exception], ...]  # raised if the host or a device lacks memory
+    fatal_errors: tuple[type[Exception], ...] = ()  # a device is lost for this process
+    describe_gpus: Callable[[], tuple[str, ...]]  # one text for each visible GPU
 
 
 class Programs:
-    """The programs of this process by key; the least recently used go first."""
+    """The programs of this process by key; the least recently used ones are dropped first."""
 
-    def __init__(self, make: Callable[[ProgramSpec, Room], Program]) -> None:
-        self._make = make
-        self._kept: OrderedDict[str, Program] = OrderedDict()
+    def __init__(self, make_program: Callable[[ProgramSpec, MemoryBudget], Program]) -> None:
+        self._make_program = make_program
+        self._cached: OrderedDict[str, Program] = OrderedDict()
 
-    def get(self, spec: ProgramSpec, room: Room) -> Program:
-        """The program of this spec, made if need be."""
-        if spec.key in self._kept and not self._kept[spec.key].understands(room.form):
-            del self._kept[spec.key]
-        if spec.key not in self._kept:
-            self._make_room(KEPT_PROGRAMS - 1, KEPT_BYTES)
-            self._kept[spec.key] = self._make(spec, room)
-        self._kept.move_to_end(spec.key)
-        return self._kept[spec.key]
+    def get(self, spec: ProgramSpec, budget: MemoryBudget) -> Program:
+        """Return the program of this spec; make it if it is not cached."""
+        if spec.key in self._cached and not self._cached[spec.key].understands(budget.mode):
+            del self._cached[spec.key]
+        if spec.key not in self._cached:
+            self._shrink(MAX_CACHED_PROGRAMS - 1, MAX_CACHED_BYTES)
+            self._cached[spec.key] = self._make_program(spec, budget)
+        self._cached.move_to_end(spec.key)
+        return self._cached[spec.key]
 
     def wipe(self) -> None:
-        """Overwrite what a session has left, which is over; the programs used last stay."""
-        self._make_room(INHERITED_PROGRAMS, INHERITED_BYTES)
-        for program in self._kept.values():
+        """Overwrite the data of a session that has ended; keep its last programs."""
+        self._shrink(MAX_INHERITED_PROGRAMS, MAX_INHERITED_BYTES)
+        for program in self._cached.values():
             program.wipe()
 
-    def _make_room(self, count: int, nbytes: int) -> None:
-        while len(self._kept) > count or self._nbytes() > nbytes:
-            self._kept.popitem(last=False)
+    def _shrink(self, count: int, nbytes: int) -> None:
+        while len(self._cached) > count or self._count_bytes() > nbytes:
+            self._cached.popitem(last=False)
             gc.collect()  # programs hold cycles, and their variables are large
 
-    def _nbytes(self) -> int:
-        return sum(program.layout.nbytes for program in self._kept.values())
+    def _count_bytes(self) -> int:
+        return sum(program.layout.nbytes for program in self._cached.values())

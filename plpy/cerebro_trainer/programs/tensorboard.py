@@ -1,5 +1,6 @@
-"""What a job is to write for TensorBoard. Only a superuser's job may: the function that begins it
-has looked.
+"""Output of a job for TensorBoard.
+
+Only a superuser's job may write it; the SQL function that starts the job has checked that.
 """
 
 from __future__ import annotations
@@ -15,42 +16,44 @@ KINDS = ("train", "validation")
 
 @dataclass(frozen=True)
 class Callbacks:
-    """A folder, and what goes into it; `datasets` are the keys of those that are shown, as train or
-    validation.
-    """
+    """The `callbacks` of a request."""
 
     folder: str
     epoch: int
     histograms: bool
     graph: bool
     metrics: tuple[str, ...]
-    datasets: Mapping[str, str]
+    datasets: Mapping[str, str]  # dataset key by kind, of the datasets to be shown
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> Callbacks | None:
-        """Read the `callbacks` object of a request, which most have not."""
+        """Read the `callbacks` object of a request; most requests have none."""
         if header.get("callbacks") is None:
             return None
-        told = record(header, "callbacks")
-        datasets = record(told, "datasets")
+        callbacks = record(header, "callbacks")
+        datasets = record(callbacks, "datasets")
         return cls(
-            text(told, "folder"),
-            integer(told, "epoch"),
-            typed(told, "histograms", bool),
-            typed(told, "graph", bool),
-            tuple(map(str, typed(told, "metrics", list))),
-            {kind: text(datasets, kind) for kind in KINDS if kind in datasets},
+            folder=text(callbacks, "folder"),
+            epoch=integer(callbacks, "epoch"),
+            histograms=typed(callbacks, "histograms", bool),
+            graph=typed(callbacks, "graph", bool),
+            metrics=tuple(map(str, typed(callbacks, "metrics", list))),
+            datasets={kind: text(datasets, kind) for kind in KINDS if kind in datasets},
         )
 
 
 class Board(Protocol):
-    """Writes what TensorBoard shows."""
+    """Writer of TensorBoard's files."""
 
-    def scalars(self, kind: str, values: Mapping[str, float], step: int) -> None:
-        """Numbers of the training or the validation data."""
+    def write_scalars(self, kind: str, values: Mapping[str, float], step: int) -> None:
+        """Write numbers of the training or the validation data.
 
-    def histograms(self, step: int) -> None:
-        """The weights as they now are."""
+        Args:
+            kind: one of KINDS.
+        """
 
-    def graph(self) -> None:
-        """The operations of a prediction."""
+    def write_histograms(self, step: int) -> None:
+        """Write the distribution of the current weights."""
+
+    def write_graph(self) -> None:
+        """Write the operations of a prediction."""

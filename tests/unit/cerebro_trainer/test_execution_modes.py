@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs import execution_modes
-from cerebro_trainer.programs.execution_modes import Forms, Timing, Wanted
+from cerebro_trainer.programs.execution_modes import ModeRequest, ModeSelector, ModeTiming
 from cerebro_trainer.programs.program import Program
 
 NAMES = ("plain", "step", "loop")
@@ -35,7 +35,7 @@ class Pretender:
     it fails.
     """
 
-    forms = NAMES
+    modes = NAMES
     compilation_factor = 2.0
     batches_at_once: Mapping[str, int] = {}
     lanes: Mapping[str, int] = {}
@@ -52,14 +52,14 @@ class Pretender:
         self.used: list[str] = []
         self.found = 0.0
 
-    def spared(self) -> float:
+    def take_saved_compile_seconds(self) -> float:
         seconds, self.found = self.found, 0.0
         return seconds
 
-    side_by_side = Program.side_by_side
+    fused_mode = Program.fused_mode
 
     def understands(self, form: str) -> bool:
-        return form in (*self.forms, *self.lanes, "keras_fit")
+        return form in (*self.modes, *self.lanes, "keras_fit")
 
     def read(self) -> list[Any]:
         return [self.value]
@@ -76,7 +76,7 @@ class Pretender:
             self.found += self.before.get(form, 0.0)
             self.used.append(form)
         if len(order) < self.batches_at_once.get(form, 1) * batch_size:
-            seconds = self.per_row[self.forms[0]]  # as a program does with what is left over
+            seconds = self.per_row[self.modes[0]]  # as a program does with what is left over
         self.clock.now += (seconds or 0.0) * len(order) + self.per_call.get(form, 0.0)
         self.value += 1
         return 0.0
@@ -89,25 +89,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def choose(chooser: Forms, program: Pretender, rows: int = 100, **wanted: Any) -> str:
+def choose(selector: ModeSelector, program: Pretender, rows: int = 100, **wanted: Any) -> str:
     found: Any = program
     order = np.arange(rows, dtype=np.int32)
-    return chooser.choose(found, Wanted(**wanted), SimpleNamespace(rows=rows), order, BATCH)  # type: ignore[arg-type]
+    return selector.choose(found, ModeRequest(**wanted), SimpleNamespace(rows=rows), order, BATCH)  # type: ignore[arg-type]
 
 
-def new() -> Forms:
-    return Forms((ValueError,), (MemoryError,))
+def new() -> ModeSelector:
+    return ModeSelector((ValueError,), (MemoryError,))
 
 
 def test_the_fastest_form_is_kept_and_the_state_is_as_it_was(clock: Clock) -> None:
     program = Pretender(
         clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1)
     )
-    chooser = new()
-    assert choose(chooser, program, remaining_rows=10**6) == "loop"
+    selector = new()
+    assert choose(selector, program, remaining_rows=10**6) == "loop"
     assert program.value == 0
-    assert set(chooser.measured()) == set(NAMES)
-    assert chooser.measured() == {}
+    assert set(selector.take_new_timings()) == set(NAMES)
+    assert selector.take_new_timings() == {}
 
 
 def test_what_another_batch_size_compiled_is_not_taken_for_cheap(clock: Clock) -> None:
@@ -119,10 +119,14 @@ def test_what_another_batch_size_compiled_is_not_taken_for_cheap(clock: Clock) -
     )
     first = new()
     assert choose(first, program, remaining_rows=1000) == "plain"
-    second = Forms((ValueError,), (MemoryError,), [first])
+    second = ModeSelector((ValueError,), (MemoryError,), [first])
     assert choose(second, program, remaining_rows=1000) == "plain"
     assert program.used == ["plain"]
-    assert second.timing("plain").compile_seconds == first.timing("plain").compile_seconds == 1.0
+    assert (
+        second.get_timing("plain").compile_seconds
+        == first.get_timing("plain").compile_seconds
+        == 1.0
+    )
 
 
 @given(
@@ -168,9 +172,9 @@ def test_what_a_call_costs_is_not_taken_for_what_its_rows_do(clock: Clock) -> No
         clock, {"plain": 1e-6, "step": 1e-7, "loop": 2e-6}, dict.fromkeys(NAMES, 0.0)
     )
     program.per_call = {"step": 3e-3}
-    chooser = new()
-    assert choose(chooser, program, rows=10**6, remaining_rows=10**8) == "step"
-    assert chooser.timing("step").seconds_per_row < 1.2e-7
+    selector = new()
+    assert choose(selector, program, rows=10**6, remaining_rows=10**8) == "step"
+    assert selector.get_timing("step").seconds_per_row < 1.2e-7
     assert clock.now < 3 * 4 * execution_modes.SAMPLE_SECONDS
     assert choose(new(), program, rows=1000, remaining_rows=1000) == "plain"
 
@@ -184,9 +188,9 @@ def test_a_form_that_takes_several_batches_is_judged_by_so_many(
         clock, {"plain": 1e-3, "step": 1e-4, "loop": 1.0}, dict.fromkeys(NAMES, 0.0)
     )
     program.batches_at_once = {"step": 4, "loop": 4}
-    chooser = new()
-    assert choose(chooser, program, rows=rows, remaining_rows=10**6) == expected
-    assert set(chooser.measured()) == (set(NAMES) if expected == "step" else {"plain"})
+    selector = new()
+    assert choose(selector, program, rows=rows, remaining_rows=10**6) == expected
+    assert set(selector.take_new_timings()) == (set(NAMES) if expected == "step" else {"plain"})
 
 
 def test_after_a_hopeless_form_the_others_are_not_tried(clock: Clock) -> None:
@@ -214,9 +218,9 @@ def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:
     program = Pretender(
         clock, {"plain": 1e-3, "step": None, "loop": 1e-4}, dict.fromkeys(NAMES, 0.0)
     )
-    chooser = new()
-    assert choose(chooser, program, remaining_rows=10**6) == "loop"
-    assert chooser.measured()["step"].as_header()["seconds_per_row"] is None
+    selector = new()
+    assert choose(selector, program, remaining_rows=10**6) == "loop"
+    assert selector.take_new_timings()["step"].to_json()["seconds_per_row"] is None
 
 
 def test_another_form_serves_where_the_first_fails(clock: Clock) -> None:
@@ -236,17 +240,17 @@ def test_what_was_found_compiled_does_not_make_others_look_cheap(
         {"plain": 0.01, "step": 5.0, "loop": 5.0},
     )
     program.before = {"plain": before}
-    chooser = new()
-    assert choose(chooser, program, remaining_rows=10_000) == "plain"
+    selector = new()
+    assert choose(selector, program, remaining_rows=10_000) == "plain"
     assert program.used == used
-    assert chooser.timing("plain").compile_seconds == pytest.approx(before + 0.01)
+    assert selector.get_timing("plain").compile_seconds == pytest.approx(before + 0.01)
 
 
 def test_where_no_form_works_keras_fit_does(clock: Clock) -> None:
-    chooser = new()
+    selector = new()
     program = Pretender(clock, dict.fromkeys(NAMES), dict.fromkeys(NAMES, 0.0))
-    assert choose(chooser, program, remaining_rows=10**6) == "keras_fit"
-    assert chooser.reason == "ValueError: plain cannot be traced"
+    assert choose(selector, program, remaining_rows=10**6) == "keras_fit"
+    assert selector.first_error == "ValueError: plain cannot be traced"
 
 
 def test_memory_that_runs_out_is_no_reason_for_another_form(clock: Clock) -> None:
@@ -260,20 +264,20 @@ def test_memory_that_runs_out_is_no_reason_for_another_form(clock: Clock) -> Non
 
 def test_an_order_is_followed(clock: Clock) -> None:
     program = Pretender(clock, dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 9.0))
-    assert choose(new(), program, use="loop") == "loop"
+    assert choose(new(), program, forced_mode="loop") == "loop"
     assert clock.now == 0
     with pytest.raises(RequestError, match="unknown; this trainer has plain, step, loop"):
-        choose(new(), program, use="other")
+        choose(new(), program, forced_mode="other")
 
 
 def test_a_buffer_below_one_batch_tells_nothing_about_speed(clock: Clock) -> None:
     program = Pretender(
         clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1)
     )
-    chooser = new()
-    assert choose(chooser, program, rows=BATCH - 1, remaining_rows=10**9) == "plain"
-    assert chooser.measured() == {}
-    assert choose(chooser, program, rows=BATCH, remaining_rows=10**9) == "loop"
+    selector = new()
+    assert choose(selector, program, rows=BATCH - 1, remaining_rows=10**9) == "plain"
+    assert selector.take_new_timings() == {}
+    assert choose(selector, program, rows=BATCH, remaining_rows=10**9) == "loop"
 
 
 def test_infinity_travels_as_null() -> None:
@@ -281,10 +285,10 @@ def test_infinity_travels_as_null() -> None:
         "forms": {
             "use": None,
             "remaining_rows": 1,
-            "known": {"step": Timing(float("inf"), 1.0).as_header()},
+            "known": {"step": ModeTiming(float("inf"), 1.0).to_json()},
         }
     }
-    assert Wanted.from_header(header).known["step"].seconds_per_row == float("inf")
+    assert ModeRequest.from_header(header).cached_timings["step"].seconds_per_row == float("inf")
 
 
 WIDE = {"plain": 4e-3, "step": 3e-3, "loop": 3.5e-3}
@@ -301,9 +305,9 @@ def test_a_form_for_several_states_is_tried_sooner_where_steps_are_short(
         clock, dict.fromkeys((*NAMES, "wide"), per_row), dict.fromkeys((*NAMES, "wide"), 0.1)
     )
     program.lanes = {"wide": 4}
-    chooser, order, buffer = new(), np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
+    selector, order, buffer = new(), np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
     remaining = round(6 * program.compilation_factor * 0.1 / per_row)
-    chooser.choose(program, Wanted(remaining_rows=remaining), buffer, order, BATCH, 4)  # type: ignore[arg-type]
+    selector.choose(program, ModeRequest(remaining_rows=remaining), buffer, order, BATCH, 4)  # type: ignore[arg-type]
     assert (
         ("wide" in program.used) == tried
         and program.used[0] == NAMES[0]
@@ -330,12 +334,12 @@ def test_a_form_for_several_states_is_judged_by_how_many_it_trains(
     """
     program = Pretender(clock, {**WIDE, "wide": wide}, dict.fromkeys((*NAMES, "wide"), 0.1))
     program.lanes = {"wide": 4}
-    chooser, found = new(), program
+    selector, found = new(), program
     order, buffer = np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
-    chosen = chooser.choose(found, Wanted(remaining_rows=10**6), buffer, order, BATCH, states)  # type: ignore[arg-type]
+    chosen = selector.choose(found, ModeRequest(remaining_rows=10**6), buffer, order, BATCH, states)  # type: ignore[arg-type]
     assert chosen == expected
     assert program.value == 0
-    timed = chooser.measured()
+    timed = selector.take_new_timings()
     assert ("wide" in timed) == (1 < states <= 4)
     if "wide" in timed:
         assert timed["wide"].seconds_per_row == pytest.approx(wide / 4)

@@ -23,11 +23,11 @@ FRAMEWORK = Framework(
     keras_version="3",
     devices=("GPU:0",),
     threads=1,
-    make=unable,
+    make_program=unable,
     errors=(),
     memory_errors=(MemoryError,),
     fatal_errors=(Gone,),
-    gpus=lambda: (),
+    describe_gpus=lambda: (),
 )
 
 

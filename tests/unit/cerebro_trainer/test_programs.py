@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cerebro_trainer.programs import program
-from cerebro_trainer.programs.memory import Room
+from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.program import Programs
 
 
@@ -25,9 +25,9 @@ class Maker:
         self.made: list[str] = []
         self._nbytes = nbytes
 
-    def __call__(self, spec: Any, room: Room) -> Any:
+    def __call__(self, spec: Any, room: MemoryBudget) -> Any:
         self.made.append(spec.key)
-        forms = ("plain",) if room.form is None else (room.form,)
+        forms = ("plain",) if room.mode is None else (room.mode,)
         known = (None, "keras_fit", *forms)
         return SimpleNamespace(
             layout=SimpleNamespace(nbytes=self._nbytes), understands=known.__contains__
@@ -41,39 +41,43 @@ def spec(key: object) -> Any:
 def test_equal_keys_share_a_program() -> None:
     maker = Maker()
     kept = Programs(maker)
-    assert kept.get(spec("a"), Room()) is kept.get(spec("a"), Room())
+    assert kept.get(spec("a"), MemoryBudget()) is kept.get(spec("a"), MemoryBudget())
     assert maker.made == ["a"]
 
 
 def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "KEPT_PROGRAMS", 2)
+    monkeypatch.setattr(program, "MAX_CACHED_PROGRAMS", 2)
     maker = Maker()
     kept = Programs(maker)
     for key in "abacab":
-        kept.get(spec(key), Room())
+        kept.get(spec(key), MemoryBudget())
     assert maker.made == ["a", "b", "c", "b"]
 
 
 def test_large_programs_make_room_earlier() -> None:
-    maker = Maker(nbytes=program.KEPT_BYTES // 2 + 1)
+    maker = Maker(nbytes=program.MAX_CACHED_BYTES // 2 + 1)
     kept = Programs(maker)
     for key in "abca":
-        kept.get(spec(key), Room())
+        kept.get(spec(key), MemoryBudget())
     assert maker.made == ["a", "b", "c", "a"]
 
 
 def test_small_programs_all_stay() -> None:
     maker = Maker(nbytes=1)
     kept = Programs(maker)
-    for key in list(range(program.KEPT_PROGRAMS)) * 2:
-        kept.get(spec(key), Room())
-    assert len(maker.made) == program.KEPT_PROGRAMS
+    for key in list(range(program.MAX_CACHED_PROGRAMS)) * 2:
+        kept.get(spec(key), MemoryBudget())
+    assert len(maker.made) == program.MAX_CACHED_PROGRAMS
 
 
 def test_a_program_without_the_form_that_is_asked_for_is_made_again() -> None:
     maker = Maker()
     kept = Programs(maker)
-    plain = kept.get(spec("a"), Room())
-    sharded = kept.get(spec("a"), Room(form="sharded"))
+    plain = kept.get(spec("a"), MemoryBudget())
+    sharded = kept.get(spec("a"), MemoryBudget(mode="sharded"))
     assert sharded is not plain
-    assert kept.get(spec("a"), Room()) is kept.get(spec("a"), Room(form="sharded")) is sharded
+    assert (
+        kept.get(spec("a"), MemoryBudget())
+        is kept.get(spec("a"), MemoryBudget(mode="sharded"))
+        is sharded
+    )

@@ -30,9 +30,9 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import (
     Array,
     Attributions,
+    ColumnPositions,
     Framework,
-    Loss,
-    Places,
+    PendingLoss,
     Program,
     Sums,
 )
@@ -147,7 +147,7 @@ def has_type(value: Any, kind: str) -> bool:
 class Still(Program):
     """A program of one variable, which never changes."""
 
-    forms = ("still",)
+    modes = ("still",)
     compilation_factor = 1.0
     layout = Layout(
         shapes=((2,),), dtypes=("float32",), weights=(0,), trainable=(0,), paths=("w",),
@@ -167,62 +167,66 @@ class Still(Program):
     def assign(self, position: int, value: Array) -> None:
         self.values[position] = value
 
-    def initial(self, seed: int) -> list[Array]:
+    def create_initial_state(self, seed: int) -> list[Array]:
         return [np.zeros(2, np.float32)]
 
-    def set_numbers(self, spec: ProgramSpec) -> None:
+    def set_hyperparameters(self, spec: ProgramSpec) -> None:
         pass
 
-    def dispatch(self, buffer: Buffer, order: Any, batch_size: int, form: str) -> Loss:
+    def dispatch(self, buffer: Buffer, order: Any, batch_size: int, mode: str) -> PendingLoss:
         return lambda: 0.5
 
     def evaluate(self, buffer: Buffer) -> Sums:
         return [[0.5, 1.0]]
 
-    def no_sums(self) -> Sums:
+    def zero_sums(self) -> Sums:
         return [[0.0, 0.0]]
 
-    def results(self, sums: Sums) -> dict[str, object]:
+    def compute_results(self, sums: Sums) -> dict[str, object]:
         return {"loss": 0.5, "metrics": [1.0]}
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         return [np.ones((len(inputs[0]), self._units), np.float32)]
 
     def attribute(
-        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+        self,
+        inputs: Sequence[Array],
+        columns: Sequence[ColumnPositions],
+        patches: Sequence[ColumnPositions],
     ) -> Attributions:
         rows = len(inputs[0])
         return Attributions(
             np.zeros((rows, len(columns))), np.zeros(rows), np.zeros((rows, len(patches)))
         )
 
-    def cuts(self) -> list[dict[str, object]]:
+    def describe_cuts(self) -> list[dict[str, object]]:
         return [{"layer": "hidden", "shape": (2,), "flops": 1, "digest": "d"}]
 
-    def fronts(self, layers: Sequence[str]) -> list[dict[str, object]]:
+    def describe_prefixes(self, layers: Sequence[str]) -> list[dict[str, object]]:
         return [
             {"layer": layer, "shape": (2,), "architecture": {}, "weights": [[0, 2]]}
             for layer in layers
         ]
 
-    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
+    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
         return np.zeros((len(inputs[0]), 2), np.float32)
 
-    def board(self, folder: str) -> Any:
+    def open_board(self, folder: str) -> Any:
         return Board()
 
 
 class Board:
-    def scalars(self, kind: str, values: Mapping[str, float], step: int) -> None: ...
+    def write_scalars(self, kind: str, values: Mapping[str, float], step: int) -> None: ...
 
-    def histograms(self, step: int) -> None: ...
+    def write_histograms(self, step: int) -> None: ...
 
-    def graph(self) -> None: ...
+    def write_graph(self) -> None: ...
 
 
 FRAMEWORK = Framework(
     name="still", version="1", keras_version="3", devices=("CPU:0",), threads=1, errors=(),
-    make=lambda spec, room: Still(spec), memory_errors=(MemoryError,), gpus=lambda: ("GPU 0",),
+    make_program=lambda spec, budget: Still(spec), memory_errors=(MemoryError,),
+    describe_gpus=lambda: ("GPU 0",),
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ class Code:
         """The same for one program."""
         return Code(self._entries, program)
 
-    def spared(self) -> float:
+    def take_saved_compile_seconds(self) -> float:
         """The seconds since this was asked last that it took to compile what was found."""
         seconds, self._spared = self._spared, 0.0
         return seconds

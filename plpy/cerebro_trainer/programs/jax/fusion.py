@@ -23,7 +23,7 @@ import numpy.typing as npt
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, filled, padded, taken
 from cerebro_trainer.programs.fusion import Member, StackedFusion
-from cerebro_trainer.programs.io_spec import Interface
+from cerebro_trainer.programs.io_spec import IoSpec
 
 Orders = Sequence[npt.NDArray[np.int32]]
 Function = Callable[..., Any]
@@ -55,24 +55,26 @@ class FusedLoop:
 class JaxFusion(StackedFusion):
     """States of a program that are trained by such a loop."""
 
-    def __init__(self, fused: FusedLoop, interface: Interface, members: Sequence[Member]) -> None:
-        super().__init__(fused.lanes, interface, members)
+    def __init__(self, fused: FusedLoop, io_spec: IoSpec, members: Sequence[Member]) -> None:
+        super().__init__(fused.lanes, io_spec, members)
         self._fused = fused
 
-    def trained(self, buffer: Buffer, orders: Orders, batch_size: int) -> npt.NDArray[np.float64]:
-        columns, rows = self.interface.fit(buffer), len(orders[0])
+    def train_lanes(
+        self, buffer: Buffer, orders: Orders, batch_size: int
+    ) -> npt.NDArray[np.float64]:
+        columns, rows = self.io_spec.fit(buffer), len(orders[0])
         done = rows - rows % batch_size
         total = np.zeros(len(orders))
         if done:
             (whole, first), steps = filled(columns, orders[0]), np.int32(done // batch_size)
             padded_orders = np.stack([padded(order, len(first)) for order in orders])
-            values = self.numbers, self.held
-            self.held, losses = self._fused.loop(
+            values = self.hyperparameters, self.values
+            self.values, losses = self._fused.loop(
                 *values, whole, padded_orders, steps, batch=batch_size
             )
             total += np.asarray(losses, np.float64)[:, :steps].sum(axis=1) * batch_size
         if done < rows:
             rest = taken(columns, np.stack([order[done:] for order in orders]))
-            self.held, loss = self._fused.step(self.numbers, self.held, rest)
+            self.values, loss = self._fused.step(self.hyperparameters, self.values, rest)
             total += np.asarray(loss, np.float64) * (rows - done)
         return total

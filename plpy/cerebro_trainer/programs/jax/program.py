@@ -32,7 +32,7 @@ from cerebro_trainer.programs.jax.compiled_code import Code, Entries, KeptFuncti
 from cerebro_trainer.programs.jax.fusion import FusedLoop, JaxFusion
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
-from cerebro_trainer.programs.program import FALLBACK, Array, Framework, Loss, Sums
+from cerebro_trainer.programs.program import FALLBACK, Array, Framework, PendingLoss, Sums
 
 BLOCK_STEPS = 16
 """Batches in one call of the form scan_block."""
@@ -65,10 +65,10 @@ def start(threads: int, cache: Path | None) -> Framework:
         keras_version=keras.__version__,
         devices=tuple(f"{device.platform.upper()}:{device.id}" for device in jax.devices()),
         threads=threads,
-        make=lambda spec, room: JaxProgram(spec, code),
+        make_program=lambda spec, room: JaxProgram(spec, code),
         errors=(jax.errors.JaxRuntimeError,),
         memory_errors=(MemoryError,),
-        gpus=lambda: tuple(
+        describe_gpus=lambda: tuple(
             f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"
         ),
     )
@@ -111,7 +111,7 @@ class JaxProgram(KerasProgram):
         # On a CPU, a loop in XLA takes small networks to a fourth of the time, and convolutions to
         # twice as long.
         first = ("jit_step", "scan") if keras_model.convolves(self.model) else ("scan", "jit_step")
-        self.forms = (*first, "scan_block")
+        self.modes = (*first, "scan_block")
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
         self._trainable = [positions[id(variable)] for variable in self.trained]
         kept = partial(KeptFunction, self._code)
@@ -127,8 +127,8 @@ class JaxProgram(KerasProgram):
         self._evaluate = kept("evaluate", self._evaluate_batch, 3)
         self._forward = kept("forward", self._outputs, 1)
 
-    def spared(self) -> float:
-        return self._code.spared()
+    def take_saved_compile_seconds(self) -> float:
+        return self._code.take_saved_compile_seconds()
 
     def value(self, variable: Any) -> Array:
         # Keras asks an array of NumPy, which `assign` leaves, for its type by None: to NumPy 1 that
@@ -162,23 +162,23 @@ class JaxProgram(KerasProgram):
 
     def dispatch(
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
-    ) -> Loss:
+    ) -> PendingLoss:
         if form in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         if form == FALLBACK:
-            return partial(float, self.fit(*self.interface.fit(buffer), order, batch_size))
+            return partial(float, self.fit(*self.io_spec.fit(buffer), order, batch_size))
         with _out_of_memory():
             values, losses = self._run(
-                _held(self.variables), self.interface.fit(buffer), order, batch_size, form
+                _held(self.variables), self.io_spec.fit(buffer), order, batch_size, form
             )
         _assign(self.variables, values)
         return partial(_sum, losses, np.minimum(batch_size, np.arange(len(order), 0, -batch_size)))
 
-    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
-        return JaxFusion(self._fused[form], self.interface, members)
+    def fuse(self, members: Sequence[Member], form: str) -> Fusion:
+        return JaxFusion(self._fused[form], self.io_spec, members)
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        columns = self.interface.fit(buffer)
+        columns = self.io_spec.fit(buffer)
         self.metrics.reset()
         evaluate = partial(self._evaluate, _held(self.numbers), _on_device(self.variables))
         states, losses = _held(self.metrics.variables), []
@@ -191,13 +191,13 @@ class JaxProgram(KerasProgram):
         return [[total, float(buffer.rows)], *self.metrics.sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.interface.fit_inputs(inputs)
+        fitted = self.io_spec.fit_inputs(inputs)
         forward = partial(self._forward, _on_device(self.variables))
         with _out_of_memory():
             parts = [forward(cut((fitted, []), *part)[0]) for part in self._parts(fitted)]
             return [
                 np.concatenate([np.asarray(part[position]) for part in parts])
-                for position in range(len(self.interface.outputs))
+                for position in range(len(self.io_spec.outputs))
             ]
 
     def gradient(

@@ -26,8 +26,20 @@ from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.partition import pieces
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.keras_program import compact
-from cerebro_trainer.programs.memory import Peak, Room, give_back_at_once, held
-from cerebro_trainer.programs.program import SHARDED, Array, Attributions, Places, Program, Sums
+from cerebro_trainer.programs.memory import (
+    MemoryBudget,
+    PeakMemory,
+    read_used_bytes,
+    return_freed_memory,
+)
+from cerebro_trainer.programs.program import (
+    SHARDED,
+    Array,
+    Attributions,
+    ColumnPositions,
+    Program,
+    Sums,
+)
 from cerebro_trainer.programs.sharded.shard_swapping import Turn, Turns
 from cerebro_trainer.programs.sharded.shards import (
     Cost,
@@ -48,11 +60,11 @@ PASSING_BYTES = 16 << 20
 class ShardedProgram(TensorflowProgram):
     """A program whose state is in a file, but for the shards that are computed just now."""
 
-    forms = (SHARDED,)
+    modes = (SHARDED,)
     lanes: Mapping[str, int] = {}
 
-    def __init__(self, spec: ProgramSpec, room: Room) -> None:
-        give_back_at_once()
+    def __init__(self, spec: ProgramSpec, room: MemoryBudget) -> None:
+        return_freed_memory()
         self._slots_of: dict[int, list[Any]] = {}
         super().__init__(spec)
         self._room = room
@@ -121,7 +133,7 @@ class ShardedProgram(TensorflowProgram):
     def resident(self) -> list[Any]:
         return [self.variables[position] for position in self._common]
 
-    def parts(self) -> list[dict[str, object]]:
+    def describe_shards(self) -> list[dict[str, object]]:
         return described(self.costs, self.shards)
 
     def read(self) -> Sequence[Array]:
@@ -135,7 +147,7 @@ class ShardedProgram(TensorflowProgram):
         else:
             self._file.write(position, value)
 
-    def initial(self, seed: int) -> Sequence[Array]:
+    def create_initial_state(self, seed: int) -> Sequence[Array]:
         return FreshValues(keras_model.outline(self._node, seed).variables, self._fresh_optimizer)
 
     def wipe(self) -> None:
@@ -145,7 +157,7 @@ class ShardedProgram(TensorflowProgram):
     def _trained(
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
     ) -> float:
-        inputs, targets = self.interface.fit(buffer)
+        inputs, targets = self.io_spec.fit(buffer)
         batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
 
         def step(rows: npt.NDArray[np.int32]) -> Step:
@@ -160,7 +172,7 @@ class ShardedProgram(TensorflowProgram):
         return self._turns.done(turns, total, lambda now: not math.isfinite(now))
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        inputs, targets = self.interface.fit(buffer)
+        inputs, targets = self.io_spec.fit(buffer)
         self.metrics.reset()
         total = 0.0
 
@@ -176,7 +188,7 @@ class ShardedProgram(TensorflowProgram):
         return [[total, float(buffer.rows)], *self.metrics.sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.interface.fit_inputs(inputs)
+        fitted = self.io_spec.fit_inputs(inputs)
         parts: list[list[Array]] = []
 
         def told(given: list[Any], rows: slice, penalties: list[Any]) -> None:
@@ -186,18 +198,21 @@ class ShardedProgram(TensorflowProgram):
         self._forwards(fitted, self.prediction_batch(fitted), told)
         return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
-    def cuts(self) -> list[dict[str, object]]:
+    def describe_cuts(self) -> list[dict[str, object]]:
         return []  # what a layer gives is not computed ahead
 
-    def features(self, layer: str, inputs: Sequence[Array]) -> Array:
+    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
         raise _not_here("what its layers give is not told")
 
     def attribute(
-        self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]
+        self,
+        inputs: Sequence[Array],
+        columns: Sequence[ColumnPositions],
+        patches: Sequence[ColumnPositions],
     ) -> Attributions:
         raise _not_here("its predictions cannot be attributed to columns")
 
-    def board(self, folder: str) -> Board:
+    def open_board(self, folder: str) -> Board:
         raise _not_here("no callbacks are written")
 
     def _built(self) -> keras.Model:
@@ -303,10 +318,10 @@ class ShardedProgram(TensorflowProgram):
 
         def measured(turn: Turn) -> float:
             shard = next(n for n, every in enumerate(self._all) if turn.positions <= every)
-            base = held() - self._bytes(turn.positions)
-            with Peak() as peak:
+            base = read_used_bytes() - self._bytes(turn.positions)
+            with PeakMemory() as peak:
                 answer = turn.work()
-            peaks[shard] = max(peaks[shard], peak.bytes - base)
+            peaks[shard] = max(peaks[shard], peak.peak_bytes - base)
             return answer
 
         total = self._turns.done(
@@ -316,7 +331,7 @@ class ShardedProgram(TensorflowProgram):
             cost._replace(peak=max(cost.peak, peak))
             for cost, peak in zip(self.costs, peaks, strict=True)
         ]
-        self.shards, self._turns.ahead = cut(self._measured, self._room.bytes)
+        self.shards, self._turns.ahead = cut(self._measured, self._room.remaining_bytes)
         return total
 
     def _of(self, sets: Sequence[frozenset[int]], shard: range) -> frozenset[int]:
@@ -329,17 +344,17 @@ class ShardedProgram(TensorflowProgram):
         return sum(4 * math.prod(variable.shape) for variable in code.piece.trained)
 
 
-def made(spec: ProgramSpec, room: Room) -> Program:
+def made(spec: ProgramSpec, room: MemoryBudget) -> Program:
     """The program of a spec: in shards where that form is asked for, or where it does not fit
     otherwise.
     """
-    program, left = ShardedProgram(spec, room), room.bytes
-    if room.form != SHARDED and (left is None or program.least_bytes <= left):
+    program, left = ShardedProgram(spec, room), room.remaining_bytes
+    if room.mode != SHARDED and (left is None or program.least_bytes <= left):
         return TensorflowProgram(spec)
     try:
         program.check(left)
     except ConfigError:
-        if room.form != SHARDED and left is not None and program.layout.nbytes <= left:
+        if room.mode != SHARDED and left is not None and program.layout.nbytes <= left:
             return TensorflowProgram(spec)  # its gradients need not all be there at once
         raise
     return program

@@ -29,19 +29,19 @@ class EventFiles:
         self._model = model
         self._graph = graph
 
-    def scalars(self, kind: str, values: Mapping[str, float], step: int) -> None:
+    def write_scalars(self, kind: str, values: Mapping[str, float], step: int) -> None:
         """Numbers of the training or the validation data."""
         with self._writing(kind):
             for name, value in values.items():
                 _write("scalars", name, tf.constant(value, tf.float32), step)
 
-    def histograms(self, step: int) -> None:
+    def write_histograms(self, step: int) -> None:
         """The weights as they now are."""
         with self._writing("train"):
             for weight in self._model.weights:
                 _write("histograms", f"{weight.path}/histogram", _buckets(np.asarray(weight)), step)
 
-    def graph(self) -> None:
+    def write_graph(self) -> None:
         """The operations of a prediction."""
         with self._writing("train"):
             tf.summary.graph(self._graph())

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.memory import Room
+from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.program import SHARDED, Framework, Program
 from cerebro_trainer.programs.tensorflow.program import LargeNetwork, TensorflowProgram
 
@@ -35,20 +35,20 @@ def start(threads: int, cache: Path | None) -> Framework:
         keras_version=keras.__version__,
         devices=devices,
         threads=threads,
-        make=_make_program,
+        make_program=_make_program,
         errors=(tf.errors.OpError,),
         memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
-        gpus=_gpus,
+        describe_gpus=_gpus,
     )
 
 
-def _make_program(spec: ProgramSpec, room: Room) -> Program:
+def _make_program(spec: ProgramSpec, room: MemoryBudget) -> Program:
     """Return the program of a spec, in shards if it does not fit into memory as a whole."""
-    if spec.cut is not None or room.form not in (None, SHARDED):
+    if spec.cut is not None or room.mode not in (None, SHARDED):
         return TensorflowProgram(spec)
     try:
-        if room.form is None:
-            return TensorflowProgram(spec, room.bytes)
+        if room.mode is None:
+            return TensorflowProgram(spec, room.remaining_bytes)
     except LargeNetwork:
         pass
     # Imported here, because few trainers need it.

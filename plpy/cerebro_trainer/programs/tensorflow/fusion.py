@@ -32,7 +32,7 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Array, Columns, filled, padded
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.programs.fusion import Member, StackedFusion
-from cerebro_trainer.programs.io_spec import Interface
+from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.keras_program import KerasProgram
 
 DRAWS = (
@@ -184,12 +184,14 @@ class FusedLoop:
 class TensorflowFusion(StackedFusion):
     """States of a program that are trained by such a loop."""
 
-    def __init__(self, fused: FusedLoop, interface: Interface, members: Sequence[Member]) -> None:
-        super().__init__(fused.lanes, interface, members)
+    def __init__(self, fused: FusedLoop, io_spec: IoSpec, members: Sequence[Member]) -> None:
+        super().__init__(fused.lanes, io_spec, members)
         self._fused = fused
 
-    def trained(self, buffer: Buffer, orders: Orders, batch_size: int) -> npt.NDArray[np.float64]:
-        columns, first = filled(self.interface.fit(buffer), orders[0])
+    def train_lanes(
+        self, buffer: Buffer, orders: Orders, batch_size: int
+    ) -> npt.NDArray[np.float64]:
+        columns, first = filled(self.io_spec.fit(buffer), orders[0])
         rows = len(orders[0])
         batches, rest = divmod(rows, batch_size)
         total = np.zeros(len(orders))
@@ -198,8 +200,8 @@ class TensorflowFusion(StackedFusion):
                 chosen = np.stack(
                     [padded(order[begin : begin + size * count], len(first)) for order in orders]
                 )
-                self.held, losses = self._fused.run(
-                    self.numbers, self.held, columns, chosen, size, count
+                self.values, losses = self._fused.run(
+                    self.hyperparameters, self.values, columns, chosen, size, count
                 )
                 total += losses.numpy()
         return total

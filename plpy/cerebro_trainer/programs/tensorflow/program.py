@@ -29,7 +29,7 @@ from cerebro_trainer.programs.metrics import flattened, packed
 from cerebro_trainer.programs.program import (
     FALLBACK,
     Array,
-    Loss,
+    PendingLoss,
     Sums,
 )
 from cerebro_trainer.programs.tensorboard import Board
@@ -50,7 +50,7 @@ MOST_BYTES_PER_PARAMETER = 24
 class TensorflowProgram(KerasProgram):
     """A program whose loops are TensorFlow graphs."""
 
-    forms: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
+    modes: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
     lanes: Mapping[str, int] = LANES
     compilation_factor = 5.0
 
@@ -60,10 +60,10 @@ class TensorflowProgram(KerasProgram):
         """
         self._bytes_left = room
         super().__init__(spec, "tensorflow")
-        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
+        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         targets = [
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
-            for output in self.interface.outputs
+            for output in self.io_spec.outputs
         ]
         self.signature = [*targets, tf.TensorSpec((None,), tf.float32)]
         """The types of targets, and of weights of rows."""
@@ -103,7 +103,7 @@ class TensorflowProgram(KerasProgram):
 
     def dispatch(
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
-    ) -> Loss:
+    ) -> PendingLoss:
         if form in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
         loss = self._trained(buffer, order, batch_size, form)
@@ -113,7 +113,7 @@ class TensorflowProgram(KerasProgram):
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
     ) -> float:
         """See `train`."""
-        inputs, targets = self.interface.fit(buffer)
+        inputs, targets = self.io_spec.fit(buffer)
         if form == FALLBACK:
             return self.fit(inputs, targets, order, batch_size)
         batches = 0 if form == "graph_loop" else len(order) // batch_size
@@ -152,16 +152,16 @@ class TensorflowProgram(KerasProgram):
             self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches))
         )
 
-    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
-        return TensorflowFusion(self._fused[form], self.interface, members)
+    def fuse(self, members: Sequence[Member], form: str) -> Fusion:
+        return TensorflowFusion(self._fused[form], self.io_spec, members)
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        inputs, targets = self.interface.fit(buffer)
+        inputs, targets = self.io_spec.fit(buffer)
         total, sums = self._evaluate(inputs, targets, np.int32(self.evaluation_batch(inputs)))
         return [[float(total), float(buffer.rows)], *flattened(sums)]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.interface.fit_inputs(inputs)
+        fitted = self.io_spec.fit_inputs(inputs)
         batch = self.prediction_batch(fitted)
         starts = range(0, len(fitted[0]), batch)
         parts = [
@@ -169,7 +169,7 @@ class TensorflowProgram(KerasProgram):
         ]
         return [
             np.concatenate([part[position].numpy() for part in parts])
-            for position in range(len(self.interface.outputs))
+            for position in range(len(self.io_spec.outputs))
         ]
 
     def gradient(
@@ -188,7 +188,7 @@ class TensorflowProgram(KerasProgram):
         return lambda *given: [array.numpy() for array in graph(*given)]
 
     def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
-        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
+        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         graph = tf.function(
             lambda arrays: tf.cast(model(packed(arrays), training=False), tf.float32),
             autograph=False,
@@ -204,7 +204,7 @@ class TensorflowProgram(KerasProgram):
 
         return computed
 
-    def board(self, folder: str) -> Board:
+    def open_board(self, folder: str) -> Board:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
     def _train_loop(

@@ -20,7 +20,7 @@ import torch
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.programs.fusion import Fusion, Member
-from cerebro_trainer.programs.io_spec import Interface
+from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.program import Array
 from cerebro_trainer.programs.torch.graph import Tensors
 from cerebro_trainer.programs.torch.tensors import fill, out_of_memory, tensor
@@ -32,7 +32,7 @@ Orders = Sequence[npt.NDArray[np.int32]]
 class Fusible(Protocol):
     """What a program offers beside."""
 
-    interface: Interface
+    io_spec: IoSpec
 
     def lanes_of(self, form: str) -> Tensors:
         """Tensors for all that a step may read or change of so many states as a form has: the
@@ -61,10 +61,10 @@ class TorchFusion(Fusion):
             self._held = program.lanes_of(form)
             for place in range(lanes):
                 member = members[place if place < len(members) else 0]
-                self._put(place, [*member.values, *member.numbers])
+                self._put(place, [*member.values, *member.hyperparameters])
 
     def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
-        inputs, targets = self._program.interface.fit(buffer)
+        inputs, targets = self._program.io_spec.fit(buffer)
         done = len(orders[0]) - len(orders[0]) % batch_size
         total = np.zeros(len(self._members))
         with out_of_memory(), torch.no_grad():
@@ -97,7 +97,8 @@ class TorchFusion(Fusion):
     def _one_by_one(self, batches: Sequence[Tensors]) -> npt.NDArray[np.float64]:
         """A step on a batch of each state; the losses."""
         members = [
-            member._replace(values=self.values(place)) for place, member in enumerate(self._members)
+            member._replace(values=self.read_state(place))
+            for place, member in enumerate(self._members)
         ]
         found = self._program.alone([*zip(members, batches, strict=True)])
         for place, (values, _) in enumerate(found):
@@ -108,7 +109,7 @@ class TorchFusion(Fusion):
         for held, value in zip(self._held, values, strict=False):
             fill(held[place], value)
 
-    def values(self, place: int) -> list[Array]:
+    def read_state(self, place: int) -> list[Array]:
         count = len(self._members[place].values)
         return [np.array(held[place].cpu().numpy()) for held in self._held[:count]]
 

@@ -26,7 +26,7 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
-from cerebro_trainer.programs.program import FALLBACK, Array, Framework, Loss, Sums
+from cerebro_trainer.programs.program import FALLBACK, Array, Framework, PendingLoss, Sums
 from cerebro_trainer.programs.torch import keras_patches
 from cerebro_trainer.programs.torch.foreach_update import flat
 from cerebro_trainer.programs.torch.fusion import TorchFusion, side_by_side
@@ -57,11 +57,11 @@ def start(threads: int, cache: Path | None) -> Framework:
         keras_version=keras.__version__,
         devices=("CPU:0", *gpus),
         threads=threads,
-        make=lambda spec, room: TorchProgram(spec),
+        make_program=lambda spec, room: TorchProgram(spec),
         errors=(),
         memory_errors=(MemoryError, torch.OutOfMemoryError),
         fatal_errors=(torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") else (),
-        gpus=_gpus,
+        describe_gpus=_gpus,
     )
 
 
@@ -82,7 +82,7 @@ class TorchProgram(KerasProgram):
         super().__init__(spec, "torch")
         self._flat = flat(self.optimizer, self.trained)
         once = ("captured", "graph") if torch.cuda.is_available() else ("graph",)
-        self.forms = ("eager",) if self._flat is None else (*once, "eager")
+        self.modes = ("eager",) if self._flat is None else (*once, "eager")
         # A step is traced with weights in one piece.
         self.lanes: Mapping[str, int] = {} if self._flat is None else LANES
         self._graphs: dict[tuple[str, int, int], Any] = {}
@@ -97,10 +97,10 @@ class TorchProgram(KerasProgram):
 
     def dispatch(
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
-    ) -> Loss:
+    ) -> PendingLoss:
         if form in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
-        inputs, targets = self.interface.fit(buffer)
+        inputs, targets = self.io_spec.fit(buffer)
         with out_of_memory():
             if form == FALLBACK:
                 return partial(float, self.fit(inputs, targets, order, batch_size))
@@ -110,7 +110,7 @@ class TorchProgram(KerasProgram):
                 full = self._graph(form, [column[:batch_size] for column in columns])
             return self._run(full, columns, tensor(order), batch_size)
 
-    def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> Loss:
+    def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> PendingLoss:
         """One pass, whose batches of full size a function trains on."""
         batches, losses = order.split(batch_size), []
         with torch.no_grad():
@@ -126,7 +126,7 @@ class TorchProgram(KerasProgram):
 
         return total
 
-    def fusion(self, members: Sequence[Member], form: str) -> Fusion:
+    def fuse(self, members: Sequence[Member], form: str) -> Fusion:
         return TorchFusion(self, members, form, self.lanes[form])
 
     def fused(self, form: str, columns: Tensors) -> Fused:
@@ -156,7 +156,7 @@ class TorchProgram(KerasProgram):
         self, batches: Sequence[tuple[Member, Tensors]]
     ) -> list[tuple[Sequence[Array], float]]:
         """A step of each of these states on its batch: the values after it, and the loss before."""
-        held = self.member()
+        held = self.read_member()
         try:
             return [self._alone(member, columns) for member, columns in batches]
         finally:
@@ -169,7 +169,7 @@ class TorchProgram(KerasProgram):
 
     def _hold(self, member: Member) -> None:
         self.write(member.values)
-        for variable, number in zip(self.numbers, member.numbers, strict=True):
+        for variable, number in zip(self.numbers, member.hyperparameters, strict=True):
             fill(variable._value, number)
 
     def _graph(self, form: str, columns: Tensors) -> Step:
@@ -205,7 +205,7 @@ class TorchProgram(KerasProgram):
 
     def _eager(self, columns: Tensors) -> Any:
         """One optimizer step on one batch: the loss before it."""
-        count = len(self.interface.inputs)
+        count = len(self.io_spec.inputs)
         x, y, weights = self.arguments(columns[:count], columns[count:])
         with torch.enable_grad():
             loss = self.model.compute_loss(
@@ -225,11 +225,11 @@ class TorchProgram(KerasProgram):
         return loss.detach()
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        inputs, targets = self.interface.fit(buffer)
+        inputs, targets = self.io_spec.fit(buffer)
         self.metrics.reset()
         size, total = self.evaluation_batch(inputs), 0.0
         with out_of_memory(), torch.no_grad():
-            for columns in _batches((*inputs, *targets[: len(self.interface.outputs)]), size):
+            for columns in _batches((*inputs, *targets[: len(self.io_spec.outputs)]), size):
                 x, y, _ = self.arguments(columns[: len(inputs)], columns[len(inputs) :])
                 predicted = self.model(x, training=False)
                 loss = self.model.compute_loss(x, y, predicted, training=False)
@@ -238,14 +238,14 @@ class TorchProgram(KerasProgram):
         return [[total, float(buffer.rows)], *self.metrics.sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.interface.fit_inputs(inputs)
+        fitted = self.io_spec.fit_inputs(inputs)
         parts = [
             self._outputs(self.model, columns)
             for columns in _batches(fitted, self.prediction_batch(fitted))
         ]
         return [
             np.concatenate([part[position] for part in parts])
-            for position in range(len(self.interface.outputs))
+            for position in range(len(self.io_spec.outputs))
         ]
 
     def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
