@@ -23,8 +23,8 @@ import numpy as np
 from bench import tables
 from bench.workloads import REPORT, SMALL
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan
-from cerebro_plpy.scheduling.schedule.scheduling_policies import Longest
-from cerebro_plpy.scheduling.schedule.visit_batches import Reach, choose
+from cerebro_plpy.scheduling.schedule.scheduling_policies import LongestFirst
+from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit, choose_batches
 
 SIZES = {
     REPORT: ((8, 16), (8, 80), (64, 128), (64, 640), (1000, 2000), (1000, 10_000)),
@@ -174,11 +174,11 @@ def decision(costs: Sequence[float], segments: int) -> float:
         waiting = halves[key % SETS]
         running = frozenset({key}) if 0 < key < segments else frozenset()
         progress[key] = ConfigProgress(key, 1, "train", waiting - running, running)
-    policy = Longest.of_training(dict(enumerate(costs)), {})
+    policy = LongestFirst.of_training(dict(enumerate(costs)), {})
     taken = []
     for _ in range(DECISIONS):
         began = time.thread_time()
-        choose(plan, progress, {0}, policy, lambda _: Reach(1))
+        choose_batches(plan, progress, {0}, policy, lambda _: BatchLimit(1))
         taken.append(time.thread_time() - began)
     return statistics.median(taken)
 

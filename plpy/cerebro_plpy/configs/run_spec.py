@@ -16,7 +16,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.limits import EPOCHS
 from cerebro_plpy.records import Field, asdict, dataclass, field, fields
-from cerebro_plpy.scheduling.schedule.placement import copies_of
+from cerebro_plpy.scheduling.schedule.placement import divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 
 MAX_ATTEMPTS = 3
@@ -215,7 +215,7 @@ class Spec:
         configurations hop.
         """
         averages = self.schedule == AVERAGING
-        return copies_of(self.segments, self.copies or len(self.segments)) if averages else ()
+        return divide_segments(self.segments, self.copies or len(self.segments)) if averages else ()
 
     def evaluates_training(self, epoch: int) -> bool:
         """Whether an evaluation after this epoch goes over the rows that were trained on."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.preprocessing.rows.groups import Groups
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.schedule.placement import Piece, alongside, wrap_around
+from cerebro_plpy.scheduling.schedule.placement import GroupSlice, spread_evenly, wrap_around
 
 MIXED = 8
 """Buffers that make a block, at the least: so many groups may be among one another in it."""
@@ -70,14 +70,14 @@ class Layout:
         )
 
 
-def layout(pieces: Sequence[Piece], size: int, keys: Sequence[int]) -> Layout:
+def layout(pieces: Sequence[GroupSlice], size: int, keys: Sequence[int]) -> Layout:
     """Buffers of at most so many rows for pieces of groups, which lie on segments with these keys.
 
-    >>> layout([Piece(0, 0, 5), Piece(1, 0, 2), Piece(1, 1, 2)], 3, (7, 8)).cuts
+    >>> layout([GroupSlice(0, 0, 5), GroupSlice(1, 0, 2), GroupSlice(1, 1, 2)], 3, (7, 8)).cuts
     (Cut(group=0, segment=0, rows=2, buffer_id=0), Cut(group=0, segment=0, rows=3, buffer_id=2), \
 Cut(group=1, segment=0, rows=2, buffer_id=1), Cut(group=1, segment=1, rows=2, buffer_id=3))
     """
-    found: list[tuple[Piece, int, float]] = []
+    found: list[tuple[GroupSlice, int, float]] = []
     for piece in pieces:
         count = -(-piece.rows // size)
         for place in range(count):
@@ -122,6 +122,6 @@ def grouped_layouts(groups: Groups, keys: Sequence[int], block_rows: int) -> Gro
     """
     loose, held = groups.loose
     pieces = wrap_around([each.training for each in groups.found], loose, len(keys))
-    beside = alongside(pieces, [*(each.validation for each in groups.found), held])
+    beside = spread_evenly(pieces, [*(each.validation for each in groups.found), held])
     size = max(1, block_rows // MIXED)
     return Grouped(layout(pieces, size, keys), layout(beside, size, keys), block_rows)

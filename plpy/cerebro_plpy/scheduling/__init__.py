@@ -1,3 +1,1 @@
-"""Model hopping as pure functions: which config visits which segment next, and which go on. No
-database, no clock.
-"""
+"""Model hopping, search and planning as pure functions, without a database and without a clock."""

@@ -1541,7 +1541,7 @@ def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
             for segment in run._plan.segments
             if run._positions.residence or own[segment] == worker
         }
-        found += [(worker, each.mst_key) for each in free if each.startable & served]
+        found += [(worker, each.mst_key) for each in free if each.startable_segments & served]
     if course and idle and not course.rule.ended(course.trials):
         found += [
             (worker, None) for worker in idle if course.rule.decide(course.trials, Room(1), None)

@@ -33,7 +33,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     Settled,
     Strategy,
 )
-from cerebro_plpy.scheduling.schedule.placement import share_segments
+from cerebro_plpy.scheduling.schedule.placement import assign_segments
 from cerebro_plpy.scheduling.schedule.schedule import (
     AVERAGING,
     ConfigProgress,
@@ -42,8 +42,8 @@ from cerebro_plpy.scheduling.schedule.schedule import (
     complete,
     start,
 )
-from cerebro_plpy.scheduling.schedule.scheduling_policies import rotation
-from cerebro_plpy.scheduling.schedule.visit_batches import Reach, choose
+from cerebro_plpy.scheduling.schedule.scheduling_policies import make_rotation
+from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit, choose_batches
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process import host_resources
 
@@ -234,9 +234,9 @@ def simulated(seconds: Mapping[int, float], count: int) -> float:
     segments of its own: the schedule as it is, and nothing beside it. Of visits that end at the
     same moment the one that began first is over first."""
     numbers = tuple(range(4))
-    plan = Plan(EPOCHS, numbers, share_segments(numbers, range(count)), frozenset())
+    plan = Plan(EPOCHS, numbers, assign_segments(numbers, range(count)), frozenset())
     configs: dict[int, ConfigProgress] = {key: start(plan, key) for key in seconds}
-    policy = rotation([*seconds], numbers)
+    policy = make_rotation([*seconds], numbers)
     idle, now, events, begun = (
         set(range(count)),
         0.0,
@@ -245,7 +245,9 @@ def simulated(seconds: Mapping[int, float], count: int) -> float:
     )
     under_way = {}
     while True:
-        for worker, tour in choose(plan, configs, tuple(idle), policy, lambda _: Reach(1)):
+        for worker, tour in choose_batches(
+            plan, configs, tuple(idle), policy, lambda _: BatchLimit(1)
+        ):
             idle.remove(worker)
             configs[tour[0].mst_key] = begin(configs[tour[0].mst_key], tour)
             under_way[worker] = tour

@@ -22,8 +22,8 @@ def make(positions: Positions, key: int, most: int | None = None) -> list[Visit]
     most.
     """
     made: list[Visit] = []
-    while (progress := positions.progress[key]).startable and len(made) != most:
-        made.append(Visit(progress.epoch, key, min(progress.startable), progress.kind))
+    while (progress := positions.progress[key]).startable_segments and len(made) != most:
+        made.append(Visit(progress.epoch, key, min(progress.startable_segments), progress.kind))
         positions.begin((made[-1],), None)
         positions.complete((made[-1],))
     return made

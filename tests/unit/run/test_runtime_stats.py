@@ -15,7 +15,7 @@ from cerebro_plpy.run.log.form_timings import Timings
 from cerebro_plpy.run.state.runtime_stats import HELD_BYTES, Measurements
 from cerebro_plpy.run.workers.tasks import Storing, Visiting
 from cerebro_plpy.scheduling.schedule.schedule import Visit
-from cerebro_plpy.scheduling.schedule.visit_batches import HOPS, LONGEST, Reach
+from cerebro_plpy.scheduling.schedule.visit_batches import BATCH_HOPS, MAX_BATCH_SECONDS, BatchLimit
 
 STATE_BYTES = 1 << 20
 RESULT: Mapping[str, Any] = {
@@ -65,7 +65,7 @@ def measured(
 
 @given(st.integers(0, 10))
 def test_the_first_visit_of_a_program_is_made_alone(commit_seconds: int) -> None:
-    assert measured([(1.0, [0.1])], commit_seconds).together(trained_by("another")) == Reach(1)
+    assert measured([(1.0, [0.1])], commit_seconds).together(trained_by("another")) == BatchLimit(1)
 
 
 @given(
@@ -81,14 +81,14 @@ def test_visits_train_together_no_longer_than_a_few_hops(
     )
     together = measured(jobs).together(trained_by("one"))
     assert together.visits >= 1 >= together.evaluations
-    most = min(HOPS * hop, max(hop, LONGEST)) + 1e-6  # sums of floats
-    assert together == Reach(1) or together.visits * shortest <= most
+    most = min(BATCH_HOPS * hop, max(hop, MAX_BATCH_SECONDS)) + 1e-6  # sums of floats
+    assert together == BatchLimit(1) or together.visits * shortest <= most
 
 
 def test_short_visits_train_as_long_as_a_few_hops() -> None:
     """What was shortest counts, for others waited or compiled."""
     reach = measured([(3.0, [9.0]), (0.1, [0.01]), (2.0, [0.2, 0.3])]).together(trained_by("one"))
-    assert abs(reach.visits - HOPS * 0.1 / 0.01) <= 1
+    assert abs(reach.visits - BATCH_HOPS * 0.1 / 0.01) <= 1
     assert reach.evaluations == 1, "how long one takes is not known yet"
 
 
@@ -102,7 +102,7 @@ def test_evaluations_take_their_time_too() -> None:
         Trained(visits, [trained, {"seconds": 0.03}]),
     )
     reach = found.together(trained_by("one"))
-    assert abs(reach.visits - HOPS * 0.1 / 0.04) <= 1 and reach.evaluations == reach.visits
+    assert abs(reach.visits - BATCH_HOPS * 0.1 / 0.04) <= 1 and reach.evaluations == reach.visits
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.scheduling.schedule.placement import Piece, alongside, capacity, wrap_around
+from cerebro_plpy.scheduling.schedule.placement import (
+    GroupSlice,
+    fullest_segment_rows,
+    spread_evenly,
+    wrap_around,
+)
 
 GROUPS = st.lists(st.integers(1, 50), min_size=1, max_size=12)
 
 
-def loads(pieces: list[Piece]) -> Counter[int]:
+def loads(pieces: list[GroupSlice]) -> Counter[int]:
     found: Counter[int] = Counter()
     for piece in pieces:
         found[piece.segment] += piece.rows
@@ -30,7 +35,7 @@ def test_all_rows_lie_somewhere_and_no_segment_has_more_than_it_must(
         rows[piece.group] += piece.rows
     assert [rows[group] for group in range(len(groups) + 1)] == [*groups, loose]
     assert all(piece.rows > 0 and 0 <= piece.segment < count for piece in pieces)
-    assert max(loads(pieces).values()) <= capacity(groups, loose, count)
+    assert max(loads(pieces).values()) <= fullest_segment_rows(groups, loose, count)
 
 
 @given(GROUPS, st.integers(0, 100), st.integers(1, 6))
@@ -67,7 +72,7 @@ def test_other_rows_lie_on_the_segments_of_their_groups(
 ) -> None:
     held = [data.draw(st.integers(0, 30)) for _ in (*groups, loose)]
     pieces = wrap_around(groups, loose, count)
-    beside = alongside(pieces, held)
+    beside = spread_evenly(pieces, held)
     found: Counter[int] = Counter()
     for piece in beside:
         found[piece.group] += piece.rows

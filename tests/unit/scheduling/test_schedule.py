@@ -18,36 +18,41 @@ from hypothesis import strategies as st
 from trials import trials
 
 from cerebro_plpy.records import dataclass, field, replace
-from cerebro_plpy.scheduling.schedule.placement import copies_of
+from cerebro_plpy.scheduling.schedule.placement import divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import (
     ConfigProgress,
     Kind,
     Plan,
-    Tour,
     Visit,
+    VisitBatch,
     abandon,
     begin,
     complete,
     end,
-    epoch_completed,
     expire,
+    is_epoch_complete,
+    is_run_finished,
     resume,
-    run_finished,
+    rotate_copies,
     start,
     stop,
-    turns,
 )
 from cerebro_plpy.scheduling.schedule.scheduling_policies import (
     FixedOrder,
-    Longest,
-    Remaining,
-    foremost,
-    remaining_visits,
-    replay,
-    rotation,
+    LongestFirst,
+    RemainingVisits,
+    count_remaining_visits,
+    make_foremost,
+    make_replay,
+    make_rotation,
 )
-from cerebro_plpy.scheduling.schedule.visit_batches import Policy, Preference, Reach, choose
-from cerebro_plpy.scheduling.schedule.worker_affinity import Residence
+from cerebro_plpy.scheduling.schedule.visit_batches import (
+    BatchLimit,
+    Policy,
+    Preference,
+    choose_batches,
+)
+from cerebro_plpy.scheduling.schedule.worker_affinity import WorkerAffinity
 
 Seconds = Callable[[Visit], float]
 
@@ -76,15 +81,15 @@ class Simulation:
     fails: Callable[[Visit], bool] = lambda visit: False
     vanishes: Callable[[Visit], bool] = lambda visit: False
     checks: Callable[[Mapping[int, ConfigProgress], set[int]], None] = lambda configs, idle: None
-    choice: Callable[..., tuple[tuple[int, Tour], ...]] = choose
-    reach: Reach = Reach(1)
+    choice: Callable[..., tuple[tuple[int, VisitBatch], ...]] = choose_batches
+    reach: BatchLimit = BatchLimit(1)
     log: list[Logged] = field(default_factory=list)
 
     def run(self) -> float:
         """Simulates until nothing runs and nothing can start; gives the time of the end."""
         configs = {key: start(self.plan, key) for key in self.keys}
         idle, now, number = set(self.plan.workers.values()), 0.0, count()
-        events: list[tuple[float, int, int, Tour, list[float]]] = []
+        events: list[tuple[float, int, int, VisitBatch, list[float]]] = []
         while True:
             for worker, tour in self.choice(
                 self.plan, configs, tuple(idle), self.policy, lambda progress: self.reach
@@ -103,7 +108,7 @@ class Simulation:
             self._end(configs, tour, worker, times)
 
     def _end(
-        self, configs: dict[int, ConfigProgress], tour: Tour, worker: int, times: list[float]
+        self, configs: dict[int, ConfigProgress], tour: VisitBatch, worker: int, times: list[float]
     ) -> None:
         completed, key = not any([self.fails(visit) for visit in tour]), tour[0].mst_key
         intervals = zip(tour, pairwise(times), strict=True)
@@ -148,7 +153,7 @@ def plans(draw: st.DrawFn) -> Plan:
     epochs = draw(st.integers(1, 3))
     workers = {segment: draw(st.integers(0, len(segments))) for segment in segments}
     copies = draw(st.integers(0, len(segments)))
-    averaged = copies_of(segments, copies) if copies else ()
+    averaged = divide_segments(segments, copies) if copies else ()
     return Plan(epochs, tuple(segments), workers, draw(st.frozensets(st.integers(1, 3))), averaged)
 
 
@@ -158,13 +163,13 @@ KEYS = st.lists(st.integers(1, 99), min_size=1, max_size=9, unique=True).map(tup
 @st.composite
 def simulations(draw: st.DrawFn) -> Simulation:
     plan, keys, random = draw(plans()), draw(KEYS), Random(draw(st.integers()))
-    if not plan.averaging and draw(st.booleans()):
+    if not plan.is_averaging and draw(st.booleans()):
         some = [key for key in keys if random.random() < 0.5]
         own = {
             key: frozenset(random.sample(plan.segments, random.randint(1, len(plan.segments))))
             for key in some
         }
-        plan = replace(plan, own=own)
+        plan = replace(plan, segment_subsets=own)
     durations = {key: random.choice([0.5, 1, 1, 4]) for key in keys}
     jitter = draw(st.sampled_from([0, 0.1, 1]))
     orders = {
@@ -177,13 +182,13 @@ def simulations(draw: st.DrawFn) -> Simulation:
         for kind in ("train", "evaluate")
         if random.random() < 0.7
     }
-    rings = [rotation(keys, plan.segments), foremost(keys, plan.segments)]
-    policies: list[Policy] = [Longest(), Longest(measured), *rings, replay(orders)]
-    policy = draw(st.sampled_from(policies[:2] if plan.averaging else policies))
+    rings = [make_rotation(keys, plan.segments), make_foremost(keys, plan.segments)]
+    policies: list[Policy] = [LongestFirst(), LongestFirst(measured), *rings, make_replay(orders)]
+    policy = draw(st.sampled_from(policies[:2] if plan.is_averaging else policies))
     reach = (
-        Reach(1)
-        if plan.averaging
-        else Reach(draw(st.sampled_from([1, 2, 9])), draw(st.sampled_from([0, 1, 2, 9])))
+        BatchLimit(1)
+        if plan.is_averaging
+        else BatchLimit(draw(st.sampled_from([1, 2, 9])), draw(st.sampled_from([0, 1, 2, 9])))
     )
     seconds = lambda visit: durations[visit.mst_key] + jitter * random.random()  # noqa: E731
     return Simulation(plan, keys, seconds, policy, reach=reach)
@@ -193,11 +198,11 @@ def due(simulation: Simulation) -> set[Visit]:
     plan = simulation.plan
     kinds: tuple[Kind, ...] = ("train", "evaluate")
     every = product(range(1, plan.epochs + 1), simulation.keys, plan.segments, kinds)
-    visited = (item for item in every if item[2] in plan.visited(item[1]))
+    visited = (item for item in every if item[2] in plan.segments_of(item[1]))
     hopping = {
         Visit(*item) for item in visited if item[3] == "train" or item[0] in plan.evaluate_epochs
     }
-    if not plan.averaging:
+    if not plan.is_averaging:
         return hopping
     places = {
         epoch: plan.segments[epoch % len(plan.segments)] for epoch in range(1, plan.epochs + 1)
@@ -222,21 +227,21 @@ def assert_exclusive(log: list[Logged], plan: Plan) -> None:
             assert (
                 not beside
                 or one.visit.kind == "evaluate"
-                or (plan.averaging and one.visit.kind == "train")
+                or (plan.is_averaging and one.visit.kind == "train")
             )
 
 
-@given(plans().filter(lambda plan: plan.averaging), KEYS, st.integers())
+@given(plans().filter(lambda plan: plan.is_averaging), KEYS, st.integers())
 def test_each_copy_visits_its_segments_in_turn_whatever_takes_long(
     plan: Plan, keys: tuple[int, ...], seed: int
 ) -> None:
     random = Random(seed)
-    simulation = Simulation(plan, keys, lambda visit: random.choice([0.1, 1, 7]), Longest())
+    simulation = Simulation(plan, keys, lambda visit: random.choice([0.1, 1, 7]), LongestFirst())
     simulation.fails = lambda visit: random.random() < 0.2
     simulation.run()
     trained = [item for item in simulation.log if item.visit.kind == "train"]
     for items in group(trained, lambda item: (item.visit.mst_key, item.visit.epoch)):
-        for copy in turns(plan.copies, items[0].visit.mst_key):
+        for copy in rotate_copies(plan.copies, items[0].visit.mst_key):
             own = sorted(
                 (item for item in items if item.visit.segment_id in copy),
                 key=lambda item: item.started,
@@ -263,7 +268,7 @@ def test_every_config_visits_every_segment_once_and_alone(simulation: Simulation
     assert Counter(item.visit for item in simulation.log) == Counter(due(simulation))
     assert_exclusive(simulation.log, simulation.plan)
     assert_ordered(simulation.log)
-    assert run_finished(simulation.left)
+    assert is_run_finished(simulation.left)
 
 
 @given(simulations(), st.integers())
@@ -290,16 +295,21 @@ def could_start(plan: Plan, progress: ConfigProgress, worker: int) -> bool:
     """Told from the definition, not from the scheduler: a state at rest, and a segment of the
     worker due.
     """
-    if progress.kind == "train" and plan.averaging:
+    if progress.kind == "train" and plan.is_averaging:
         copies = [
-            copy for copy in turns(plan.copies, progress.mst_key) if not progress.running & {*copy}
+            copy
+            for copy in rotate_copies(plan.copies, progress.mst_key)
+            if not progress.running_segments & {*copy}
         ]
         following = [
-            [segment for segment in copy if segment in progress.waiting][:1] for copy in copies
+            [segment for segment in copy if segment in progress.waiting_segments][:1]
+            for copy in copies
         ]
         return any(plan.workers[segment] == worker for each in following for segment in each)
-    moving = progress.kind == "train" and progress.running
-    return not moving and any(plan.workers[segment] == worker for segment in progress.waiting)
+    moving = progress.kind == "train" and progress.running_segments
+    return not moving and any(
+        plan.workers[segment] == worker for segment in progress.waiting_segments
+    )
 
 
 @given(simulations())
@@ -339,8 +349,10 @@ def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
     configs = {key: start(plan, key) for key in keys}
     shuffled = {key: configs[key] for key in reversed(keys)}
     workers = sorted(set(plan.workers.values()))
-    answer = choose(plan, configs, workers, simulation.policy, lambda progress: simulation.reach)
-    assert answer == choose(
+    answer = choose_batches(
+        plan, configs, workers, simulation.policy, lambda progress: simulation.reach
+    )
+    assert answer == choose_batches(
         plan, shuffled, workers[::-1], simulation.policy, lambda progress: simulation.reach
     )
     for _, tour in answer:
@@ -356,20 +368,20 @@ def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
 @given(simulations())
 def test_a_fixed_order_is_followed(simulation: Simulation) -> None:
     simulation.run()
-    if simulation.plan.averaging:
+    if simulation.plan.is_averaging:
         return
     logged = orders_of(simulation.log)
     if isinstance(simulation.policy, FixedOrder):
         for (key, epoch), segments in logged.items():
             assert segments == visited(simulation.plan, key, simulation.policy.order(key, epoch))
-    again = Simulation(simulation.plan, simulation.keys, lambda visit: 1.0, replay(logged))
+    again = Simulation(simulation.plan, simulation.keys, lambda visit: 1.0, make_replay(logged))
     again.run()
     assert orders_of(again.log) == logged
 
 
 def visited(plan: Plan, key: int, order: Sequence[int]) -> list[int]:
     """What of an order a config keeps to: the segments that it visits."""
-    return [segment for segment in order if segment in plan.visited(key)]
+    return [segment for segment in order if segment in plan.segments_of(key)]
 
 
 def wanted(plan: Plan, progress: ConfigProgress, order: Sequence[int]) -> set[int]:
@@ -377,8 +389,12 @@ def wanted(plan: Plan, progress: ConfigProgress, order: Sequence[int]) -> set[in
     idle.
     """
     if progress.kind == "evaluate":
-        return set(progress.waiting)
-    return set() if progress.running else set([s for s in order if s in progress.waiting][:1])
+        return set(progress.waiting_segments)
+    return (
+        set()
+        if progress.running_segments
+        else set([s for s in order if s in progress.waiting_segments][:1])
+    )
 
 
 @given(simulations())
@@ -389,17 +405,19 @@ def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_the
     serves a later one.
     """
     plan, keys = replace(simulation.plan, copies=()), simulation.keys
-    ring = rotation(keys, plan.segments)
+    ring = make_rotation(keys, plan.segments)
     asked: list[tuple[Mapping[int, ConfigProgress], set[int]]] = []
 
     class Watched:
         def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
             asked.append((dict(configs), set()))
-            return foremost(keys, plan.segments).prefer(plan, configs)
+            return make_foremost(keys, plan.segments).prefer(plan, configs)
 
     def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
         before = asked[-1][0]
-        taken = {key: configs[key].running - before[key].running for key in configs}
+        taken = {
+            key: configs[key].running_segments - before[key].running_segments for key in configs
+        }
         for key in configs:
             wants = wanted(plan, before[key], ring.order(key, before[key].epoch)) - taken[key]
             workers = {plan.workers[segment] for segment in wants}
@@ -418,7 +436,7 @@ def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_the
         (key, epoch): visited(plan, key, ring.order(key, epoch))
         for key, epoch in product(keys, range(1, plan.epochs + 1))
     }
-    again = Simulation(plan, keys, lambda visit: 1.0, replay(orders_of(run.log)))
+    again = Simulation(plan, keys, lambda visit: 1.0, make_replay(orders_of(run.log)))
     again.run()
     assert orders_of(again.log) == orders_of(run.log)
 
@@ -440,8 +458,8 @@ def test_half_way_some_of_the_foremost_are_done_and_none_by_rotation(
         }
         return [key for key in keys if ends[key] <= half]
 
-    assert done(rotation(keys, plan.segments)) == []
-    found = done(foremost(keys, plan.segments))
+    assert done(make_rotation(keys, plan.segments)) == []
+    found = done(make_foremost(keys, plan.segments))
     assert found == list(range(len(found))) and len(found) >= configs // 4
 
 
@@ -454,14 +472,22 @@ def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(
 
     def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
         homes = {item.visit.mst_key: item.worker for item in run.log}
-        at_rest = [key for key, each in configs.items() if each.waiting and not each.running]
+        at_rest = [
+            key
+            for key, each in configs.items()
+            if each.waiting_segments and not each.running_segments
+        ]
         assert not idle & {homes[key] for key in at_rest if key in homes}
         assert not idle or all(key in homes for key in at_rest)
 
     run = Simulation(
-        plan, keys, simulation.seconds, foremost(keys, plan.segments), choice=Residence().choose
+        plan,
+        keys,
+        simulation.seconds,
+        make_foremost(keys, plan.segments),
+        choice=WorkerAffinity().choose_batches,
     )
-    run.reach = Reach(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
+    run.reach = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
     run.checks, run.fails = check, lambda visit: random.random() < 0.2
     run.run()
     done = [item for item in run.log if item.completed]
@@ -472,7 +498,7 @@ def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(
         for items in group(run.log, lambda item: item.visit.mst_key)
     )
     assert not any(overlapping(items) for items in group(run.log, lambda item: item.worker))
-    ring = rotation(keys, plan.segments)
+    ring = make_rotation(keys, plan.segments)
     assert orders_of(done) == {
         (key, epoch): visited(plan, key, ring.order(key, epoch))
         for key, epoch in product(keys, range(1, plan.epochs + 1))
@@ -486,15 +512,21 @@ def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed:
     plan, keys, random = replace(simulation.plan, copies=()), simulation.keys, Random(seed)
     programs = {key: random.randrange(4) for key in keys}
     orders = {key: random.sample(plan.segments, len(plan.segments)) for key in keys}
-    policies: list[Policy] = [Longest(), FixedOrder(lambda mst_key, epoch: orders[mst_key])]
+    policies: list[Policy] = [LongestFirst(), FixedOrder(lambda mst_key, epoch: orders[mst_key])]
 
     def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
-        assert not idle or not any(each.waiting and not each.running for each in configs.values())
+        assert not idle or not any(
+            each.waiting_segments and not each.running_segments for each in configs.values()
+        )
 
     run = Simulation(
-        plan, keys, simulation.seconds, random.choice(policies), choice=Residence(programs).choose
+        plan,
+        keys,
+        simulation.seconds,
+        random.choice(policies),
+        choice=WorkerAffinity(programs).choose_batches,
     )
-    run.reach = Reach(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
+    run.reach = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
     run.checks, run.fails = check, lambda visit: random.random() < 0.2
     run.run()
     done = [item for item in run.log if item.completed]
@@ -512,7 +544,11 @@ def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed:
 def test_workers_with_as_much_to_do_share_no_program_and_move_no_config() -> None:
     plan, programs = plan_of(2, epochs=3), {key: key % 4 for key in range(8)}
     run = Simulation(
-        plan, tuple(programs), lambda visit: 1.0, Longest(), choice=Residence(programs).choose
+        plan,
+        tuple(programs),
+        lambda visit: 1.0,
+        LongestFirst(),
+        choice=WorkerAffinity(programs).choose_batches,
     )
     assert run.run() == 24
     assert all(
@@ -533,9 +569,13 @@ def test_workers_with_as_much_to_do_share_no_program_and_move_no_config() -> Non
 @pytest.mark.parametrize("evens", [0, 1])
 def test_who_has_a_program_from_an_earlier_run_goes_on_with_it(evens: int) -> None:
     programs = {key: key % 2 for key in range(6)}
-    home = Residence(programs, {evens: [0], 1 - evens: [1]})
+    home = WorkerAffinity(programs, {evens: [0], 1 - evens: [1]})
     run = Simulation(
-        plan_of(2, 2), tuple(programs), lambda visit: 1.0, Longest(), choice=home.choose
+        plan_of(2, 2),
+        tuple(programs),
+        lambda visit: 1.0,
+        LongestFirst(),
+        choice=home.choose_batches,
     )
     run.run()
     assert all(
@@ -548,13 +588,13 @@ def test_what_only_a_lost_worker_had_compiled_goes_to_anybody(lost: bool) -> Non
     """Until then who has another program leaves it alone, though its config is the first in
     turn.
     """
-    plan, home = plan_of(2, 2), Residence({1: "a", 2: "b"}, {0: ["a"], 1: ["b"]})
-    home.settle(1, 0)
+    plan, home = plan_of(2, 2), WorkerAffinity({1: "a", 2: "b"}, {0: ["a"], 1: ["b"]})
+    home.assign(1, 0)
     if lost:
-        home.dismiss(0)
+        home.remove_worker(0)
     configs = {key: start(plan, key) for key in (1, 2)}
-    ((worker, tour),) = home.choose(
-        plan, configs, [1], rotation((1, 2), plan.segments), lambda progress: Reach(1)
+    ((worker, tour),) = home.choose_batches(
+        plan, configs, [1], make_rotation((1, 2), plan.segments), lambda progress: BatchLimit(1)
     )
     assert (worker, tour[0].mst_key) == (1, 1 if lost else 2)
 
@@ -562,9 +602,13 @@ def test_what_only_a_lost_worker_had_compiled_goes_to_anybody(lost: bool) -> Non
 def test_who_has_nothing_left_takes_what_is_at_home_with_others() -> None:
     """As soon as one of its configs waits: so neither ends much later than the other."""
     seconds = {key: 9.0 if key < 3 else 1.0 for key in range(9)}
-    home = Residence({key: key < 3 for key in seconds})
+    home = WorkerAffinity({key: key < 3 for key in seconds})
     run = Simulation(
-        plan_of(2, 2), tuple(seconds), lambda v: seconds[v.mst_key], Longest(), choice=home.choose
+        plan_of(2, 2),
+        tuple(seconds),
+        lambda v: seconds[v.mst_key],
+        LongestFirst(),
+        choice=home.choose_batches,
     )
     assert run.run() <= 4 * sum(seconds.values()) / 2 + max(seconds.values())
 
@@ -590,7 +634,7 @@ def test_a_resumed_config_goes_on_where_it_was(simulation: Simulation, cut: int)
         progress = resume(simulation.plan, key, completed)
         own = {visit for visit in completed if visit.mst_key == key}
         remaining = {visit for visit in due(simulation) if visit.mst_key == key} - own
-        assert sum(remaining_visits(simulation.plan, progress)) == len(
+        assert sum(count_remaining_visits(simulation.plan, progress)) == len(
             [v for v in remaining if v.kind != "average"]
         )
         stage = {
@@ -598,7 +642,7 @@ def test_a_resumed_config_goes_on_where_it_was(simulation: Simulation, cut: int)
             for visit in remaining
             if (visit.epoch, visit.kind) == (progress.epoch, progress.kind)
         }
-        assert progress.waiting == stage and not progress.running
+        assert progress.waiting_segments == stage and not progress.running_segments
 
 
 @given(simulations())
@@ -607,16 +651,16 @@ def test_remaining_visits_count_down_to_nothing(simulation: Simulation) -> None:
     progress = start(plan, key)
     expected = Counter(visit.kind for visit in due(simulation) if visit.mst_key == key)
     while not progress.finished:
-        assert remaining_visits(plan, progress) == Remaining(
+        assert count_remaining_visits(plan, progress) == RemainingVisits(
             expected["train"], expected["evaluate"]
         )
-        visit = Visit(progress.epoch, key, max(progress.startable), progress.kind)
+        visit = Visit(progress.epoch, key, max(progress.startable_segments), progress.kind)
         running = begin(progress, (visit,))
-        assert remaining_visits(plan, running) == remaining_visits(plan, progress)
+        assert count_remaining_visits(plan, running) == count_remaining_visits(plan, progress)
         assert abandon(running, (visit,)) == progress
         progress = complete(plan, running, (visit,))
         expected[visit.kind] -= 1
-    assert remaining_visits(plan, progress) == Remaining(0, 0)
+    assert count_remaining_visits(plan, progress) == RemainingVisits(0, 0)
 
 
 @given(simulations(), st.integers(0, 60))
@@ -627,7 +671,7 @@ def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut
     done: list[Visit] = []
 
     def step(progress: ConfigProgress) -> ConfigProgress:
-        done.append(Visit(progress.epoch, key, max(progress.startable), progress.kind))
+        done.append(Visit(progress.epoch, key, max(progress.startable_segments), progress.kind))
         return complete(plan, begin(progress, (done[-1],)), (done[-1],))
 
     while not progress.finished and len(done) < cut:
@@ -639,7 +683,7 @@ def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut
     while not progress.finished:
         progress = step(progress)
     assert {v.epoch for v in done if v.kind == "train"} == begun
-    if plan.averaging:
+    if plan.is_averaging:
         assert {v.epoch for v in done if v.kind == "average"} == begun
     else:
         assert all(v.kind == "evaluate" for v in done[before:])
@@ -661,18 +705,18 @@ class Lone:
     @property
     def newest(self) -> int:
         """The epoch of the newest state, 0 without any."""
-        kind = "average" if self.plan.averaging else "train"
+        kind = "average" if self.plan.is_averaging else "train"
         return max((visit.epoch for visit in self.done if visit.kind == kind), default=0)
 
     def evaluated(self, epoch: int) -> bool:
         return sum(v.kind == "evaluate" and v.epoch == epoch for v in self.done) == len(
-            self.plan.visited(self.progress.mst_key)
+            self.plan.segments_of(self.progress.mst_key)
         )
 
     def expire(self) -> None:
         self.over = True
         before, self.progress = self.progress, self.expired()
-        for segment in before.running - self.progress.running:
+        for segment in before.running_segments - self.progress.running_segments:
             if self.random.random() < 0.5:  # it comes to its end all the same
                 self.done.append(Visit(before.epoch, before.mst_key, segment, before.kind))
 
@@ -683,7 +727,7 @@ class Lone:
         visit = Visit(
             self.progress.epoch,
             self.progress.mst_key,
-            max(self.progress.startable),
+            max(self.progress.startable_segments),
             self.progress.kind,
         )
         assert visit.kind != "train" or not self.over, "no training visit begins"
@@ -692,9 +736,13 @@ class Lone:
     def move(self, failing: float) -> None:
         """Begin a visit, or see one end, which may fail."""
         progress = self.progress
-        if not progress.running or (progress.startable and self.random.random() < 0.5):
+        if not progress.running_segments or (
+            progress.startable_segments and self.random.random() < 0.5
+        ):
             return self.begin()
-        visit = Visit(progress.epoch, progress.mst_key, min(progress.running), progress.kind)
+        visit = Visit(
+            progress.epoch, progress.mst_key, min(progress.running_segments), progress.kind
+        )
         if self.random.random() < failing:
             self.progress = abandon(progress, (visit,))
         else:
@@ -721,7 +769,7 @@ def test_after_the_last_visit_a_config_comes_to_its_end(
         lone.move(failing)
         lone.expire()
     trained = [v for v in lone.done[len(before) :] if v.kind == "train"]
-    assert len(trained) <= (len(plan.segments) if plan.averaging else 1), (
+    assert len(trained) <= (len(plan.segments) if plan.is_averaging else 1), (
         "what ran may have ended by itself"
     )
     assert all(times == 1 for times in Counter(lone.done).values())
@@ -737,10 +785,10 @@ def test_after_the_last_visit_a_config_comes_to_its_end(
 def test_a_visit_does_not_count_if_a_model_is_kept_and_the_epoch_cannot_be_completed() -> None:
     plan = plan_of(3, epochs=2, evaluate=frozenset({1}))
     running = begin(start(plan, 1), (Visit(1, 1, 0, "train"),))
-    assert expire(plan, running, kept=True, evaluated=False) == end(running)
-    assert expire(plan, running, kept=False, evaluated=True) == running
+    assert expire(plan, running, has_retained_state=True, evaluated=False) == end(running)
+    assert expire(plan, running, has_retained_state=False, evaluated=True) == running
     done = complete(plan, running, (Visit(1, 1, 0, "train"),))
-    partial = expire(plan, done, kept=False, evaluated=False)
+    partial = expire(plan, done, has_retained_state=False, evaluated=False)
     assert partial == ConfigProgress(1, 1, "evaluate", frozenset({0, 1, 2}), stopping=True)
 
 
@@ -762,7 +810,7 @@ def lower_bound(durations: Mapping[int, float], plan: Plan) -> float:
 ])  # fmt: skip
 def test_rotation_is_optimal_for_equal_times(segments: int, configs: int, epochs: int) -> None:
     durations, plan = dict.fromkeys(range(configs), 1.0), plan_of(segments, epochs)
-    assert makespan(durations, plan, rotation(tuple(durations), plan.segments)) == lower_bound(
+    assert makespan(durations, plan, make_rotation(tuple(durations), plan.segments)) == lower_bound(
         durations, plan
     )
 
@@ -770,13 +818,17 @@ def test_rotation_is_optimal_for_equal_times(segments: int, configs: int, epochs
 def test_configs_spread_over_the_segments_from_their_own_places() -> None:
     plan, keys = plan_of(3), (30, 20, 10)
     spread = [(0, 10, 0), (1, 20, 1), (2, 30, 2)]
-    for policy in (Longest(), rotation(keys, plan.segments), rotation(keys[::-1], plan.segments)):
-        chosen = choose(
+    for policy in (
+        LongestFirst(),
+        make_rotation(keys, plan.segments),
+        make_rotation(keys[::-1], plan.segments),
+    ):
+        chosen = choose_batches(
             plan,
             {key: start(plan, key) for key in keys},
             (2, 1, 0),
             policy,
-            lambda progress: Reach(1),
+            lambda progress: BatchLimit(1),
         )
         assert (
             sorted((worker, visit.mst_key, visit.segment_id) for worker, (visit,) in chosen)
@@ -790,8 +842,8 @@ def test_workers_do_not_begin_with_the_same_program() -> None:
     begun = {key: start(plan, key) for key in programs}
 
     def first(seconds: Mapping[tuple[int, Kind], float]) -> set[int]:
-        chosen = choose(
-            plan, begun, (0, 1, 2), Longest(seconds, programs), lambda progress: Reach(1)
+        chosen = choose_batches(
+            plan, begun, (0, 1, 2), LongestFirst(seconds, programs), lambda progress: BatchLimit(1)
         )
         return {tour[0].mst_key for _, tour in chosen}
 
@@ -801,7 +853,9 @@ def test_workers_do_not_begin_with_the_same_program() -> None:
 
 def test_rotation_never_trains_twice_running_on_a_segment() -> None:
     plan = plan_of(4, epochs=3)
-    simulation = Simulation(plan, (5, 6, 7), lambda visit: 1.0, rotation((5, 6, 7), plan.segments))
+    simulation = Simulation(
+        plan, (5, 6, 7), lambda visit: 1.0, make_rotation((5, 6, 7), plan.segments)
+    )
     simulation.run()
     for items in group(simulation.log, lambda item: item.visit.mst_key):
         visited = [item.visit.segment_id for item in items]
@@ -809,8 +863,8 @@ def test_rotation_never_trains_twice_running_on_a_segment() -> None:
         assert visited[:4] == visited[4:8]
 
 
-def measured(durations: Mapping[int, float]) -> Longest:
-    return Longest({(key, "train"): seconds for key, seconds in durations.items()})
+def measured(durations: Mapping[int, float]) -> LongestFirst:
+    return LongestFirst({(key, "train"): seconds for key, seconds in durations.items()})
 
 
 @pytest.mark.parametrize("workers", [4, 8])
@@ -847,15 +901,16 @@ def test_longest_spreads_few_configs_over_many_segments() -> None:
     """
     plan = plan_of(8)
     ends = [
-        Simulation(plan, tuple(range(6)), jittered(seed), Longest()).run() for seed in range(10)
+        Simulation(plan, tuple(range(6)), jittered(seed), LongestFirst()).run()
+        for seed in range(10)
     ]
     assert sum(ends) / len(ends) < 10
 
 
 def test_unmeasured_configs_count_as_the_mean() -> None:
-    policy = Longest({(1, "train"): 2.0, (2, "train"): 4.0})
-    assert [policy.cost(key, "train") for key in (1, 2, 3)] == [2.0, 4.0, 3.0]
-    assert policy.cost(1, "evaluate") == 1.0
+    policy = LongestFirst({(1, "train"): 2.0, (2, "train"): 4.0})
+    assert [policy.expected_seconds(key, "train") for key in (1, 2, 3)] == [2.0, 4.0, 3.0]
+    assert policy.expected_seconds(1, "evaluate") == 1.0
 
 
 def test_fewer_workers_than_segments_share_the_work() -> None:
@@ -865,7 +920,7 @@ def test_fewer_workers_than_segments_share_the_work() -> None:
 
 def test_an_evaluation_runs_on_all_segments_at_once() -> None:
     plan = plan_of(4, evaluate=frozenset({1}))
-    simulation = Simulation(plan, (1,), lambda visit: 1.0, Longest())
+    simulation = Simulation(plan, (1,), lambda visit: 1.0, LongestFirst())
     assert simulation.run() == 5
 
 
@@ -875,11 +930,11 @@ def test_epochs_complete_with_their_evaluation() -> None:
     for kind, completed in (("train", False), ("evaluate", True)):
         visit = Visit(1, 1, 0, kind)  # type: ignore[arg-type]
         configs[1] = complete(plan, begin(configs[1], (visit,)), (visit,))
-        assert epoch_completed(configs, 1) is completed
-    assert not epoch_completed(configs, 2) and not run_finished(configs)
+        assert is_epoch_complete(configs, 1) is completed
+    assert not is_epoch_complete(configs, 2) and not is_run_finished(configs)
     last = Visit(2, 1, 0, "train")
     configs[1] = complete(plan, begin(configs[1], (last,)), (last,))
-    assert epoch_completed(configs, 2) and run_finished(configs)
+    assert is_epoch_complete(configs, 2) and is_run_finished(configs)
 
 
 def test_impossible_transitions_are_refused() -> None:
@@ -902,10 +957,10 @@ def test_impossible_plans_and_orders_are_refused() -> None:
     with pytest.raises(ValueError, match="without a worker"):
         Plan(1, (1, 2), {1: 1})
     with pytest.raises(ValueError, match="leaves out"):
-        choose(
+        choose_batches(
             plan_of(2),
             {1: start(plan_of(2), 1)},
             (0, 1),
-            replay({(1, 1): [0]}),
-            lambda progress: Reach(1),
+            make_replay({(1, 1): [0]}),
+            lambda progress: BatchLimit(1),
         )

@@ -27,7 +27,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     priced,
 )
 from cerebro_plpy.scheduling.planning.simulation import Case, Cost, foreseen, least, simulate
-from cerebro_plpy.scheduling.schedule.placement import copies_of, share_segments
+from cerebro_plpy.scheduling.schedule.placement import assign_segments, divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING, Plan
 
 UNITS = (2, 1, 1, 1, 2)
@@ -117,7 +117,7 @@ def case_of(
     """A run over so many segments with so many workers that is evaluated in the end."""
     segments, workers = shape
     numbers = tuple(range(segments))
-    plan = Plan(epochs, numbers, share_segments(numbers, range(workers)), frozenset({epochs}))
+    plan = Plan(epochs, numbers, assign_segments(numbers, range(workers)), frozenset({epochs}))
     return Case(plan, costs, schedule, stays)
 
 
@@ -193,7 +193,8 @@ def averaged(
     """
     case = case_of(costs, epochs, shape, AVERAGING, stays=False)
     return replace(
-        case, plan=replace(case.plan, copies=copies_of(case.plan.segments, copies or shape[0]))
+        case,
+        plan=replace(case.plan, copies=divide_segments(case.plan.segments, copies or shape[0])),
     )
 
 

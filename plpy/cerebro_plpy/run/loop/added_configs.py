@@ -244,14 +244,17 @@ class Recruits:
             if parent:
                 self._warm[config.mst_key] = self._copy(config, parent, anew=anew)
         request = self._request.with_configs(joined, self._backends, self._warm)
-        positions.plan = replace(positions.plan, own={**positions.plan.own, **request.own_segments})
+        positions.plan = replace(
+            positions.plan,
+            segment_subsets={**positions.plan.segment_subsets, **request.own_segments},
+        )
         self._log.make_state_tables(request, [config.mst_key for config in configs])
         for config in configs:
             training = ConfigTraining.after(Past(), request, config, self._log.run_id)
             self._training[config.mst_key] = training
             positions.progress[config.mst_key] = schedule.start(positions.plan, config.mst_key)
             if residence:
-                residence.admit(config.mst_key, training.compilation)
+                residence.add_config(config.mst_key, training.compilation)
         return configs, self._log.configs_joined(request, configs, origin)
 
     def _framework(self, config: Config) -> str:

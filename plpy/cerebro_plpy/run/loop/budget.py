@@ -107,7 +107,9 @@ class Budget:
         if self.ended(training):
             if self.ends_unevaluated(training):
                 return schedule.end(progress)
-            return schedule.expire(plan, progress, kept=False, evaluated=training.evaluated)
+            return schedule.expire(
+                plan, progress, has_retained_state=False, evaluated=training.evaluated
+            )
         if not self._limited:
             return progress
         now = time.monotonic()

@@ -15,14 +15,14 @@ from cerebro_plpy.run.state.progress_tracker import Positions
 from cerebro_plpy.run.state.runtime_stats import Measurements
 from cerebro_plpy.run.workers.tasks import Storing
 from cerebro_plpy.scheduling.schedule import visit_batches
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Tour
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, VisitBatch
 from cerebro_plpy.scheduling.schedule.scheduling_policies import (
     FOREMOST,
     Prioritised,
-    front,
-    policy_of,
+    choose_front,
+    make_policy,
 )
-from cerebro_plpy.scheduling.schedule.visit_batches import Policy, Reach
+from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit, Policy
 
 
 class Choice:
@@ -46,26 +46,32 @@ class Choice:
         idle: set[int],
         workers: int,
         urgent: Sequence[int],
-    ) -> Sequence[tuple[int, Tour]]:
+    ) -> Sequence[tuple[int, VisitBatch]]:
         """Tours for idle workers, of so many; no configuration that is `resting` is visited,
         `urgent` ones go first.
 
         One whose state is still to be stored can go on where that is.
         """
         plan, left = positions.plan, self._budget.visits_left
-        ahead = [] if plan.averaging else [task for task in unstored if positions.holds(task.tour)]
+        ahead = (
+            [] if plan.is_averaging else [task for task in unstored if positions.holds(task.tour)]
+        )
         ahead = [task for task in ahead if left(self._training[task.mst_key]) > 0]
         held = {task.mst_key: task.worker.number for task in ahead}
         progress = {
             **positions.progress,
             **{task.mst_key: positions.after(task.tour) for task in ahead},
         }
-        awake = {key: each for key, each in progress.items() if not each.resting}
+        awake = {key: each for key, each in progress.items() if not each.awaits_decision}
         eligible = {key: each for key, each in awake.items() if key not in resting}
         if not positions.residence and self._request.spec.schedule == FOREMOST:
-            first = front(awake, min(self._request.workers, workers)).union(urgent)
+            first = choose_front(awake, min(self._request.workers, workers)).union(urgent)
             eligible = {key: each for key, each in eligible.items() if key in first}
-        choose = positions.residence.choose if positions.residence else visit_batches.choose
+        choose = (
+            positions.residence.choose_batches
+            if positions.residence
+            else visit_batches.choose_batches
+        )
         policy = Prioritised(self._policy(plan), urgent) if urgent else self._policy(plan)
         return choose(plan, eligible, idle, policy, self.reach, held)
 
@@ -87,23 +93,25 @@ class Choice:
             if each.compilation == training.compilation
         )
         rows = sum(each.rows_ahead(positions.plan, progress) for each, progress in alike)
-        return rows // (positions.residence.sharing(workers) if positions.residence else workers)
+        return rows // (
+            positions.residence.workers_per_program(workers) if positions.residence else workers
+        )
 
-    def reach(self, progress: ConfigProgress, states: int = 1) -> Reach:
+    def reach(self, progress: ConfigProgress, states: int = 1) -> BatchLimit:
         """How many of a configuration's next visits a worker may make together: all that change no
         state. It may make them of so many states in turn."""
         training = self._training[progress.mst_key]
         if training.alone(progress):
-            return Reach(1)
+            return BatchLimit(1)
         if progress.kind == "evaluate":
-            return Reach(len(progress.waiting))
+            return BatchLimit(len(progress.waiting_segments))
         left = (
             self._budget.visits_left(training),
             self._until_copied(training),
             training.before_tried(),
         )
         visits, evaluations = self._measurements.together(training, states)
-        return Reach(min(visits, *left), min(evaluations, self._evaluations(training)))
+        return BatchLimit(min(visits, *left), min(evaluations, self._evaluations(training)))
 
     def _evaluations(self, training: ConfigTraining) -> int:
         """How many evaluations there may be among a configuration's next visits: those that decide
@@ -138,4 +146,4 @@ class Choice:
             key: each.seconds / each.visits for key, each in self._training.items() if each.visits
         }
         seconds = {**(self._request.plan.visit_seconds if self._request.plan else {}), **measured}
-        return policy_of(name, self._training, plan.segments, recorded, seconds, programs)
+        return make_policy(name, self._training, plan.segments, recorded, seconds, programs)

@@ -45,8 +45,8 @@ from cerebro_plpy.run.workers.tasks import (
 from cerebro_plpy.run.workers.worker_pool import Assignments
 from cerebro_plpy.run.workers.workers import residence
 from cerebro_plpy.scheduling.schedule import schedule
-from cerebro_plpy.scheduling.schedule.placement import share_segments
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Tour
+from cerebro_plpy.scheduling.schedule.placement import assign_segments
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, VisitBatch
 from cerebro_plpy.trainer_client import responses
 
 
@@ -70,7 +70,7 @@ class Orchestrator:
         self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
         shared, evaluated = (
-            share_segments(segments, self._assignments.numbers),
+            assign_segments(segments, self._assignments.numbers),
             request.spec.evaluated_until(last),
         )
         plan = Plan(last, segments, shared, frozenset(evaluated), copies, request.own_segments)
@@ -82,7 +82,7 @@ class Orchestrator:
         programs = {training.program for training in self._training.values()}
         self._measurements = Measurements(log, around.note, programs, request.commit_seconds)
         begun = {
-            key: schedule.resume(plan, key, found.completed(plan.visited(key)))
+            key: schedule.resume(plan, key, found.completed(plan.segments_of(key)))
             for key, found in known.items()
         }
         compilations = {key: training.compilation for key, training in self._training.items()}
@@ -175,11 +175,11 @@ class Orchestrator:
 
     def _over(self) -> bool:
         """Whether there is nothing left to do, also when all is decided that is known."""
-        if not (schedule.run_finished(self._progress) and self._assignments.over):
+        if not (schedule.is_run_finished(self._progress) and self._assignments.over):
             return False
         if self._search.searches and not self._steering.paused:
             self._decide()  # also about the last result, from which nothing follows
-        return schedule.run_finished(self._progress) and not (
+        return schedule.is_run_finished(self._progress) and not (
             self._search.draws and self._steering.paused
         )
 
@@ -251,7 +251,7 @@ class Orchestrator:
         if self._search.fill(self._choice.vacant(self._positions, give.idle, give.count)):
             self._start_visits()
 
-    def _start(self, worker: Worker, tour: Tour) -> None:
+    def _start(self, worker: Worker, tour: VisitBatch) -> None:
         training = self._training[key := tour[0].mst_key]
         ahead = (
             self._assignments.unstored if training.unstored else ()
@@ -302,7 +302,7 @@ class Orchestrator:
         if isinstance(task, Results):
             return self._record(worker, task, value)
         training.parts.setdefault(task.epoch, {}).update(value)
-        if training.parts[task.epoch].keys() >= self._plan.visited(task.mst_key):
+        if training.parts[task.epoch].keys() >= self._plan.segments_of(task.mst_key):
             # Not completed before its metrics are logged: what goes on from the log must find them
             # or the state.
             return self._assignments.follow(worker, Results(task.tour, training.sums(task.epoch)))
@@ -322,7 +322,7 @@ class Orchestrator:
             return self._assignments.begun(worker, task)
         task, training = self._made(task, trained.visited), self._training[task.mst_key]
         self._measurements.take(worker, training, trained)
-        if not self._plan.averaging:
+        if not self._plan.is_averaging:
             training.unstored = len(trained.trained)
         evaluated = bool(trained.evaluated)
         if evaluated:

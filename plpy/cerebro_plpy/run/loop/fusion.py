@@ -24,7 +24,7 @@ from cerebro_plpy.run.state.runtime_stats import Measurements
 from cerebro_plpy.run.workers.tasks import PASSING, Fusing, Visiting
 from cerebro_plpy.run.workers.worker_pool import Assignments
 from cerebro_plpy.scheduling.schedule import fusion_groups
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Tour
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, VisitBatch
 
 
 class Fusion:
@@ -47,11 +47,11 @@ class Fusion:
     def of(
         self,
         worker: Worker,
-        tour: Tour,
+        tour: VisitBatch,
         taken: Collection[int],
         urgent: Collection[int],
         workers: int,
-    ) -> Sequence[Tour]:
+    ) -> Sequence[VisitBatch]:
         """Tours that so many workers' one makes in one job, in place of one that is begun; none
         where it goes alone.
 
@@ -62,7 +62,7 @@ class Fusion:
         if unfit or leader.mst_key in urgent or not self._may(leader):
             return ()
         alike = [leader, *self._alike(worker, leader, taken)]
-        made = fusion_groups.training_only(tour)
+        made = fusion_groups.take_training(tour)
         if form := self._recorded(leader.mst_key, made[:1]):
             members, made = self._again(alike, made, form)
         elif self._roster.request.repeat.forms:
@@ -76,12 +76,14 @@ class Fusion:
             ]
             made = made[:visits]
         return (
-            [fusion_groups.of(made, each.mst_key) for each in members] if len(members) > 1 else ()
+            [fusion_groups.assign_batch(made, each.mst_key) for each in members]
+            if len(members) > 1
+            else ()
         )
 
     def _again(
-        self, alike: Sequence[ConfigProgress], tour: Tour, form: str
-    ) -> tuple[Sequence[ConfigProgress], Tour]:
+        self, alike: Sequence[ConfigProgress], tour: VisitBatch, form: str
+    ) -> tuple[Sequence[ConfigProgress], VisitBatch]:
         """Those that have the first visit in that form in the log, and how far all of them have."""
         members = [each for each in alike if self._recorded(each.mst_key, tour[:1]) == form][
             : LANES[form]
@@ -117,7 +119,7 @@ class Fusion:
         )
         return [
             each
-            for each in fusion_groups.fellows(leader, others)
+            for each in fusion_groups.find_companions(leader, others)
             if self._same(of, self._roster.training[each.mst_key])
             and self._home(each.mst_key) in (None, worker.number)
         ]
@@ -143,9 +145,9 @@ class Fusion:
 
     def _home(self, mst_key: int) -> int | None:
         residence = self._roster.positions.residence
-        return residence.home(mst_key) if residence else None
+        return residence.home_of(mst_key) if residence else None
 
-    def _recorded(self, mst_key: int, tour: Tour) -> str | None:
+    def _recorded(self, mst_key: int, tour: VisitBatch) -> str | None:
         """The form of several states in which a replay has all these visits of a configuration, if
         it has.
         """
@@ -157,7 +159,7 @@ class Fusion:
         return form if form in LANES else None
 
     def _size(
-        self, worker: Worker, members: Sequence[ConfigProgress], tour: Tour, *, whole: bool
+        self, worker: Worker, members: Sequence[ConfigProgress], tour: VisitBatch, *, whole: bool
     ) -> int:
         """How many of these to train together: most, where it is still to be timed; else by what is
         saved. That is more than it costs to store a state, where without them the tour would go on
@@ -177,7 +179,7 @@ class Fusion:
         pays = saved > 0 and (whole or saved * rows * len(tour) > self._measurements.hop)
         return best if pays else 1
 
-    def start(self, worker: Worker, tours: Sequence[Tour], room: int) -> bool:
+    def start(self, worker: Worker, tours: Sequence[VisitBatch], room: int) -> bool:
         """Begin these tours, where there is room for another worker and this one has stored all;
         whether they began.
         """
@@ -191,7 +193,7 @@ class Fusion:
         for tour in tours:
             training, attempt = roster.training[tour[0].mst_key], roster.begin(tour)
             if roster.positions.residence:
-                roster.positions.residence.settle(tour[0].mst_key, worker.number)
+                roster.positions.residence.assign(tour[0].mst_key, worker.number)
             known = self._measurements.forms(training, worker)
             rows = self._choice.rows_ahead(roster.positions, training, len(give.numbers))
             tasks.append(

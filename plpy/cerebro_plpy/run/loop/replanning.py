@@ -19,8 +19,8 @@ from cerebro_plpy.run.workers.workers import compiled, may_stay
 from cerebro_plpy.scheduling.planning import replanning
 from cerebro_plpy.scheduling.planning.replanning import Change, Replan
 from cerebro_plpy.scheduling.planning.run_plan import MEANINGS, MOP, TASK, RunPlan, Strategy
-from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST, remaining_visits
-from cerebro_plpy.scheduling.schedule.worker_affinity import of_schedule
+from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST, count_remaining_visits
+from cerebro_plpy.scheduling.schedule.worker_affinity import make_affinity
 
 AGAIN = 1.2
 """The run is looked at again when it has gone on for so many times as long as by the last time: a
@@ -73,7 +73,7 @@ class Introspection:
             return
         self._next = AGAIN * took
         left = {
-            key: remaining_visits(self._roster.positions.plan, each).train
+            key: count_remaining_visits(self._roster.positions.plan, each).train
             for key, each in committed.items()
         }
         alive = {key: visits for key, visits in left.items() if visits}
@@ -120,7 +120,7 @@ class Introspection:
         log.replanned(Replan(log.last_decision, after, self._completed, visits, self._last, why))
         programs = {key: each.compilation for key, each in training.items()}
         stays = (
-            of_schedule(request.spec.schedule, programs, self._known())
+            make_affinity(request.spec.schedule, programs, self._known())
             if change.after.stays
             else None
         )

@@ -14,7 +14,7 @@ from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.workers.tasks import Nothing, Surroundings
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan
-from cerebro_plpy.scheduling.schedule.scheduling_policies import remaining_visits
+from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
 # What is written before the end belongs to the caller's transaction, which has an id from then on:
 # in a busy database one that is open for hours, with many subtransactions that wrote, makes the
@@ -57,7 +57,7 @@ class Announcer:
                 for key in trained
                 if epoch in training[key].losses or not progress[key].finished
             ]
-            if not trained or not schedule.epoch_completed(progress, epoch):
+            if not trained or not schedule.is_epoch_complete(progress, epoch):
                 return
             done = {e.mst_key for e in evaluations if e.epoch == epoch}
             if epoch in self._request.spec.evaluate_epochs and not done.issuperset(trained):
@@ -120,10 +120,12 @@ def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> b
     have a best one.
     """
     final = (
-        progress.limit is None or progress.limit >= plan.epochs
+        progress.max_epoch is None or progress.max_epoch >= plan.epochs
     )  # else somebody may let it go on
     trained = not (
-        progress.held or progress.kind == "average" or remaining_visits(plan, progress).train
+        progress.paused
+        or progress.kind == "average"
+        or count_remaining_visits(plan, progress).train
     )
     return final and trained and not keeps_best(training.config, training.request)
 
@@ -136,7 +138,9 @@ def seconds_ahead(
     """
     visits = sum(each.visits for each in training.values())
     usual = sum(each.seconds for each in training.values()) / max(1, visits)
-    left = ((training[key], remaining_visits(plan, each).train) for key, each in progress.items())
+    left = (
+        (training[key], count_remaining_visits(plan, each).train) for key, each in progress.items()
+    )
     return sum(
         count * (each.seconds / each.visits if each.visits else usual) for each, count in left
     )

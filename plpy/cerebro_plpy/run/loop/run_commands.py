@@ -28,7 +28,7 @@ from cerebro_plpy.run.loop.budget import Budget
 from cerebro_plpy.run.loop.search import Search
 from cerebro_plpy.run.loop.stopping import Endings
 from cerebro_plpy.run.state.run_state import Roster
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, begun_with_epoch
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, has_begun_epoch
 
 REFUSALS = (
     ConfigurationLimit,
@@ -133,13 +133,13 @@ class Steering:
                 f"mst_key {key} has not begun: it waits for the state that it is a clone of"
             )
         if act.action == "stop_config":
-            if progress.held or progress.finished:
+            if progress.paused or progress.finished:
                 raise InvalidParameter(f"mst_key {key} is stopped already")
             self._search.hold(act, progress)
         elif act.action == "continue_config":
-            if not (progress.held or progress.resting or progress.finished):
+            if not (progress.paused or progress.awaits_decision or progress.finished):
                 raise InvalidParameter(f"mst_key {key} is being trained")
-            begun = progress.waiting and begun_with_epoch(self._positions.plan, progress)
+            begun = progress.waiting_segments and has_begun_epoch(self._positions.plan, progress)
             if begun and training.evaluated:
                 raise InvalidParameter(
                     f"mst_key {key} was evaluated in the midst of an epoch, as that of its end"
@@ -166,8 +166,8 @@ class Steering:
         """Whether the epoch stays incomplete of a configuration that begins no further visit."""
         plan = self._positions.plan
         return (
-            not plan.averaging
-            and self._search.visits(progress) % len(plan.visited(progress.mst_key)) > 0
+            not plan.is_averaging
+            and self._search.visits(progress) % len(plan.segments_of(progress.mst_key)) > 0
         )
 
     def _set_all_epochs(self, act: Act) -> None:
@@ -189,9 +189,13 @@ class Steering:
     def _epochs(self, act: Act, progress: ConfigProgress) -> int:
         """As many epochs as are asked for, or those that a configuration has begun already."""
         asked, plan = self._asked(act), self._positions.plan
-        begun = progress.kind == "evaluate" or progress.running or begun_with_epoch(plan, progress)
+        begun = (
+            progress.kind == "evaluate"
+            or progress.running_segments
+            or has_begun_epoch(plan, progress)
+        )
         ahead = math.ceil(
-            progress.beyond / len(plan.visited(progress.mst_key))
+            progress.later_visits / len(plan.segments_of(progress.mst_key))
         )  # of a tour that is under way
         return max(asked, progress.epoch + ahead if begun else progress.epoch - 1)
 

@@ -138,7 +138,7 @@ class Search:
         for key, limit in limits.items():
             action: Action = "promote" if self._training[key].completed() else "continue"
             made.append(Decision(key, action, limit, told))
-            if self._positions.progress[key].held:
+            if self._positions.progress[key].paused:
                 made.append(Decision(key, "hold", limit, f"{told}, while it was stopped"))
             self._evaluate(limit)
             self._training[key].epochs = limit
@@ -152,7 +152,7 @@ class Search:
         """Somebody wants a configuration to go first, also where the rule has not let it begin
         yet.
         """
-        if self._course and not (self._course.limits[progress.mst_key] or progress.held):
+        if self._course and not (self._course.limits[progress.mst_key] or progress.paused):
             limit = self._course.rule.asked[0]
             self._positions.limit(progress.mst_key, limit)
             return self._by_act(act, progress, "start", limit, f"to go first, by {act.actor}")
@@ -165,7 +165,11 @@ class Search:
         return (
             training.visits
             + ahead
-            + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
+            + (
+                0
+                if progress.kind == "evaluate"
+                else len(progress.running_segments) + progress.later_visits
+            )
         )
 
     def admit(self, act: Act) -> None:
@@ -202,7 +206,7 @@ class Search:
 
     def _limit(self, progress: ConfigProgress) -> int:
         last = self._positions.plan.epochs
-        return last if progress.limit is None else progress.limit
+        return last if progress.max_epoch is None else progress.max_epoch
 
     def _by_act(
         self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str
@@ -279,7 +283,7 @@ class Search:
         self._release()
         settled = not (self.waits or self._recruits.arriving)
         if settled and all(
-            each.finished or each.resting for each in self._positions.progress.values()
+            each.finished or each.awaits_decision for each in self._positions.progress.values()
         ):
             self.close()
 
@@ -319,7 +323,9 @@ class Search:
             return
         alive = self._positions.progress
         left = [
-            key for key in course.rule.losers(course.trials) if key in alive and not alive[key].held
+            key
+            for key in course.rule.losers(course.trials)
+            if key in alive and not alive[key].paused
         ]
         able = [key for key in left if not self._training[key].released]
         gone = able[: max(0, len(able) - most)]
@@ -359,7 +365,7 @@ class Search:
         return (
             bool(unfinished)
             and not going_on
-            and all(each.resting and each.held for each in unfinished)
+            and all(each.awaits_decision and each.paused for each in unfinished)
         )
 
     def close(self) -> None:
@@ -370,7 +376,9 @@ class Search:
             self.undecided = frozenset(
                 key for key, trial in self._course.trials.items() if trial.under_way
             )
-        resting = [key for key, progress in self._positions.progress.items() if progress.resting]
+        resting = [
+            key for key, progress in self._positions.progress.items() if progress.awaits_decision
+        ]
         for key in resting:
             end = self._positions.end if self._training[key].evaluated else self._positions.stop
             end(key)

@@ -15,7 +15,7 @@ from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress
-from cerebro_plpy.scheduling.schedule.scheduling_policies import remaining_visits
+from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
 TIME_OVER = "max_runtime was over"
 
@@ -71,7 +71,10 @@ class Endings:
         plan, progress = self._positions.plan, self._positions.progress
         for mst_key, before in progress.items():
             progress[mst_key] = after = schedule.stop(plan, before)
-            if remaining_visits(plan, after).train < remaining_visits(plan, before).train:
+            if (
+                count_remaining_visits(plan, after).train
+                < count_remaining_visits(plan, before).train
+            ):
                 self.stopped.add(mst_key)
                 self._log.config_stopped(mst_key, TIME_OVER)
 
@@ -79,7 +82,7 @@ class Endings:
         """A visit that was under way then may be lost with its trainer, and was to begin from a
         state that is gone too: it is not made again."""
         for mst_key, progress in self._positions.progress.items():
-            whole = progress.limit is None and not self._training[mst_key].completed()
+            whole = progress.max_epoch is None and not self._training[mst_key].completed()
             if (
                 progress.finished
                 and whole
@@ -104,9 +107,9 @@ class Endings:
             progress[mst_key] = after = self._budget.rest(
                 plan, self._training[mst_key], before, trained
             )
-            if mst_key not in self.stopped and remaining_visits(plan, after) != remaining_visits(
-                plan, before
-            ):
+            if mst_key not in self.stopped and count_remaining_visits(
+                plan, after
+            ) != count_remaining_visits(plan, before):
                 ended.append(before)
         self._end(ended, BUDGET_OVER)
 

@@ -20,7 +20,7 @@ from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.run.workers.admission import Places
 from cerebro_plpy.run.workers.tasks import Surroundings
 from cerebro_plpy.run.workers.worker_pool import Assignments
-from cerebro_plpy.scheduling.schedule.placement import share_segments
+from cerebro_plpy.scheduling.schedule.placement import assign_segments
 
 
 class Rota:
@@ -164,9 +164,9 @@ class Rota:
         self._assignments.numbers.remove(number)
         self._share()
         if residence := self._roster.positions.residence:
-            residence.dismiss(number)
+            residence.remove_worker(number)
 
     def _share(self) -> None:
         plan = self._roster.positions.plan
-        workers = share_segments(plan.segments, self._assignments.numbers)
+        workers = assign_segments(plan.segments, self._assignments.numbers)
         self._roster.positions.plan = replace(plan, workers=workers)

@@ -27,7 +27,7 @@ from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers import workers
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan, Settled
-from cerebro_plpy.scheduling.schedule.visit_batches import SHORTEST
+from cerebro_plpy.scheduling.schedule.visit_batches import MIN_VISIT_SECONDS
 
 
 def trainers_of(workplace: Workplace, request: FitRequest, started: Sequence[Worker]) -> Trainers:
@@ -98,7 +98,9 @@ def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
     if not rests:
         return plan
     plan = replace(plan, beside=median_low(rests))
-    apart = [abs(each - plan.beside) / max(plan.seconds or 0.0, SHORTEST) for each in rests]
+    apart = [
+        abs(each - plan.beside) / max(plan.seconds or 0.0, MIN_VISIT_SECONDS) for each in rests
+    ]
     known = [each.spread for each in plan.programs if each.spread is not None]
     return replace(plan, error=median(apart) if len(apart) > 2 else max([*known, *apart]))
 

@@ -13,7 +13,7 @@ from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.request.visit_jobs import averaged_state
-from cerebro_plpy.scheduling.schedule.schedule import Visit, turns
+from cerebro_plpy.scheduling.schedule.schedule import Visit, rotate_copies
 
 
 class Route(Protocol):
@@ -132,7 +132,9 @@ def tables_of(request: FitRequest) -> int:
 
 def route_of(request: FitRequest, config: Config) -> Route:
     """A new route for a configuration of this request."""
-    return _route(request.segments_of(config.group), turns(request.spec.averaged, config.mst_key))
+    return _route(
+        request.segments_of(config.group), rotate_copies(request.spec.averaged, config.mst_key)
+    )
 
 
 def _route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:

@@ -16,7 +16,7 @@ from cerebro_plpy.platform.visit_protocol import EvaluateVisit, TrainVisit
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.early_stopping import keeps_best
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.scheduling.schedule.schedule import Tour, Visit
+from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,12 @@ def _callbacks(
 
 
 def evaluate_visit(
-    request: FitRequest, config: Config, run_id: int, tour: Tour, attempt: int, state: StateSource
+    request: FitRequest,
+    config: Config,
+    run_id: int,
+    tour: VisitBatch,
+    attempt: int,
+    state: StateSource,
 ) -> EvaluateVisit:
     """An evaluation of the training partitions of segments, and of the validation partitions beside
     them.

@@ -39,8 +39,8 @@ from cerebro_plpy.run.request.visit_jobs import (
     training_rows,
 )
 from cerebro_plpy.run.workers.tasks import Step
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Tour, Visit
-from cerebro_plpy.scheduling.schedule.scheduling_policies import remaining_visits
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Visit, VisitBatch
+from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
 Part = Mapping[str, Any]
 
@@ -139,9 +139,9 @@ class ConfigTraining:
 
     def rows_ahead(self, plan: Plan, progress: ConfigProgress) -> int:
         """How many rows its visits will still go through."""
-        group, visits = self.config.group, remaining_visits(plan, progress).train
+        group, visits = self.config.group, count_remaining_visits(plan, progress).train
         rows = self.request.source.rows if group is None else self.request.groups[group].rows
-        return visits * self.config.fit.passes * rows // len(plan.visited(self.config.mst_key))
+        return visits * self.config.fit.passes * rows // len(plan.segments_of(self.config.mst_key))
 
     @property
     def framework(self) -> str:
@@ -160,7 +160,7 @@ class ConfigTraining:
         )
 
     def tour_visits(
-        self, tour: Tour, attempt: int, remaining_rows: int, known: Mapping[str, Any]
+        self, tour: VisitBatch, attempt: int, remaining_rows: int, known: Mapping[str, Any]
     ) -> Iterator[TourVisit]:
         """This attempt at visits of which the first one leaves a state; `known` are timings of
         forms.
@@ -197,14 +197,14 @@ class ConfigTraining:
                 yield train_visit(self.request, self.config, self.run_id, visit, told, source)
                 source = later_state(self.run_id, key, number, None)
 
-    def partitions(self, tour: Tour) -> Iterator[Dataset]:
+    def partitions(self, tour: VisitBatch) -> Iterator[Dataset]:
         """What a trainer must have for a tour."""
         for visit in tour:
             yield training_rows(self.request, self.config, visit.segment_id)
             if visit.kind == "evaluate":
                 yield from (rows for _, rows in evaluated_rows(self.request, self.config, visit))
 
-    def evaluate_visit(self, tour: Tour, attempt: int) -> EvaluateVisit:
+    def evaluate_visit(self, tour: VisitBatch, attempt: int) -> EvaluateVisit:
         """This attempt at an evaluation over segments."""
         return evaluate_visit(self.request, self.config, self.run_id, tour, attempt, self.state)
 
@@ -226,7 +226,7 @@ class ConfigTraining:
         """Whether all visits have left their states."""
         return self.visits == self.route.visits(self.epochs)
 
-    def begin(self, tour: Tour) -> int:
+    def begin(self, tour: VisitBatch) -> int:
         """The number of a new attempt at these visits, of which the first stands for all."""
         step = self._step(tour[0])
         self.attempts[step] = self.attempts.get(step, 0) + 1
@@ -239,7 +239,7 @@ class ConfigTraining:
         if progress.kind == "evaluate":
             steps = [
                 Visit(progress.epoch, progress.mst_key, segment, "evaluate")
-                for segment in progress.waiting
+                for segment in progress.waiting_segments
             ]
             return self.config.fit.callbacks.board is not None or any(
                 step in self.attempts for step in steps
@@ -266,7 +266,9 @@ class ConfigTraining:
         newest = self.evaluations[-1].epoch if self.evaluations else 0
         return any(isinstance(step, Visit) and step.epoch > newest for step in self.attempts)
 
-    def lost(self, tour: Tour, first: Step, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
+    def lost(
+        self, tour: VisitBatch, first: Step, *, charged: bool
+    ) -> Iterator[tuple[Visit, int, int]]:
         """Visits of which nobody heard whether they were logged, with their numbers, and those of
         the attempts; none but the `first` is `charged` with one, and that only where it may be to
         blame."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.schedule import schedule
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Tour
-from cerebro_plpy.scheduling.schedule.worker_affinity import Residence
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, VisitBatch
+from cerebro_plpy.scheduling.schedule.worker_affinity import WorkerAffinity
 
 
 class Positions:
@@ -21,7 +21,10 @@ class Positions:
     """
 
     def __init__(
-        self, plan: Plan, progress: Mapping[int, ConfigProgress], residence: Residence | None = None
+        self,
+        plan: Plan,
+        progress: Mapping[int, ConfigProgress],
+        residence: WorkerAffinity | None = None,
     ) -> None:
         self.plan, self.residence = plan, residence
         self.progress = dict(progress)
@@ -32,12 +35,12 @@ class Positions:
         """Where they stand as far as all is stored."""
         return {**self.progress, **self._before}
 
-    def running(self, tour: Tour) -> bool:
+    def running(self, tour: VisitBatch) -> bool:
         """Whether a configuration is still to make a tour that it has begun."""
         progress = self.progress.get(tour[0].mst_key)
-        return progress is not None and tour[0].segment_id in progress.running
+        return progress is not None and tour[0].segment_id in progress.running_segments
 
-    def holds(self, tour: Tour) -> bool:
+    def holds(self, tour: VisitBatch) -> bool:
         """Whether a configuration that has made a tour, which is not stored, has not gone on
         yet.
         """
@@ -47,18 +50,18 @@ class Positions:
         """Whether a configuration has gone on from a state that is still to be stored."""
         return mst_key in self._before
 
-    def after(self, tour: Tour) -> ConfigProgress:
+    def after(self, tour: VisitBatch) -> ConfigProgress:
         """Where a configuration will stand when a tour that runs is stored."""
         return schedule.complete(self.plan, self.progress[tour[0].mst_key], tour)
 
-    def begin(self, tour: Tour, unstored: Tour | None) -> None:
+    def begin(self, tour: VisitBatch, unstored: VisitBatch | None) -> None:
         """A tour begins, where there is one that is `unstored` from what that has left."""
         key = tour[0].mst_key
         if unstored:
             self._before[key], self.progress[key] = self.progress[key], self.after(unstored)
         self.progress[key] = schedule.begin(self.progress[key], tour)
 
-    def complete(self, tour: Tour) -> None:
+    def complete(self, tour: VisitBatch) -> None:
         """A tour was made, and is stored."""
         self.progress[tour[0].mst_key] = self.after(tour)
 
@@ -66,7 +69,7 @@ class Positions:
         """A tour is stored; whether its configuration has gone on before that."""
         return self._before.pop(mst_key, None) is not None
 
-    def abandon(self, tour: Tour) -> None:
+    def abandon(self, tour: VisitBatch) -> None:
         """A tour was not made: its visits wait again."""
         key = tour[0].mst_key
         self.progress[key] = schedule.abandon(self.progress[key], tour)
@@ -84,16 +87,16 @@ class Positions:
 
     def limit(self, mst_key: int, epoch: int) -> None:
         """A configuration may train until the end of that epoch."""
-        self._change(mst_key, lambda progress: replace(progress, limit=epoch))
+        self._change(mst_key, lambda progress: replace(progress, max_epoch=epoch))
 
     def grow(self, epochs: int, evaluate_epochs: Iterable[int]) -> dict[int, int]:
         """Let the plan have more epochs, with evaluations after these; return the limits, by
         mst_key, of those that would go on by themselves, and are not to."""
         plan, limits = self.plan, dict[int, int]()
         for key, progress in list(self.progress.items()):
-            if progress.limit is None:
+            if progress.max_epoch is None:
                 self.limit(key, plan.epochs)
-                if not (progress.stopping or progress.held):
+                if not (progress.stopping or progress.paused):
                     limits[key] = plan.epochs
         self.plan = replace(
             plan, epochs=epochs, evaluate_epochs=plan.evaluate_epochs.union(evaluate_epochs)
@@ -108,17 +111,21 @@ class Positions:
 
         def extended(progress: ConfigProgress) -> ConfigProgress:
             ended = progress.finished and not progress.stopping and progress.epoch <= epoch
-            return replace(progress, limit=epoch, waiting=segments if ended else progress.waiting)
+            return replace(
+                progress,
+                max_epoch=epoch,
+                waiting_segments=segments if ended else progress.waiting_segments,
+            )
 
         self._change(mst_key, extended)
 
     def hold(self, mst_key: int) -> None:
         """A configuration begins no visit to train, until it is revived."""
-        self._change(mst_key, lambda progress: replace(progress, held=True))
+        self._change(mst_key, lambda progress: replace(progress, paused=True))
 
     def let_go(self, mst_key: int) -> None:
         """A configuration that was held may begin visits again."""
-        self._change(mst_key, lambda progress: replace(progress, held=False))
+        self._change(mst_key, lambda progress: replace(progress, paused=False))
 
     def revive(self, mst_key: int, limit: int) -> None:
         """A configuration that was held or has stopped trains on, until the end of an epoch."""

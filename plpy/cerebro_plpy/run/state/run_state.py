@@ -9,7 +9,7 @@ from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.state.progress_tracker import Positions
-from cerebro_plpy.scheduling.schedule.schedule import Tour
+from cerebro_plpy.scheduling.schedule.schedule import VisitBatch
 
 
 class Roster(NamedTuple):
@@ -25,7 +25,7 @@ class Roster(NamedTuple):
     training: dict[int, ConfigTraining]
     keeping: Set[int]
 
-    def begin(self, tour: Tour, unstored: Tour | None = None) -> int:
+    def begin(self, tour: VisitBatch, unstored: VisitBatch | None = None) -> int:
         """A tour begins, from what another one leaves where that is unstored; which attempt it is,
         from 1.
         """

@@ -18,7 +18,7 @@ from cerebro_plpy.run.log.form_timings import Known
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.workers.tasks import Storing
-from cerebro_plpy.scheduling.schedule.visit_batches import Reach, together
+from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit, choose_limit
 
 HELD_BYTES = 64 << 20
 """What the states of a tour may take that its trainer holds because one of them may be the best."""
@@ -66,15 +66,15 @@ class Measurements:
         """What is known of the forms of a configuration's program on a worker."""
         return self._timings.of(training.situation(worker))
 
-    def together(self, training: ConfigTraining, states: int = 1) -> Reach:
+    def together(self, training: ConfigTraining, states: int = 1) -> BatchLimit:
         """How many visits of a configuration are to be made in one job, as far as they can be,
         where it makes them of so many states; those of others for which the same is compiled take
         as long. An evaluation belongs to them where they are several."""
         if training.compilation not in self._visits or self._hop == math.inf:
-            return Reach(1)
+            return BatchLimit(1)
         evaluation = self._evaluations.get(training.compilation)
         visits = self._visits[training.compilation] * states, evaluation and evaluation * states
-        return together(*visits, self._hop * states, self._commit_seconds)
+        return choose_limit(*visits, self._hop * states, self._commit_seconds)
 
     def held(self, training: ConfigTraining) -> int:
         """How many states of a configuration its trainer may hold beside the newest."""

@@ -14,7 +14,7 @@ from cerebro_plpy.run.request.run_request import Evaluation
 from cerebro_plpy.run.workers.admission import Places
 from cerebro_plpy.run.workers.sampler import Suggest, nothing
 from cerebro_plpy.scheduling.quota.cost_limits import Spent
-from cerebro_plpy.scheduling.schedule.schedule import Tour, Visit
+from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
 # Errors after which the same task may succeed with a new trainer or session.
 PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
@@ -86,7 +86,7 @@ class Surroundings:
 class OfTour:
     """A task that visits of one configuration are made in, or followed by."""
 
-    tour: Tour
+    tour: VisitBatch
 
     @property
     def mst_key(self) -> int:
@@ -103,7 +103,7 @@ class Results(OfTour):
     last to add some.
     """
 
-    tour: Tour
+    tour: VisitBatch
     sums: Sums
     attempt: int = 1
 
@@ -135,7 +135,7 @@ class Visiting(OfTour):
     Where the tour before is still to be stored, it is first their beginning, and then the rest.
     """
 
-    tour: Tour
+    tour: VisitBatch
     since: float
     visits: Sequence[TourVisit] = ()
 
@@ -160,7 +160,7 @@ class Storing(OfTour):
     it has then.
     """
 
-    tour: Tour
+    tour: VisitBatch
     trained: Trained
     worker: Worker
     seconds: float

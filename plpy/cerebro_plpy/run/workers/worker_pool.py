@@ -22,7 +22,7 @@ from cerebro_plpy.run.workers.tasks import (
     Task,
     Visiting,
 )
-from cerebro_plpy.scheduling.schedule.schedule import Tour
+from cerebro_plpy.scheduling.schedule.schedule import VisitBatch
 
 PAUSE_SECONDS = 0.1
 
@@ -121,7 +121,7 @@ class Assignments:
         )
         self._give(worker, task, steps)
 
-    def evaluate(self, worker: Worker, tour: Tour, visit: EvaluateVisit) -> None:
+    def evaluate(self, worker: Worker, tour: VisitBatch, visit: EvaluateVisit) -> None:
         """Give a worker an evaluation."""
         self._give(worker, Visiting(tour, time.monotonic()), self._visits.evaluate(worker, visit))
 
@@ -130,7 +130,7 @@ class Assignments:
         """What is still to be stored, and nobody stores it yet."""
         return self._unstored.values()
 
-    def may_begin(self, worker: Worker, tour: Tour, datasets: Sequence[Dataset]) -> bool:
+    def may_begin(self, worker: Worker, tour: VisitBatch, datasets: Sequence[Dataset]) -> bool:
         """Whether a worker may begin with a tour now, and not only when it has stored what the one
         before has left.
         """
@@ -145,7 +145,7 @@ class Assignments:
         )
         return not alone and self._visits.stores_beside(worker, unstored.trained, datasets)
 
-    def train(self, worker: Worker, tour: Tour, visits: Sequence[TourVisit]) -> None:
+    def train(self, worker: Worker, tour: VisitBatch, visits: Sequence[TourVisit]) -> None:
         """Give a worker a tour, as `may_begin` has allowed."""
         task = Visiting(tour, time.monotonic(), visits)
         begin: Callable[..., Any] = (

@@ -21,7 +21,7 @@ from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers import framework_choice
 from cerebro_plpy.run.workers.tasks import PASSING
 from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, LONGEST
-from cerebro_plpy.scheduling.schedule.worker_affinity import Residence, of_schedule
+from cerebro_plpy.scheduling.schedule.worker_affinity import WorkerAffinity, make_affinity
 from cerebro_plpy.trainer_client import settings
 
 
@@ -176,12 +176,12 @@ def score(
 
 def residence(
     request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]
-) -> Residence | None:
+) -> WorkerAffinity | None:
     """How configurations stay with workers, where they may and the plan of the run does not say
     otherwise; None where they hop. `programs` are what is compiled for each."""
     if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
         return None
-    return of_schedule(request.spec.schedule, programs, compiled(workers))
+    return make_affinity(request.spec.schedule, programs, compiled(workers))
 
 
 def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:

@@ -16,7 +16,7 @@ from cerebro_plpy.records import asdict, dataclass, fields, replace
 from cerebro_plpy.scheduling.planning import simulation
 from cerebro_plpy.scheduling.planning.simulation import Case, Cost, Outcome
 from cerebro_plpy.scheduling.quota.cost_limits import Spent
-from cerebro_plpy.scheduling.schedule.placement import copies_of, share_segments
+from cerebro_plpy.scheduling.schedule.placement import assign_segments, divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import Plan
 from cerebro_plpy.scheduling.schedule.scheduling_policies import REPLAY
 
@@ -247,9 +247,9 @@ def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> C
     }
     if len(costs) < len(work.rows) or not costs:
         return None
-    shared = share_segments(work.segments, range(strategy.workers))
+    shared = assign_segments(work.segments, range(strategy.workers))
     own = {key: frozenset(segments) for key, segments in work.own.items()}
-    copies = copies_of(work.segments, work.copies) if work.copies else ()
+    copies = divide_segments(work.segments, work.copies) if work.copies else ()
     plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), copies, own)
     compiled = {
         worker: names for worker, names in settled.compiled.items() if worker < strategy.workers
@@ -327,7 +327,7 @@ def bound(found: Case) -> str:
     longest, shared = simulation.longest(found), simulation.shared(found)
     if longest > shared:
         visits = {
-            key: cost.train * len(found.plan.visited(key)) for key, cost in found.costs.items()
+            key: cost.train * len(found.plan.segments_of(key)) for key, cost in found.costs.items()
         }
         return f"the longest configuration, mst_key={max(visits, key=lambda key: visits[key])}"
     return "the work of all configurations together"

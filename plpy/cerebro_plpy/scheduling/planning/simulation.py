@@ -16,9 +16,14 @@ from typing import NamedTuple
 
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.scheduling.schedule import schedule, visit_batches, worker_affinity
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Tour, Visit
-from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, LONGEST, front, policy_of
-from cerebro_plpy.scheduling.schedule.visit_batches import Reach
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Visit, VisitBatch
+from cerebro_plpy.scheduling.schedule.scheduling_policies import (
+    FOREMOST,
+    LONGEST,
+    choose_front,
+    make_policy,
+)
+from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit
 
 MOST_VISITS = 64
 """Of a longer run so many visits are simulated: epochs resemble each other, but for the first and
@@ -64,7 +69,7 @@ class Case:
     @property
     def visits(self) -> int:
         """How many visits an epoch has."""
-        return sum(len(self.plan.visited(key)) for key in self.costs)
+        return sum(len(self.plan.segments_of(key)) for key in self.costs)
 
 
 class Outcome(NamedTuple):
@@ -100,7 +105,7 @@ def foreseen(case: Case, most: int = MOST_VISITS) -> Outcome:
     )
     evaluations = max(0, len(plan.evaluations) - 1)
     evaluating = evaluations * sum(
-        cost.evaluate * len(plan.visited(key)) for key, cost in case.costs.items()
+        cost.evaluate * len(plan.segments_of(key)) for key, cost in case.costs.items()
     )
     times, each = plan.epochs - epochs, evaluating / case.workers
 
@@ -115,19 +120,19 @@ def foreseen(case: Case, most: int = MOST_VISITS) -> Outcome:
 def _crowded(case: Case) -> Outcome:
     """The outcome where all workers always have something to do."""
     plan, workers = case.plan, {*case.plan.workers.values()}
-    visits = {key: plan.epochs * len(plan.visited(key)) for key in case.costs}
+    visits = {key: plan.epochs * len(plan.segments_of(key)) for key in case.costs}
     compilations = len({cost.program for cost in case.costs.values()}) * (
         1 if case.stays else len(workers)
     )
     compiling = sum({cost.program: cost.compile for cost in case.costs.values()}.values())
     compiling *= 1 / len(workers) if case.stays else 1
     around = sum(visits[key] * (cost.hop + cost.store) for key, cost in case.costs.items())
-    if plan.averaging:
+    if plan.is_averaging:
         around += plan.epochs * sum(averaging(case, key) for key in case.costs)
     around /= len(workers)
     seconds = max(longest(case), shared(case) + around) + compiling
     made = sum(visits.values())
-    means = plan.epochs * len(visits) if plan.averaging else 0
+    means = plan.epochs * len(visits) if plan.is_averaging else 0
     hops, stores = made + means * len(plan.copies), made + means
     return Outcome(
         seconds,
@@ -159,7 +164,7 @@ def longest(case: Case) -> float:
     workers.
     """
     plan, places = case.plan, min(case.workers, max(1, len(case.plan.copies)))
-    turns = {key: math.ceil(len(plan.visited(key)) / places) for key in case.costs}
+    turns = {key: math.ceil(len(plan.segments_of(key)) / places) for key in case.costs}
     return max(
         (cost.train * turns[key] * plan.epochs for key, cost in case.costs.items()), default=0.0
     )
@@ -176,7 +181,7 @@ def averaging(case: Case, key: int) -> float:
 def shared(case: Case) -> float:
     """What each worker would do if all work could be divided evenly."""
     plan, epochs = case.plan, (case.plan.epochs, len(case.plan.evaluations))
-    visits = ((cost, len(plan.visited(key))) for key, cost in case.costs.items())
+    visits = ((cost, len(plan.segments_of(key))) for key, cost in case.costs.items())
     return (
         sum(count * (cost.train * epochs[0] + cost.evaluate * epochs[1]) for cost, count in visits)
         / case.workers
@@ -191,7 +196,7 @@ class _Run:
         programs = {key: cost.program for key, cost in case.costs.items()}
         self._programs = programs
         self._residence = (
-            worker_affinity.of_schedule(case.schedule, programs, case.compiled)
+            worker_affinity.make_affinity(case.schedule, programs, case.compiled)
             if case.stays
             else None
         )
@@ -209,7 +214,7 @@ class _Run:
         self._expected = {key: cost.train for key, cost in case.costs.items()}
         self._trained: set[int] = set()  # of which is known how many visits may go together
         self._hop = min((cost.hop + cost.store for cost in case.costs.values()), default=0.0)
-        self._events: list[tuple[float, int, int, Tour]] = []
+        self._events: list[tuple[float, int, int, VisitBatch]] = []
         self._visits = self._hops = self._stores = self._compilations = self._begun = 0
 
     def outcome(self) -> Outcome:
@@ -232,9 +237,9 @@ class _Run:
         held = {key: worker for key, (worker, until) in self._held.items() if until > self._now}
         awake = {key: each for key, each in self._progress.items() if not each.finished}
         if case.schedule == FOREMOST and self._residence is None:
-            first = front(awake, case.workers)
+            first = choose_front(awake, case.workers)
             awake = {key: each for key, each in awake.items() if key in first}
-        policy = policy_of(
+        policy = make_policy(
             case.schedule,
             case.costs,
             case.plan.segments,
@@ -242,24 +247,24 @@ class _Run:
             self._expected,
             self._programs,
         )
-        choose = self._residence.choose if self._residence else visit_batches.choose
+        choose = self._residence.choose_batches if self._residence else visit_batches.choose_batches
         for worker, tour in choose(case.plan, awake, self._idle, policy, self._reach, held):
             self._start(worker, tour)
 
-    def _reach(self, progress: ConfigProgress) -> Reach:
+    def _reach(self, progress: ConfigProgress) -> BatchLimit:
         if progress.kind == "evaluate":
-            return Reach(len(progress.waiting))
+            return BatchLimit(len(progress.waiting_segments))
         key, case = progress.mst_key, self._case
         if progress.copies or key not in self._trained:
-            return Reach(1)
-        evaluation = case.costs[key].evaluate * len(case.plan.visited(key))
-        found = visit_batches.together(
+            return BatchLimit(1)
+        evaluation = case.costs[key].evaluate * len(case.plan.segments_of(key))
+        found = visit_batches.choose_limit(
             self._expected[key], evaluation, self._hop, case.commit_seconds
         )
         return found._replace(evaluations=min(found.evaluations, case.certain))
 
-    def _start(self, worker: int, tour: Tour) -> None:
-        if self._case.plan.averaging and tour[0].kind != "evaluate":
+    def _start(self, worker: int, tour: VisitBatch) -> None:
+        if self._case.plan.is_averaging and tour[0].kind != "evaluate":
             return self._start_copy(worker, tour)
         key, cost, storing = (
             tour[0].mst_key,
@@ -286,7 +291,7 @@ class _Run:
         self._work[worker] += end - self._now
         self._note(end, worker, tour)
 
-    def _start_copy(self, worker: int, tour: Tour) -> None:
+    def _start_copy(self, worker: int, tour: VisitBatch) -> None:
         """A config that averages: what goes on is not what a copy has left, but the mean, wherever
         that is made.
         """
@@ -325,13 +330,13 @@ class _Run:
         self._has[worker] = key
         return seconds
 
-    def _end(self, worker: int, tour: Tour) -> None:
+    def _end(self, worker: int, tour: VisitBatch) -> None:
         key = tour[0].mst_key
         self._idle.add(worker)
         self._progress[key] = schedule.complete(self._case.plan, self._progress[key], tour)
         if tour[0].kind == "train":
             self._trained.add(key)
 
-    def _note(self, moment: float, worker: int, tour: Tour) -> None:
+    def _note(self, moment: float, worker: int, tour: VisitBatch) -> None:
         self._begun += 1
         heapq.heappush(self._events, (moment, self._begun, worker, tour))

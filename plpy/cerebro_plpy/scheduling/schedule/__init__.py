@@ -1,1 +1,1 @@
-"""Model Hopper Parallelism: which configuration visits which segment next."""
+"""Model Hopper Parallelism: the order in which configurations visit segments."""

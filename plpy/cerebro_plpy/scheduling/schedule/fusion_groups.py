@@ -1,39 +1,40 @@
-"""Which configurations make a tour together: those that stand where it begins and may go as far;
-pure.
-"""
+"""Fusion groups: configurations at the same position, which can make the same visits together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Tour, Visit
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, VisitBatch
 
 
-def fellows(leader: ConfigProgress, others: Iterable[ConfigProgress]) -> list[ConfigProgress]:
-    """Those of the others that can make whatever visits the leader can make now, none of which is
-    under way.
+def find_companions(
+    leader: ConfigProgress, others: Iterable[ConfigProgress]
+) -> list[ConfigProgress]:
+    """Return the other configs that are at the leader's position and may start visits now.
+
+    These configs can make all visits that the leader can make.
     """
-    stand = _stand(leader)
-    return [each for each in others if each.startable and _stand(each) == stand]
+    position = _position(leader)
+    return [other for other in others if other.startable_segments and _position(other) == position]
 
 
-def training_only(tour: Tour) -> Tour:
-    """The visits of a tour before the first evaluation."""
-    count = next((number for number, visit in enumerate(tour) if visit.kind != "train"), len(tour))
-    return tour[:count]
+def take_training(batch: VisitBatch) -> VisitBatch:
+    """Return the visits of a batch before the first evaluation."""
+    return tuple(takewhile(lambda visit: visit.kind == "train", batch))
 
 
-def of(tour: Tour, mst_key: int) -> Tour:
-    """The same tour, made by another configuration."""
-    return tuple(Visit(visit.epoch, mst_key, visit.segment_id, visit.kind) for visit in tour)
+def assign_batch(batch: VisitBatch, mst_key: int) -> VisitBatch:
+    """Return the same visits for another configuration."""
+    return tuple(visit._replace(mst_key=mst_key) for visit in batch)
 
 
-def _stand(progress: ConfigProgress) -> tuple[object, ...]:
+def _position(progress: ConfigProgress) -> tuple[object, ...]:
     return (
         progress.epoch,
         progress.kind,
-        progress.waiting,
-        progress.running,
-        progress.limit,
+        progress.waiting_segments,
+        progress.running_segments,
+        progress.max_epoch,
         progress.stopping,
     )

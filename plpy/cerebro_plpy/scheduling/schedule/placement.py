@@ -1,7 +1,7 @@
-"""What lies where: segments at workers, and the rows of groups on segments.
+"""The placement of segments at workers, and of the rows of groups on segments.
 
 A group has all rows with one value of a column, and a model selection of its own. Its configs visit
-the segments that have its rows, while those of other groups visit others.
+the segments that have its rows, while configs of other groups visit other segments.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
-class Piece(NamedTuple):
-    """So many rows of a group, on a segment by its place."""
+class GroupSlice(NamedTuple):
+    """Rows of a group on one segment."""
 
     group: int
-    segment: int
+    segment: int  # position of the segment
     rows: int
 
 
-def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
-    """The worker of each segment, where these workers share them evenly: neighbours, which a config
-    visits in turn.
+def assign_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
+    """Return the worker of each segment, shared evenly.
 
-    >>> share_segments((0, 1, 2), {4, 7})
+    A worker gets adjacent segments, which a config visits one after another.
+
+    >>> assign_segments((0, 1, 2), {4, 7})
     {0: 4, 1: 4, 2: 7}
     """
     numbers: Sequence[int] = workers if isinstance(workers, range) else sorted(workers)
@@ -32,69 +33,84 @@ def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int,
     }
 
 
-def copies_of(segments: Sequence[int], copies: int) -> tuple[tuple[int, ...], ...]:
-    """The segments that each copy of a config trains on, where so many share them: neighbours, as
-    those of a worker.
+def divide_segments(segments: Sequence[int], copies: int) -> tuple[tuple[int, ...], ...]:
+    """Return the segments that each of the copies of a config trains on; adjacent ones.
 
-    >>> copies_of((0, 1, 2, 3, 4), 2)
+    >>> divide_segments((0, 1, 2, 3, 4), 2)
     ((0, 1, 2), (3, 4))
     """
-    shared = share_segments(segments, range(copies))
+    copy_of = assign_segments(segments, range(copies))
     return tuple(
-        tuple(segment for segment in segments if shared[segment] == copy) for copy in range(copies)
+        tuple(segment for segment in segments if copy_of[segment] == copy) for copy in range(copies)
     )
 
 
-def capacity(groups: Sequence[int], loose: int, segments: int) -> int:
-    """The rows of the fullest segment, at the least: a config is in one place at a time, so that an
-    epoch over the largest group takes as long wherever its rows lie. `loose` rows are of no group.
+def fullest_segment_rows(groups: Sequence[int], ungrouped: int, segments: int) -> int:
+    """Return the smallest possible number of rows of the fullest segment.
 
-    >>> capacity([5, 2, 2], 0, 3), capacity([3, 3, 3], 1, 3)
+    A config is in one place at a time. An epoch over the largest group therefore takes equally
+    long wherever its rows are, and spreading them would gain nothing.
+
+    Args:
+        groups: rows of each group.
+        ungrouped: rows that do not belong to a group.
+        segments: number of segments.
+
+    >>> fullest_segment_rows([5, 2, 2], 0, 3), fullest_segment_rows([3, 3, 3], 1, 3)
     (5, 4)
     """
-    return max(-(-(sum(groups) + loose) // segments), *groups)
+    return max(-(-(sum(groups) + ungrouped) // segments), *groups)
 
 
-def wrap_around(groups: Sequence[int], loose: int, segments: int) -> list[Piece]:
-    """Where the rows of groups of these sizes lie, group by group, and then `loose` ones, of a
-    group of their own.
+def wrap_around(groups: Sequence[int], ungrouped: int, segments: int) -> list[GroupSlice]:
+    """Place the rows of groups on segments, group by group, then the ungrouped rows.
 
-    McNaughton's wrap-around rule (Management Science 6(1), 1959): segments are filled to their
-    capacity one after another, and what is left of a group begins the next. No segment has more,
-    fewer groups are split than there are segments, and each of them in two.
+    The ungrouped rows are counted as one more group. The method is McNaughton's wrap-around rule
+    (Management Science 6(1), 1959): segments are filled to their capacity one after another, and
+    the remaining rows of a group begin the next segment. The fullest segment is as small as
+    possible. Fewer groups are split than there are segments, and each of those in two.
 
     >>> for piece in wrap_around([3, 2, 2], 1, 2):
     ...     print(piece)
-    Piece(group=0, segment=0, rows=3)
-    Piece(group=1, segment=0, rows=1)
-    Piece(group=1, segment=1, rows=1)
-    Piece(group=2, segment=1, rows=2)
-    Piece(group=3, segment=1, rows=1)
+    GroupSlice(group=0, segment=0, rows=3)
+    GroupSlice(group=1, segment=0, rows=1)
+    GroupSlice(group=1, segment=1, rows=1)
+    GroupSlice(group=2, segment=1, rows=2)
+    GroupSlice(group=3, segment=1, rows=1)
     """
-    most, found, segment, filled = capacity(groups, loose, segments), list[Piece](), 0, 0
-    for group, rows in enumerate((*groups, loose)):
-        while rows:
-            if filled == most:
-                segment, filled = segment + 1, 0
-            fitting = min(rows, most - filled)
-            found.append(Piece(group, segment, fitting))
-            rows, filled = rows - fitting, filled + fitting
-    return found
+    capacity = fullest_segment_rows(groups, ungrouped, segments)
+    slices = []
+    segment = 0
+    room = capacity
+    for group, remaining in enumerate((*groups, ungrouped)):
+        while remaining:
+            if not room:
+                segment += 1
+                room = capacity
+            rows = min(remaining, room)
+            slices.append(GroupSlice(group, segment, rows))
+            remaining -= rows
+            room -= rows
+    return slices
 
 
-def alongside(pieces: Sequence[Piece], rows: Sequence[int]) -> list[Piece]:
-    """Other rows of the same groups, so many of each, spread evenly over the segments that have its
-    `pieces`, or over all where there are none.
+def spread_evenly(slices: Sequence[GroupSlice], rows: Sequence[int]) -> list[GroupSlice]:
+    """Place further rows of groups evenly over the segments that have slices of the group.
 
-    >>> alongside([Piece(0, 0, 5), Piece(0, 1, 9), Piece(1, 1, 4)], [3, 0])
-    [Piece(group=0, segment=0, rows=1), Piece(group=0, segment=1, rows=2)]
+    A group without slices uses all segments.
+
+    Args:
+        rows: number of further rows, by group.
+
+    >>> spread_evenly([GroupSlice(0, 0, 5), GroupSlice(0, 1, 9), GroupSlice(1, 1, 4)], [3, 0])
+    [GroupSlice(group=0, segment=0, rows=1), GroupSlice(group=0, segment=1, rows=2)]
     """
-    found = []
+    placed = []
+    all_segments = sorted({piece.segment for piece in slices})
     for group, count in enumerate(rows):
-        own = [piece.segment for piece in pieces if piece.group == group] or sorted(
-            {each.segment for each in pieces}
-        )
-        for place, segment in enumerate(own):
-            share = (place + 1) * count // len(own) - place * count // len(own)
-            found += [Piece(group, segment, share)] if share else []
-    return found
+        segments = [piece.segment for piece in slices if piece.group == group] or all_segments
+        for index, segment in enumerate(segments):
+            share = (index + 1) * count // len(segments) - index * count // len(segments)
+            if share:
+                placed.append(GroupSlice(group, segment, share))
+    return placed

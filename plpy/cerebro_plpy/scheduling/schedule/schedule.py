@@ -1,15 +1,14 @@
-"""Model hopping as pure functions: which config may visit which segment now.
+"""The progress of configurations through their visits, as pure functions.
 
-A config's life is a sequence of stages. In the training stage of an epoch it visits every segment
-once, one at a time, because its state is in one place; in the evaluation stage, after it, the state
-stands still, so it may be evaluated on several segments at once. No stage of one config waits for
-another config: there is no barrier.
+A config's life is a sequence of stages. In the training stage of an epoch a config visits every
+segment once, one at a time, because its state is in one place. In the evaluation stage the state
+does not change, so several segments may evaluate it at once. No stage of a config waits for another
+config: there is no barrier.
 
-The form of the schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020). The one other
-form is model averaging: there copies of a config train from one state, at once, each on segments of
-its own, and a visit follows that averages what these left. Where each segment has a copy it is
-model averaging as others know it; fewer copies, which hop among their segments, are averaged the
-later.
+This schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020). The alternative is model
+averaging: copies of a config train from one state at once, each copy on segments of its own, and a
+further visit averages their states. With a copy per segment, this is the usual model averaging.
+Fewer copies hop among their segments and are averaged less often.
 """
 
 from __future__ import annotations
@@ -22,304 +21,329 @@ from typing import Literal, NamedTuple
 from cerebro_plpy.records import dataclass, field, replace
 
 Kind = Literal["train", "average", "evaluate"]
-AVERAGING = "averaging"  # the name of the schedule of that form
+AVERAGING = "averaging"  # name of the schedule that averages copies
 
 
 class Visit(NamedTuple):
-    """One config on one segment's partition, once; epochs count from 1."""
+    """One visit of a config to the partition of one segment."""
 
-    epoch: int
+    epoch: int  # counted from 1
     mst_key: int
     segment_id: int
     kind: Kind
 
 
-Tour = tuple[Visit, ...]
-"""Visits of one config that a worker makes together, in this order: one where they are long. Those
-that train may go on into the next epochs; the evaluations in between belong to the tour, where its
-worker makes all visits of them."""
+VisitBatch = tuple[Visit, ...]
+"""Visits of one config that a worker makes together, in this order; a single one if visits are
+long. Training visits may continue into the next epochs. The evaluations in between belong to the
+batch if its worker makes all of them."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What every config of a run has to do, and which worker serves which segment.
+    """The work of every config of a run, and the worker of each segment.
 
-    With `copies` these start an epoch from one state, visit their segments one after another, and a
-    further visit makes the mean of what they have left. Configs that do not visit all segments have
-    `own` ones, by mst_key. Raises ValueError where epochs < 1, segments repeat, or a segment has no
-    worker.
+    Raises:
+        ValueError: epochs < 1, segments repeat, copies do not share all segments, or a segment
+            has no worker.
     """
 
     epochs: int
     segments: tuple[int, ...]
-    workers: Mapping[int, int]
+    workers: Mapping[int, int]  # by segment
     evaluate_epochs: frozenset[int] = frozenset()
-    copies: tuple[tuple[int, ...], ...] = ()
-    own: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    copies: tuple[tuple[int, ...], ...] = ()  # segments of each averaged copy; empty without copies
+    segment_subsets: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Segments by mst_key, of configs that do not visit all segments."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):
             raise ValueError(f"a plan needs epochs >= 1 and distinct segments, got {self}")
         if self.copies and sorted(chain(*self.copies)) != sorted(self.segments):
             raise ValueError(f"copies share all segments {self.segments}, got {self.copies}")
-        if not set(self.segments) <= self.workers.keys():
-            raise ValueError(
-                f"segments without a worker: {set(self.segments) - self.workers.keys()}"
-            )
+        unserved = set(self.segments) - self.workers.keys()
+        if unserved:
+            raise ValueError(f"segments without a worker: {unserved}")
 
-    def visited(self, mst_key: int) -> frozenset[int]:
-        """The segments that a config visits in an epoch."""
-        return self.own.get(mst_key) or self._everywhere
+    def segments_of(self, mst_key: int) -> frozenset[int]:
+        """Return the segments that a config visits in an epoch."""
+        return self.segment_subsets.get(mst_key) or self._all_segments
 
     @property
-    def averaging(self) -> bool:
-        """Whether copies of a config are averaged."""
+    def is_averaging(self) -> bool:
+        """Return True if copies of a config are averaged."""
         return bool(self.copies)
 
     @cached_property
-    def _everywhere(self) -> frozenset[int]:
+    def _all_segments(self) -> frozenset[int]:
         return frozenset(self.segments)
 
     @cached_property
     def evaluations(self) -> tuple[int, ...]:
-        """The epochs that end with an evaluation, in order."""
+        """Return the epochs that end with an evaluation, in order."""
         return tuple(sorted(epoch for epoch in self.evaluate_epochs if 1 <= epoch <= self.epochs))
 
 
 @dataclass(frozen=True)
 class ConfigProgress:
-    """Where one config stands: its stage, and the stage's segments still waiting and now running.
-
-    Where there are `copies` each of them visits its segments in this order. After this stage one
-    that is `stopping` is at most evaluated. Its state was left by a visit to the segment `left`,
-    None where nobody remembers. So many visits `beyond` the stage run as well. Until somebody
-    decides otherwise it trains to the end of the epoch `limit`, None for the last one; one that is
-    `held` begins no visit to train.
-    """
+    """The stage of one config, with the segments of this stage that are still to be visited."""
 
     mst_key: int
     epoch: int
     kind: Kind
-    waiting: frozenset[int]
-    running: frozenset[int] = frozenset()
-    stopping: bool = False
-    copies: tuple[tuple[int, ...], ...] = ()
-    left: int | None = field(default=None, compare=False)
-    beyond: int = 0
-    limit: int | None = None
-    held: bool = False
+    waiting_segments: frozenset[int]
+    running_segments: frozenset[int] = frozenset()
+    stopping: bool = False  # after this stage, the config is at most evaluated
+    copies: tuple[tuple[int, ...], ...] = ()  # segments of each copy in the order of its visits
+    last_segment: int | None = field(default=None, compare=False)
+    """Segment of the visit that produced the state; None if unknown."""
+    later_visits: int = 0  # running visits that belong to later stages
+    max_epoch: int | None = None  # trains until the end of this epoch; None for the last one
+    paused: bool = False  # starts no training visit
 
     @property
     def finished(self) -> bool:
-        return not (self.waiting or self.running)
+        return not (self.waiting_segments or self.running_segments)
 
     @property
-    def resting(self) -> bool:
-        """Whether the config has come to its limit, or is held, and waits for what is decided."""
-        waits = self.held or (self.limit is not None and self.epoch > self.limit)
-        return (
-            waits
-            and self.kind == "train"
-            and bool(self.waiting)
-            and not (self.stopping or self.running)
-        )
+    def awaits_decision(self) -> bool:
+        """Return True if the config is at its last epoch or paused, and only a decision helps."""
+        if self.kind != "train" or self.stopping or self.running_segments:
+            return False
+        if not self.waiting_segments:
+            return False
+        return self.paused or (self.max_epoch is not None and self.epoch > self.max_epoch)
 
     @property
-    def startable(self) -> frozenset[int]:
-        """The segments that the config may visit now."""
-        if self.resting:
+    def startable_segments(self) -> frozenset[int]:
+        """Return the segments that the config may visit now."""
+        if self.awaits_decision:
             return frozenset()
-        if self.kind == "train" and self.copies:
-            free = (copy for copy in self.copies if not self.running.intersection(copy))
-            following = (
-                next((segment for segment in copy if segment in self.waiting), None)
-                for copy in free
-            )
-            return frozenset(segment for segment in following if segment is not None)
-        return frozenset() if self.kind == "train" and self.running else self.waiting
+        if self.kind != "train":
+            return self.waiting_segments
+        if not self.copies:
+            return frozenset() if self.running_segments else self.waiting_segments
+        startable = set()
+        for copy in self.copies:
+            waiting = [segment for segment in copy if segment in self.waiting_segments]
+            if waiting and not self.running_segments.intersection(copy):
+                startable.add(waiting[0])
+        return frozenset(startable)
 
 
 def start(plan: Plan, mst_key: int) -> ConfigProgress:
-    """A config that has done nothing yet."""
-    return ConfigProgress(
-        mst_key, 1, "train", plan.visited(mst_key), copies=turns(plan.copies, mst_key)
-    )
+    """Return the progress of a config that has not made any visit."""
+    copies = rotate_copies(plan.copies, mst_key)
+    return ConfigProgress(mst_key, 1, "train", plan.segments_of(mst_key), copies=copies)
 
 
-def turns(copies: tuple[tuple[int, ...], ...], mst_key: int) -> tuple[tuple[int, ...], ...]:
-    """The segments of each copy of a config in the order in which it visits them: each config
-    begins elsewhere.
+def rotate_copies(copies: tuple[tuple[int, ...], ...], mst_key: int) -> tuple[tuple[int, ...], ...]:
+    """Return the segments of each copy in visiting order, which starts elsewhere for each config.
 
-    >>> turns(((0, 1, 2), (3, 4)), 1)
+    >>> rotate_copies(((0, 1, 2), (3, 4)), 1)
     ((1, 2, 0), (4, 3))
     """
     return tuple((*copy[mst_key % len(copy) :], *copy[: mst_key % len(copy)]) for copy in copies)
 
 
 def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgress:
-    """A config that has completed these visits (those of other configs are passed over)."""
-    done: dict[tuple[int, int, Kind], set[int]] = {}
+    """Return the progress of a config after the completed visits.
+
+    Args:
+        completed: visits of any configs; those of other configs are ignored.
+    """
+    visited: dict[tuple[int, int, Kind], set[int]] = {}
     for visit in completed:
-        done.setdefault(_stage(visit), set()).add(visit.segment_id)
+        visited.setdefault(_stage_of_visit(visit), set()).add(visit.segment_id)
     progress = start(plan, mst_key)
     while not progress.finished:
-        progress = replace(
-            progress, waiting=progress.waiting - done.get(_stage_of(progress), set())
-        )
-        if progress.waiting:
+        waiting = progress.waiting_segments - visited.get(_stage(progress), set())
+        progress = replace(progress, waiting_segments=waiting)
+        if waiting:
             return progress
         progress = next_stage(plan, progress)
     return progress
 
 
-def begin(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
-    """The config with these visits running, those of its stage; raises ValueError where they may
-    not start.
+def begin(progress: ConfigProgress, batch: VisitBatch) -> ConfigProgress:
+    """Return the progress with the visits of a batch running.
+
+    Raises:
+        ValueError: the visits may not start.
     """
-    moved = {visit.segment_id for visit in _of_stage(progress, tour)}
-    if _stage(tour[0]) != _stage_of(progress) or not moved <= progress.startable:
-        raise ValueError(f"{tour} cannot start: {progress}")
-    beyond = sum(visit.kind == "train" for visit in tour[len(moved) :])
+    segments = {visit.segment_id for visit in _visits_of_stage(progress, batch)}
+    is_current = _stage_of_visit(batch[0]) == _stage(progress)
+    if not is_current or not segments <= progress.startable_segments:
+        raise ValueError(f"{batch} cannot start: {progress}")
     return replace(
-        progress, waiting=progress.waiting - moved, running=progress.running | moved, beyond=beyond
+        progress,
+        waiting_segments=progress.waiting_segments - segments,
+        running_segments=progress.running_segments | segments,
+        later_visits=sum(visit.kind == "train" for visit in batch[len(segments) :]),
     )
 
 
-def complete(plan: Plan, progress: ConfigProgress, tour: Tour) -> ConfigProgress:
-    """The config with these running visits done, in its next stage if they were the last of this
-    one.
-    """
-    left = next(
-        (visit.segment_id for visit in reversed(tour) if visit.kind != "evaluate"), progress.left
-    )
+def complete(plan: Plan, progress: ConfigProgress, batch: VisitBatch) -> ConfigProgress:
+    """Return the progress with running visits done; in the next stage if this one is complete."""
+    trained = [visit.segment_id for visit in batch if visit.kind != "evaluate"]
     progress = replace(
-        progress, running=progress.running - _running(progress, tour), left=left, beyond=0
+        progress,
+        running_segments=progress.running_segments - _running(progress, batch),
+        last_segment=trained[-1] if trained else progress.last_segment,
+        later_visits=0,
     )
-    for (_, epoch, kind), visits in groupby(tour[len(_of_stage(progress, tour)) :], _stage):
-        done = {visit.segment_id for visit in visits}
-        waiting = frozenset() if progress.stopping else plan.visited(progress.mst_key) - done
-        progress = replace(progress, epoch=epoch, kind=kind, waiting=waiting)
+    later_visits = batch[len(_visits_of_stage(progress, batch)) :]
+    for (_, epoch, kind), visits in groupby(later_visits, _stage_of_visit):
+        waiting: frozenset[int] = frozenset()
+        if not progress.stopping:
+            visited = {visit.segment_id for visit in visits}
+            waiting = plan.segments_of(progress.mst_key) - visited
+        progress = replace(progress, epoch=epoch, kind=kind, waiting_segments=waiting)
     return next_stage(plan, progress) if progress.finished else progress
 
 
-def abandon(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
-    """The config with these running visits waiting again, because they were not made."""
-    moved = _running(progress, tour)
+def abandon(progress: ConfigProgress, batch: VisitBatch) -> ConfigProgress:
+    """Return the progress with running visits waiting again, because they were not made."""
+    segments = _running(progress, batch)
     return replace(
-        progress, waiting=progress.waiting | moved, running=progress.running - moved, beyond=0
+        progress,
+        waiting_segments=progress.waiting_segments | segments,
+        running_segments=progress.running_segments - segments,
+        later_visits=0,
     )
 
 
 def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
-    """The config as one that begins no further visit to train.
+    """Return the progress of a config that starts no further training visit.
 
-    What it has still to do is what runs, and the evaluation of its newest state where the run
-    evaluates at all and that state was not evaluated yet. One that averages completes an epoch that
-    it has begun: there is no state in the midst of it.
+    Running visits remain, and the evaluation of the newest state unless that is done or the run
+    does not evaluate. A config that averages completes the epoch that it has begun, because it has
+    no state in the middle of an epoch.
     """
     if progress.finished:
         return progress
-    begun = progress.kind == "average" or begun_with_epoch(plan, progress)
-    if plan.averaging and progress.kind != "evaluate" and begun:
+    has_begun = has_begun_epoch(plan, progress)
+    completes_epoch = plan.is_averaging and (has_begun or progress.kind == "average")
+    if completes_epoch and progress.kind != "evaluate":
         return replace(progress, stopping=True)
-    if progress.kind == "evaluate" or progress.running:
-        waiting = progress.waiting if progress.kind == "evaluate" else frozenset()
-        return replace(progress, waiting=waiting, stopping=True)
-    stopped = replace(progress, waiting=frozenset(), stopping=True)
-    if begun_with_epoch(plan, progress):
+    if progress.kind == "evaluate":
+        return replace(progress, stopping=True)
+    stopped = replace(progress, waiting_segments=frozenset(), stopping=True)
+    if progress.running_segments:
+        return stopped
+    if has_begun:
         return next_stage(plan, stopped)
-    before = replace(
-        stopped, epoch=progress.epoch - 1, kind="average" if plan.averaging else "train"
+    previous = replace(
+        stopped, epoch=progress.epoch - 1, kind="average" if plan.is_averaging else "train"
     )
-    return stopped if before.epoch in {0, *plan.evaluate_epochs} else next_stage(plan, before)
+    is_evaluated = previous.epoch in plan.evaluate_epochs
+    return stopped if previous.epoch == 0 or is_evaluated else next_stage(plan, previous)
 
 
-def expire(plan: Plan, progress: ConfigProgress, kept: bool, evaluated: bool) -> ConfigProgress:
-    """The config when no visit to train may begin any more, not even one that is to be tried again.
+def expire(
+    plan: Plan, progress: ConfigProgress, has_retained_state: bool, evaluated: bool
+) -> ConfigProgress:
+    """Return the progress when no training visit may start any more, not even as a retry.
 
-    To be asked anew whenever one of its visits has ended. A visit that runs may end by itself, and
-    an evaluation goes on. At rest the config ends with the evaluation of its newest state, in the
-    midst of an epoch too, where the run evaluates at all and that state was not `evaluated`. One of
-    which an earlier state is `kept` as its model ends as it is, and without a visit after which
-    others of its epoch would have to follow. An epoch that averages has no state in the midst of
-    it: the one before it is the newest.
+    Call it again whenever a visit of the config has ended. Running visits and evaluations continue.
+    Without running visits, the config ends with the evaluation of its newest state, even in the
+    middle of an epoch. A config that averages has no such state; the previous epoch's is its
+    newest.
+
+    Args:
+        has_retained_state: an earlier state is the config's model. The config then ends as it is,
+            and without a visit that would require the rest of its epoch.
+        evaluated: the newest state is evaluated already.
     """
     if progress.kind == "evaluate" or progress.finished:
         return replace(progress, stopping=True)
-    if progress.kind == "average" or (
-        progress.running and not (progress.waiting and (kept or plan.averaging))
-    ):
+    if progress.kind == "average":
         return progress
-    if kept or evaluated:
+    if progress.running_segments:
+        ends_early = has_retained_state or plan.is_averaging
+        if not (progress.waiting_segments and ends_early):
+            return progress
+    if has_retained_state or evaluated:
         return end(progress)
-    waiting = plan.visited(progress.mst_key) if plan.averaging else progress.waiting
-    return stop(plan, replace(progress, waiting=waiting, running=frozenset()))
+    waiting = progress.waiting_segments
+    if plan.is_averaging:
+        waiting = plan.segments_of(progress.mst_key)
+    return stop(plan, replace(progress, waiting_segments=waiting, running_segments=frozenset()))
 
 
-def revive(plan: Plan, progress: ConfigProgress, limit: int) -> ConfigProgress:
-    """The config as one that trains on, until the end of an epoch; it was held, or stopped between
-    two epochs.
+def revive(plan: Plan, progress: ConfigProgress, max_epoch: int) -> ConfigProgress:
+    """Return the progress of a config that trains again until the end of `max_epoch`.
+
+    The config was paused, or stopped between two epochs.
     """
-    waiting = plan.visited(progress.mst_key) if progress.finished else progress.waiting
-    return replace(progress, waiting=waiting, stopping=False, held=False, limit=limit)
+    waiting = progress.waiting_segments
+    if progress.finished:
+        waiting = plan.segments_of(progress.mst_key)
+    return replace(
+        progress, waiting_segments=waiting, stopping=False, paused=False, max_epoch=max_epoch
+    )
 
 
-def begun_with_epoch(plan: Plan, progress: ConfigProgress) -> bool:
-    """Whether a config that trains has visited segments of its epoch, or does so now."""
-    return len(progress.waiting) < len(plan.visited(progress.mst_key))
+def has_begun_epoch(plan: Plan, progress: ConfigProgress) -> bool:
+    """Return True if a training config has visited segments of its epoch, or does so now."""
+    return len(progress.waiting_segments) < len(plan.segments_of(progress.mst_key))
 
 
 def end(progress: ConfigProgress) -> ConfigProgress:
-    """The config as one that has nothing left to do, and for which what still runs does not
-    count.
-    """
-    return replace(progress, waiting=frozenset(), running=frozenset(), stopping=True)
+    """Return the progress of a finished config; visits that still run do not count."""
+    return replace(
+        progress, waiting_segments=frozenset(), running_segments=frozenset(), stopping=True
+    )
 
 
-def epoch_completed(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
-    """Whether every config has done all of the epoch, its evaluation included."""
+def is_epoch_complete(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
+    """Return True if every config has completed the epoch and its evaluation."""
     return all(progress.finished or progress.epoch > epoch for progress in configs.values())
 
 
-def run_finished(configs: Mapping[int, ConfigProgress]) -> bool:
-    """Whether no config has anything left to do."""
+def is_run_finished(configs: Mapping[int, ConfigProgress]) -> bool:
+    """Return True if every config is finished."""
     return all(progress.finished for progress in configs.values())
 
 
 def next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
-    """The config in the stage that follows its own."""
-    segments = plan.visited(progress.mst_key)
-    if progress.kind == "train" and plan.averaging:
-        place = plan.segments[progress.epoch % len(segments)]  # segments take turns
-        return replace(progress, kind="average", waiting=frozenset({place}))
-    evaluated = (
-        bool(plan.evaluations) if progress.stopping else progress.epoch in plan.evaluate_epochs
-    )
-    if progress.kind != "evaluate" and evaluated:
-        return replace(progress, kind="evaluate", waiting=segments)
+    """Return the progress at the start of the following stage."""
+    segments = plan.segments_of(progress.mst_key)
+    if progress.kind == "train" and plan.is_averaging:
+        segment = plan.segments[progress.epoch % len(segments)]  # segments take turns
+        return replace(progress, kind="average", waiting_segments=frozenset({segment}))
+    needs_evaluation = progress.epoch in plan.evaluate_epochs
+    if progress.stopping:
+        needs_evaluation = bool(plan.evaluations)
+    if progress.kind != "evaluate" and needs_evaluation:
+        return replace(progress, kind="evaluate", waiting_segments=segments)
     epoch = progress.epoch + 1
-    ahead = epoch <= plan.epochs and not progress.stopping
-    return replace(progress, epoch=epoch, kind="train", waiting=segments if ahead else frozenset())
+    if progress.stopping or epoch > plan.epochs:
+        segments = frozenset()
+    return replace(progress, epoch=epoch, kind="train", waiting_segments=segments)
 
 
-def _stage(visit: Visit) -> tuple[int, int, Kind]:
+def _stage_of_visit(visit: Visit) -> tuple[int, int, Kind]:
     return visit.mst_key, visit.epoch, visit.kind
 
 
-def _stage_of(progress: ConfigProgress) -> tuple[int, int, Kind]:
+def _stage(progress: ConfigProgress) -> tuple[int, int, Kind]:
     return progress.mst_key, progress.epoch, progress.kind
 
 
-def _of_stage(progress: ConfigProgress, tour: Tour) -> Tour:
-    """The first visits of a tour, which are of the stage that a config is in."""
-    return tuple(visit for visit in tour if _stage(visit) == _stage_of(progress))
+def _visits_of_stage(progress: ConfigProgress, batch: VisitBatch) -> VisitBatch:
+    """Return the first visits of a batch, those of the config's current stage."""
+    return tuple(visit for visit in batch if _stage_of_visit(visit) == _stage(progress))
 
 
-def _running(progress: ConfigProgress, tour: Tour) -> set[int]:
-    """The segments of these visits, those of the config's stage; raises ValueError where they are
-    not under way.
+def _running(progress: ConfigProgress, batch: VisitBatch) -> set[int]:
+    """Return the segments of a batch's visits in the config's current stage.
+
+    Raises:
+        ValueError: the visits are not running.
     """
-    segments = {visit.segment_id for visit in _of_stage(progress, tour)}
-    if any(visit.mst_key != progress.mst_key for visit in tour) or not segments <= progress.running:
-        raise ValueError(f"{tour} is not running: {progress}")
+    segments = {visit.segment_id for visit in _visits_of_stage(progress, batch)}
+    is_own = all(visit.mst_key == progress.mst_key for visit in batch)
+    if not is_own or not segments <= progress.running_segments:
+        raise ValueError(f"{batch} is not running: {progress}")
     return segments

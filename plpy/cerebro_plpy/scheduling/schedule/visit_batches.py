@@ -1,6 +1,6 @@
-"""Which visits begin now: tours for idle workers, of visits that a worker makes together.
+"""The choice of the visits to start now: batches of visits for idle workers.
 
-Configs that failed or were stopped are left out of the mapping given to `choose`.
+Configs that failed or were stopped are left out of the mapping that `choose_batches` takes.
 """
 
 from __future__ import annotations
@@ -13,173 +13,196 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.schedule.schedule import (
     ConfigProgress,
     Plan,
-    Tour,
     Visit,
+    VisitBatch,
     begin,
     next_stage,
 )
 
-HOPS = 8.0
-"""Visits train together for as long as so many hops, where several fit into that."""
-LONGEST = 2.0
-"""But no longer than so many seconds, or than a hop: somebody may want something of the run."""
-SHORTEST = 1e-6
+BATCH_HOPS = 8.0
+"""Intended duration of a batch, in hops, if several visits fit into it."""
+MAX_BATCH_SECONDS = 2.0
+"""Longest duration of a batch of several visits, unless a hop is longer: users may wait for it."""
+MIN_VISIT_SECONDS = 1e-6
 
 
-class Reach(NamedTuple):
-    """How far a tour may go: over so many visits that train, or that evaluate where it begins with
-    one; and with those that train over so many evaluations, after the last of which it ends."""
+class BatchLimit(NamedTuple):
+    """The largest size of a batch."""
 
-    visits: int
-    evaluations: int = 0
+    visits: int  # that train; or that evaluate, if the batch starts with an evaluation
+    evaluations: int = 0  # a batch that trains ends after the last of them
 
 
 Pick = Callable[[ConfigProgress, Sequence[int]], Optional[int]]
-"""Names the segment that a config takes of the free ones, a non-empty sequence, or None if it
-rather waits.
-"""
+"""Choose the segment that a config visits, from a non-empty sequence; None to let it wait."""
 
 
 class Preference(NamedTuple):
-    """A policy's opinion of one moment.
+    """The decisions of a policy at one moment."""
 
-    `ranked` lists configs in the order in which they take workers. Where it `stays`, an evaluation
-    that a worker can begin from the state that it has just trained goes before all of them: it has
-    to be made there, and later that state would have to be read again.
-    """
-
-    ranked: Sequence[ConfigProgress]
+    ranked: Sequence[ConfigProgress]  # in the order in which configs take workers
     pick: Pick
-    stays: bool = False
+    evaluates_first: bool = False
+    """Start evaluations of a state that the worker has just trained before all other visits. The
+    state must be evaluated there, and later the worker would have to read it again."""
 
 
 class Policy(Protocol):
-    """What decides between visits that could all start; it must give the same answer to the same
-    question.
-    """
+    """A deterministic choice between visits that could all start."""
 
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference: ...
 
 
-Reaches = Callable[[ConfigProgress], Reach]
-"""How far the next tour of a config may go."""
+LimitOf = Callable[[ConfigProgress], BatchLimit]
+"""Return the limit of the next batch of a config."""
 
 
-NOBODY: Mapping[int, int] = {}
+NOT_PINNED: Mapping[int, int] = {}
 
 
-def choose(
+def choose_batches(
     plan: Plan,
     configs: Mapping[int, ConfigProgress],
     idle_workers: Iterable[int],
     policy: Policy,
-    reaches: Reaches,
-    held: Mapping[int, int] = NOBODY,
-) -> tuple[tuple[int, Tour], ...]:
-    """The visits to start now, each tour with its worker; none of them conflicts with another.
+    limit_of: LimitOf,
+    pinned: Mapping[int, int] = NOT_PINNED,
+) -> tuple[tuple[int, VisitBatch], ...]:
+    """Return the visits to start now, each batch with its worker; batches do not conflict.
 
-    No worker stays idle that could serve a config, unless the policy lets that config wait. Configs
-    that are `held` have a state that only one worker's trainer has yet: none but that one can go on
-    with them.
+    A worker that could serve a config stays idle only if the policy lets that config wait.
+
+    Args:
+        pinned: worker by mst_key, of configs whose state only this worker's trainer has so far.
+            Other workers cannot continue with these configs.
     """
     idle = set(idle_workers)
     segments = [segment for segment in plan.segments if plan.workers[segment] in idle]
-    ranked, pick, stays = policy.prefer(plan, configs)
-    chosen: list[tuple[int, Tour]] = []
-    if stays:
-        staying = [progress for progress in ranked if _near(plan, progress, segments)]
+    preference = policy.prefer(plan, configs)
+    ranked = preference.ranked
+    batches: list[tuple[int, VisitBatch]] = []
+    if preference.evaluates_first:
+        staying = [progress for progress in ranked if _near_state(plan, progress, segments)]
         ranked = [*staying, *(progress for progress in ranked if progress not in staying)]
     for progress in ranked:
-        home = held.get(progress.mst_key)
-        own = [segment for segment in segments if home in (None, plan.workers[segment])]
-        while free := [segment for segment in own if segment in progress.startable]:
-            segment = pick(progress, (_near(plan, progress, free) if stays else ()) or free)
+        home = pinned.get(progress.mst_key)
+        while True:
+            free = [
+                segment
+                for segment in segments
+                if home in (None, plan.workers[segment]) and segment in progress.startable_segments
+            ]
+            if not free:
+                break
+            if preference.evaluates_first:
+                free = _near_state(plan, progress, free) or free
+            segment = preference.pick(progress, free)
             if segment is None:
                 break
             worker = plan.workers[segment]
             served = [other for other in segments if plan.workers[other] == worker]
-            tour = tour_from(plan, progress, segment, served, pick, reaches(progress))
-            chosen.append((worker, tour))
-            segments, own = (
-                [other for other in each if other not in served] for each in (segments, own)
-            )
-            progress = begin(progress, tour)
+            limit = limit_of(progress)
+            batch = build_batch(plan, progress, segment, served, preference.pick, limit)
+            batches.append((worker, batch))
+            segments = [other for other in segments if other not in served]
+            progress = begin(progress, batch)
         if not segments:
             break
-    return tuple(chosen)
+    return tuple(batches)
 
 
-def together(visit: float, evaluation: float | None, hop: float, wait: float) -> Reach:
-    """How far tours are to go, where a visit and an evaluation take so long, what is around a tour
-    takes a `hop`, and what is trained may `wait` so long until it is stored. An evaluation belongs
-    to them where they are several.
+def choose_limit(
+    visit_seconds: float, evaluation_seconds: float | None, hop_seconds: float, max_wait: float
+) -> BatchLimit:
+    """Return how many visits to put into a batch, so that hops take a small part of the time.
 
-    >>> together(1.0, None, 0.1, 0.0), together(0.01, None, 0.1, 0.0)
-    (Reach(visits=1, evaluations=0), Reach(visits=80, evaluations=1))
-    >>> together(1.0, 1.5, 0.1, 5.0)
-    Reach(visits=2, evaluations=2)
+    Evaluations belong to a batch if several fit into it.
+
+    Args:
+        evaluation_seconds: None if unknown.
+        hop_seconds: overhead of one batch.
+        max_wait: seconds that trained states may wait until they are stored.
+
+    >>> choose_limit(1.0, None, 0.1, 0.0), choose_limit(0.01, None, 0.1, 0.0)
+    (BatchLimit(visits=1, evaluations=0), BatchLimit(visits=80, evaluations=1))
+    >>> choose_limit(1.0, 1.5, 0.1, 5.0)
+    BatchLimit(visits=2, evaluations=2)
     """
-    seconds = max(wait, min(HOPS * hop, max(hop, LONGEST)))
-    visits = math.floor(seconds / max(visit + (evaluation or 0.0), SHORTEST))
-    return Reach(1) if visits <= 1 else Reach(visits, 1 if evaluation is None else visits)
+    seconds = max(max_wait, min(BATCH_HOPS * hop_seconds, max(hop_seconds, MAX_BATCH_SECONDS)))
+    visits = math.floor(
+        seconds / max(visit_seconds + (evaluation_seconds or 0.0), MIN_VISIT_SECONDS)
+    )
+    if visits <= 1:
+        return BatchLimit(1)
+    return BatchLimit(visits, 1 if evaluation_seconds is None else visits)
 
 
-def _near(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list[int]:
-    """Those of the segments on which a config can be evaluated by the worker that its state was
-    left at.
-    """
-    if progress.kind != "evaluate" or progress.left is None:
+def _near_state(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list[int]:
+    """Return the segments on which the worker that trained the state can evaluate it."""
+    if progress.kind != "evaluate" or progress.last_segment is None:
         return []
-    worker = plan.workers[progress.left]
+    worker = plan.workers[progress.last_segment]
     return [
         segment
         for segment in segments
-        if segment in progress.startable and plan.workers[segment] == worker
+        if segment in progress.startable_segments and plan.workers[segment] == worker
     ]
 
 
-def tour_from(
+def build_batch(
     plan: Plan,
     progress: ConfigProgress,
-    segment: int | None,
-    within: Sequence[int],
+    first_segment: int | None,
+    segments: Sequence[int],
     pick: Pick,
-    reach: Reach,
-) -> Tour:
-    """The visits that a config makes from a segment on, one after another, as long as all are
-    within these segments: as far as the tour may reach, but one in any case."""
-    tour: list[Visit] = []
-    made, left = 0, reach.evaluations
-    while segment is not None and made < max(1, reach.visits):
-        tour.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
-        made, progress = made + 1, replace(progress, waiting=progress.waiting - {segment})
-        if (
-            progress.kind == "train"
-            and progress.finished
-            and not (progress.copies or progress.stopping)
-        ):
-            progress, evaluation = _onward(plan, progress, within if left else ())
-            tour += evaluation
-            left -= bool(evaluation)
-            if evaluation and not left:
+    limit: BatchLimit,
+) -> VisitBatch:
+    """Return the visits that a config makes on `segments`, beginning with `first_segment`.
+
+    The batch has at least one visit, whatever its limit.
+    """
+    batch: list[Visit] = []
+    visits = 0
+    evaluations = 0
+    segment = first_segment
+    while segment is not None and visits < max(1, limit.visits):
+        batch.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
+        visits += 1
+        progress = replace(progress, waiting_segments=progress.waiting_segments - {segment})
+        if _may_continue(progress):
+            may_evaluate = evaluations < limit.evaluations
+            progress, evaluation = _continue(plan, progress, segments if may_evaluate else ())
+            batch += evaluation
+            evaluations += bool(evaluation)
+            if evaluation and evaluations == limit.evaluations:
                 break
-        free = [other for other in within if other in progress.startable]
+        free = [other for other in segments if other in progress.startable_segments]
         segment = pick(progress, free) if free else None
-    return tuple(tour)
+    return tuple(batch)
 
 
-def _onward(
-    plan: Plan, progress: ConfigProgress, within: Sequence[int]
-) -> tuple[ConfigProgress, Tour]:
-    """A config that has trained on all segments as it begins to train again, and the evaluation
-    before that; as it is, where not all of that is within these segments."""
+def _may_continue(progress: ConfigProgress) -> bool:
+    """Return True if a training stage is complete, and the next epoch may belong to the batch."""
+    if progress.kind != "train" or progress.copies or progress.stopping:
+        return False
+    return progress.finished
+
+
+def _continue(
+    plan: Plan, progress: ConfigProgress, segments: Sequence[int]
+) -> tuple[ConfigProgress, VisitBatch]:
+    """Return the progress at the next training stage, and the evaluation before that stage.
+
+    If the evaluation needs other segments, return the progress unchanged.
+    """
     following = next_stage(plan, progress)
     if following.kind == "train":
         return following, ()
-    if not following.waiting <= set(within):
+    if not following.waiting_segments <= set(segments):
         return progress, ()
-    where = [segment for segment in within if segment in following.waiting]
     evaluation = tuple(
-        Visit(following.epoch, following.mst_key, segment, "evaluate") for segment in where
+        Visit(following.epoch, following.mst_key, segment, "evaluate")
+        for segment in segments
+        if segment in following.waiting_segments
     )
-    return next_stage(plan, replace(following, waiting=frozenset())), evaluation
+    return next_stage(plan, replace(following, waiting_segments=frozenset())), evaluation
