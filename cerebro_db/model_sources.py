@@ -23,7 +23,7 @@ from cerebro_db.errors import (
     UndefinedObject,
 )
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
-from cerebro_db.export.networks import built
+from cerebro_db.export.networks import build_architecture
 from cerebro_db.optional_imports import import_library
 
 Array = NDArray[Any]
@@ -97,7 +97,7 @@ def read_weights(architecture: str, path: Path) -> list[Array]:
     tensors, order = _tensors(path)
     if order is not None:
         return [tensors[name] for name in order]
-    return _of_modules(built(architecture), path.name, tensors)
+    return _of_modules(build_architecture(architecture), path.name, tensors)
 
 
 def _refuse_pickles(path: Path) -> None:

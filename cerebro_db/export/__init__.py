@@ -1,3 +1,1 @@
-"""Models and runs as files that other programs read: what the database has, without the
-database.
-"""
+"""Export of models and runs to files and registries that other programs read."""

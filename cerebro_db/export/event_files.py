@@ -1,7 +1,6 @@
-"""A run as event files, which TensorBoard shows: metrics by epoch, and what tells configurations
-apart.
+"""Export a run as event files for TensorBoard, a folder for each configuration.
 
-A folder for each configuration, written without TensorFlow.
+The files contain metrics by epoch, and hyperparameters. They are written without TensorFlow.
 """
 
 from __future__ import annotations
@@ -21,47 +20,55 @@ SUMMARIES = "tensorboardX.summary"
 
 
 def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list[Path]:
-    """Writes the folders of all configurations of a run; UndefinedObject where there is no such
-    run.
+    """Write the folders of all configurations of a run; return their paths.
+
+    Raises:
+        UndefinedObject: the run does not exist, or has no configurations yet.
+        DuplicateObject: the folder exists, and `force` is not set.
     """
-    reader.progress(run_id)
+    reader.progress(run_id)  # raises UndefinedObject if the run does not exist
     check_free([folder], force)
-    board, curve = reader.leaderboard(run_id), reader.learning_curve(run_id)
-    if not board:
+    standings = reader.leaderboard(run_id)
+    points = group_by_config(reader.learning_curve(run_id))
+    if not standings:
         raise UndefinedObject(
             f"run {run_id} has no configurations yet", hint="Wait until it has begun to train."
         )
-    for old in folder.glob("config_*/events.out.tfevents.*"):
-        old.unlink()  # of an earlier export, which TensorBoard would show beside the new one
-    points = group_by_config(curve)
-    return [_write(folder, standing, points.get(standing.mst_key, [])) for standing in board]
+    for path in folder.glob("config_*/events.out.tfevents.*"):
+        path.unlink()  # TensorBoard would show files of an earlier export, too
+    return [
+        _write_config(folder / f"config_{standing.mst_key}", standing, points)
+        for standing in standings
+    ]
 
 
-def _write(folder: Path, standing: Standing, points: list[Point]) -> Path:
-    path = folder / f"config_{standing.mst_key}"
-    writer = import_library("tensorboardX", "export").writer.FileWriter(str(path))
-    for summary in import_library(SUMMARIES, "export").hparams(
-        _parameters(standing), {f"{standing.dataset}/{standing.metric}": None}
-    ):
+def _write_config(
+    folder: Path, standing: Standing, points_by_config: Mapping[int, list[Point]]
+) -> Path:
+    """Write the event file of a configuration; return its folder."""
+    writer = import_library("tensorboardX", "export").writer.FileWriter(str(folder))
+    summaries = import_library(SUMMARIES, "export")
+    metrics = {f"{standing.dataset}/{standing.metric}": None}
+    for summary in summaries.hparams(_list_parameters(standing), metrics):
         writer.add_summary(summary)
-    for point in points:
+    for point in points_by_config.get(standing.mst_key, []):
         value = math.nan if point.value is None else point.value
-        scalar = import_library(SUMMARIES, "export").scalar(f"{point.dataset}/{point.name}", value)
-        writer.add_summary(scalar, point.epoch, point.time.timestamp())
+        summary = summaries.scalar(f"{point.dataset}/{point.name}", value)
+        writer.add_summary(summary, point.epoch, point.time.timestamp())
     writer.close()
-    return path
+    return folder
 
 
-def _parameters(standing: Standing) -> Mapping[str, Any]:
-    """As TensorBoard takes them: numbers, truths and texts."""
-    known = {
+def _list_parameters(standing: Standing) -> dict[str, Any]:
+    """Return the parameters as TensorBoard takes them: numbers, booleans and texts."""
+    parameters = {
         **standing.params,
         "mst_key": standing.mst_key,
         "status": standing.status,
         "template": standing.template,
     }
-    plain = {name: value for name, value in known.items() if value is not None}
     return {
         name: value if isinstance(value, (bool, int, float, str)) else str(value)
-        for name, value in plain.items()
+        for name, value in parameters.items()
+        if value is not None
     }

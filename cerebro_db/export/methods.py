@@ -1,21 +1,25 @@
-"""Methods that write what the database has to files; `Session` has them."""
+"""The methods of `Session` that export models and runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from cerebro_db.export import event_files, model_files, onnx_files, registered_models, tracked_runs
-from cerebro_db.export.stored_models import Wanted, read_model
+from cerebro_db.export.stored_models import ModelReference, read_model
 from cerebro_db.export.tracked_runs import EXPERIMENT, Target
 from cerebro_db.run_reader import RunReader
 
 
 class Exports(RunReader):
-    """Methods over own models and runs. Each returns the files that it has written.
+    """Methods that export the caller's models and runs.
 
-    Nothing is overwritten unless `force` says so. A model is one by name, of which `version` is the
-    one that predicts unless it is told, and `group` a group of rows that has a model of its own; or
-    TABLE:MST_KEY of a model table, or the name of a table with a single model.
+    Most return the paths of the written files; none overwrites files unless `force` is set.
+
+    Args of the methods:
+        model: the name of a model, TABLE:MST_KEY for a model of a model table, or the name of a
+            table with a single model.
+        version: a version of a model by name; the deployed one by default.
+        group: a group of rows that has a model of its own, by its value.
     """
 
     def export_keras(
@@ -27,12 +31,9 @@ class Exports(RunReader):
         group: str | None = None,
         force: bool = False,
     ) -> list[Path]:
-        """Writes a .keras file that plain Keras 3 loads, and the recipe of its inputs beside it as
-        JSON.
-        """
-        return model_files.write_keras(
-            read_model(self.engine, Wanted(model, version, group)), Path(path), force
-        )
+        """Write a .keras file for plain Keras 3, and the recipe of its inputs as a .json file."""
+        stored = read_model(self.engine, ModelReference(model, version, group))
+        return model_files.write_keras(stored, Path(path), force)
 
     def export_safetensors(
         self,
@@ -43,12 +44,12 @@ class Exports(RunReader):
         group: str | None = None,
         force: bool = False,
     ) -> list[Path]:
-        """Writes a folder: weights.safetensors, architecture.json and recipe.json; `load_model`
-        reads it again.
+        """Write a folder with weights.safetensors, architecture.json and recipe.json.
+
+        `load_model` reads such a folder.
         """
-        return model_files.write_safetensors(
-            read_model(self.engine, Wanted(model, version, group)), Path(path), force
-        )
+        stored = read_model(self.engine, ModelReference(model, version, group))
+        return model_files.write_safetensors(stored, Path(path), force)
 
     def export_onnx(
         self,
@@ -59,18 +60,16 @@ class Exports(RunReader):
         group: str | None = None,
         force: bool = False,
     ) -> list[Path]:
-        """Writes an .onnx file that takes raw numbers and codes of categories, and the recipe
-        beside it as JSON.
-        """
-        return onnx_files.write_onnx(
-            read_model(self.engine, Wanted(model, version, group)), Path(path), force
-        )
+        """Write an .onnx file that takes raw numbers and category codes, and its recipe as JSON."""
+        stored = read_model(self.engine, ModelReference(model, version, group))
+        return onnx_files.write_onnx(stored, Path(path), force)
 
     def export_tensorboard(
         self, run_id: int, path: str | Path, *, force: bool = False
     ) -> list[Path]:
-        """Writes event files for TensorBoard, a folder for each configuration: metrics and
-        hyperparameters.
+        """Write event files for TensorBoard, a folder for each configuration.
+
+        They contain metrics and hyperparameters.
         """
         return event_files.write_run(self, run_id, Path(path), force)
 
@@ -82,11 +81,11 @@ class Exports(RunReader):
         experiment: str = EXPERIMENT,
         force: bool = False,
     ) -> str:
-        """Logs a run to MLflow, with a nested run for each configuration; returns the id that it
-        has there.
+        """Log a run to MLflow, with a nested run for each configuration; return its id there.
 
-        Without a `tracking_uri` it is where MLflow's own settings say. `force` deletes there what
-        was logged before.
+        Args:
+            tracking_uri: the MLflow server; MLflow's own settings apply by default.
+            force: delete an earlier export of the run first.
         """
         return tracked_runs.write_run(self, run_id, Target(tracking_uri, experiment), force)
 
@@ -100,11 +99,11 @@ class Exports(RunReader):
         group: str | None = None,
         experiment: str = EXPERIMENT,
     ) -> str:
-        """Registers a model in MLflow, where it predicts DataFrames of raw columns; returns its
-        address there.
+        """Register a model in MLflow that predicts DataFrames of raw columns; return its address.
 
-        It is a new version of `name`, which is that of the model unless it is told. `tracking_uri`
-        is as above.
+        Args:
+            tracking_uri: the MLflow server; MLflow's own settings apply by default.
+            name: the name of the model in MLflow, which gets a new version; `model` by default.
         """
-        stored = read_model(self.engine, Wanted(model, version, group))
+        stored = read_model(self.engine, ModelReference(model, version, group))
         return registered_models.register(stored, name or model, Target(tracking_uri, experiment))

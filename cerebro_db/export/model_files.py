@@ -1,6 +1,4 @@
-"""A model as files: one that plain Keras loads, or a folder of safetensors and JSON; each with what
-its inputs are.
-"""
+"""Export a model as a .keras file, or as a folder of safetensors and JSON, with its recipe."""
 
 from __future__ import annotations
 
@@ -9,64 +7,70 @@ from pathlib import Path
 from typing import Any
 
 from cerebro_db.errors import InvalidParameter
-from cerebro_db.export.networks import network, rewrite, weight_names
-from cerebro_db.export.paths import check_free, written
-from cerebro_db.export.states import compact
+from cerebro_db.export.networks import build_network, list_weight_names, rewrite
+from cerebro_db.export.paths import check_free, stage_files
+from cerebro_db.export.states import compact_json
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.optional_imports import import_library
 
 KERAS = ".keras"
-RECIPE, ARCHITECTURE, WEIGHTS = FOLDER = ("recipe.json", "architecture.json", "weights.safetensors")
+RECIPE = "recipe.json"
+ARCHITECTURE = "architecture.json"
+WEIGHTS = "weights.safetensors"
 ORDER = "order"
-"""The metadata that say in which order Keras has the weights."""
+"""Key of the metadata with the names of the weights in Keras' order."""
 
 
 def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
-    """Writes `path`, which ends in .keras, and the recipe beside it, as a .json of the same
-    name.
-    """
-    paths = beside(path, KERAS, force)
-    model = network(stored)
-    with written(path.parent) as made:
-        model.save(made / path.name)
-        (made / paths[1].name).write_text(readable(stored, model))
-    return paths
+    """Write a .keras file, and the recipe to a .json file of the same name; return both paths."""
+    recipe_path = check_paths(path, KERAS, force)
+    model = build_network(stored)
+    with stage_files(path.parent) as staging:
+        model.save(staging / path.name)
+        (staging / recipe_path.name).write_text(format_description(stored, model))
+    return [path, recipe_path]
 
 
 def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Path]:
-    """Writes a folder with the weights by the paths of layers, and the architecture and the recipe
-    as JSON.
+    """Write a folder with the weights, by layer, the architecture and the recipe.
+
+    Returns:
+        The paths of the recipe, the architecture and the weights.
     """
     check_free([folder], force)
-    model = network(stored)
-    names = weight_names(model)
+    model = build_network(stored)
+    names = list_weight_names(model)
     arrays = dict(zip(names, model.get_weights(), strict=True))
-    with written(folder) as made:
-        (made / RECIPE).write_text(readable(stored, model))
-        (made / ARCHITECTURE).write_text(compact(rewrite(stored.architecture)))
-        import_library("safetensors.numpy", "export").save_file(
-            arrays, made / WEIGHTS, metadata={ORDER: json.dumps(names)}
-        )
-    return [folder / name for name in FOLDER]
+    metadata = {ORDER: json.dumps(names)}
+    with stage_files(folder) as staging:
+        (staging / RECIPE).write_text(format_description(stored, model))
+        (staging / ARCHITECTURE).write_text(compact_json(rewrite(stored.architecture)))
+        safetensors = import_library("safetensors.numpy", "export")
+        safetensors.save_file(arrays, staging / WEIGHTS, metadata=metadata)
+    return [folder / name for name in (RECIPE, ARCHITECTURE, WEIGHTS)]
 
 
-def beside(path: Path, suffix: str, force: bool) -> list[Path]:
-    """A file and that of its recipe; refused where it has another suffix, or one is there."""
+def check_paths(path: Path, suffix: str, force: bool) -> Path:
+    """Check the path of a model; return that of its recipe.
+
+    Raises:
+        InvalidParameter: the path has another suffix.
+        DuplicateObject: either file exists, and `force` is not set.
+    """
     if path.suffix != suffix:
         raise InvalidParameter(
             f"the file is {path.name!r}; expected a name that ends in {suffix}", hint="Rename it."
         )
-    paths = [path, path.with_suffix(".json")]
-    check_free(paths, force)
-    return paths
+    recipe_path = path.with_suffix(".json")
+    check_free([path, recipe_path], force)
+    return recipe_path
 
 
-def readable(stored: StoredModel, model: Any) -> str:
-    """The description, and what inputs the network has, in their order; without the rows'
-    dimension.
-    """
+def format_description(stored: StoredModel, model: Any) -> str:
+    """Return the description as JSON text, with the inputs of the network in their order."""
     inputs = [
-        {"name": each.name, "shape": each.shape[1:], "dtype": each.dtype} for each in model.inputs
+        {"name": tensor.name, "shape": tensor.shape[1:], "dtype": tensor.dtype}  # without rows
+        for tensor in model.inputs
     ]
-    told = {**stored.description, "network_inputs": inputs}
-    return json.dumps(told, indent=1, ensure_ascii=False, default=str) + "\n"
+    description = {**stored.description, "network_inputs": inputs}
+    return json.dumps(description, indent=1, ensure_ascii=False, default=str) + "\n"

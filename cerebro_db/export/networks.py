@@ -1,7 +1,7 @@
-"""A stored model as a Keras model.
+"""Build a Keras model from a stored one.
 
-Its architecture may be a stranger's. It is therefore rewritten as the trainer rewrites it, to
-listed classes alone, and its weights are counted, before Keras builds it in its safe mode.
+Its architecture may be a stranger's. Before Keras builds it in its safe mode, it is therefore
+rewritten with listed classes only, as by the trainer, and its weights are counted.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from cerebro_db.optional_imports import import_library
 T = TypeVar("T")
 Shape = tuple[int, ...]
 LAYERS = {"keras", "keras.layers", *allowlist.OPERATIONS, *allowlist.HUB}
-"""Modules of layers and models, as a rewritten architecture names them."""
+"""Modules of layers and models in a rewritten architecture."""
 
 
-def network(stored: StoredModel) -> Any:
+def build_network(stored: StoredModel) -> Any:
     """Return the Keras model with its weights.
 
     Raises:
@@ -44,22 +44,26 @@ def network(stored: StoredModel) -> Any:
         DatatypeMismatch: the weights are not those of the architecture.
     """
     node = rewrite(stored.architecture)
-    weights = _cut(stored, measure_weights(node))
+    weights = _shape_weights(stored, measure_weights(node))
     model = _build(lambda keras: _deserialize(keras, node))
     model.set_weights(weights)
     return model
 
 
-def built(architecture: str) -> Any:
-    """Return the Keras model of an architecture, with weights as they come; raises as `network`
-    does.
+def build_architecture(architecture: str) -> Any:
+    """Return the Keras model of an architecture with initial weights.
+
+    Raises:
+        InvalidText: the architecture is not JSON.
+        FeatureNotSupported: it has a class that is not listed, or this Keras cannot build it.
+        InvalidParameter: it is larger than an architecture may be.
     """
     node = rewrite(architecture)
     return _build(lambda keras: _deserialize(keras, node))
 
 
 def rewrite(architecture: str) -> dict[str, Any]:
-    """Return an architecture as Keras 3 JSON of listed classes alone."""
+    """Return an architecture as Keras 3 JSON that contains listed classes only."""
     if len(architecture) > allowlist.MAX_CHARACTERS:
         raise InvalidParameter(
             f"the architecture has {len(architecture)} characters",
@@ -88,38 +92,39 @@ def rewrite(architecture: str) -> dict[str, Any]:
 
 def count_layers(node: object) -> int:
     """Return the number of layers and models in a rewritten architecture."""
-    unread = [node]
+    unvisited = [node]
     count = 0
-    while unread:
-        value = unread.pop()
+    while unvisited:
+        value = unvisited.pop()
         if isinstance(value, dict):
             count += value.get("module") in LAYERS
-            unread += value.values()
+            unvisited += value.values()
         elif isinstance(value, list):
-            unread += value
+            unvisited += value
     return count
 
 
 def measure_weights(node: dict[str, Any]) -> list[Shape]:
-    """Return the shapes of the weights of a rewritten architecture, without taking memory for
-    them.
-    """
+    """Return the shapes of the weights of a rewritten architecture without allocating them."""
 
-    def outline(keras: Any) -> list[Shape]:
+    def list_shapes(keras: Any) -> list[Shape]:
         with keras.StatelessScope(initialize_variables=False):
             return [tuple(weight.shape) for weight in _deserialize(keras, node).weights]
 
-    # In a thread of its own, because Keras remembers such weights per thread to give them values
-    # later.
+    # A thread of its own, because Keras remembers such weights per thread to initialize them later.
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_build, outline).result()
+        return thread.submit(_build, list_shapes).result()
 
 
-def _build(make: Callable[[Any], T]) -> T:
-    """Call Keras with a stranger's architecture; whatever it raises is a refusal."""
+def _build(function: Callable[[Any], T]) -> T:
+    """Call a function with Keras.
+
+    Raises:
+        FeatureNotSupported: the function raised any exception.
+    """
     keras = import_library("keras", "export,tensorflow")
     try:
-        return make(keras)
+        return function(keras)
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise FeatureNotSupported(
@@ -128,36 +133,37 @@ def _build(make: Callable[[Any], T]) -> T:
 
 
 def _deserialize(keras: Any, node: dict[str, Any]) -> Any:
-    # A copy, because Keras takes configs apart while it reads them.
+    # A copy, because Keras changes configs while it reads them.
     model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not model.built:
         raise ValueError("the architecture does not say the shape of its input")
     return model
 
 
-def weight_names(model: Any) -> list[str]:
-    """A name for each weight in the order of get_weights(): its path, behind the layer's name
-    within a nested model.
+def list_weight_names(model: Any) -> list[str]:
+    """Return a name for each weight, in the order of get_weights().
+
+    The name is the path of the weight; within a nested model, that model's name precedes it.
     """
-    named = {id(weight): name for weight, name in _named(model, "")}
-    return [named[id(weight)] for weight in model.weights]
+    names = {id(weight): name for weight, name in _name_weights(model, "")}
+    return [names[id(weight)] for weight in model.weights]
 
 
-def _named(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
-    nested = import_library("keras", "export,tensorflow").Model
+def _name_weights(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
+    model_class = import_library("keras", "export,tensorflow").Model
     for layer in model.layers:
-        if isinstance(layer, nested):
-            yield from _named(layer, f"{prefix}{layer.name}/")
+        if isinstance(layer, model_class):
+            yield from _name_weights(layer, f"{prefix}{layer.name}/")
         else:
             yield from ((weight, f"{prefix}{weight.path}") for weight in layer.weights)
 
 
-def _cut(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
-    """Return the stored weights in these shapes; they may lie one behind another."""
-    if not stored.flat:
+def _shape_weights(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
+    """Return the stored weights in the shapes of the architecture."""
+    if not stored.is_flat:
         stored_shapes = [weight.shape for weight in stored.weights]
         if stored_shapes != shapes:
-            raise _misfit(
+            raise _mismatch(
                 f"{len(stored_shapes)} weights of other shapes than the {len(shapes)} of the "
                 "architecture"
             )
@@ -165,13 +171,13 @@ def _cut(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any]]:
     (numbers,) = stored.weights
     sizes = [math.prod(shape) for shape in shapes]
     if sum(sizes) != len(numbers) or not sizes:
-        raise _misfit(f"{len(numbers)} numbers, the architecture {sum(sizes)}")
+        raise _mismatch(f"{len(numbers)} numbers, the architecture {sum(sizes)}")
     parts = np.split(numbers, np.cumsum(sizes)[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _misfit(what: str) -> DatatypeMismatch:
+def _mismatch(difference: str) -> DatatypeMismatch:
     return DatatypeMismatch(
-        f"the weights have {what}",
+        f"the weights have {difference}",
         hint="The table was changed since it was trained; train the model again.",
     )

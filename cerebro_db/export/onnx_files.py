@@ -1,8 +1,8 @@
-"""A model as a graph of ONNX, from raw numbers and codes of categories to what it says: scales are
-a part of it.
+"""Export a model as an ONNX graph that takes raw numbers and category codes.
 
-Keras makes the graph of the network; its numbers are made by nodes before it, in the steps and the
-precision of the database, which a Keras model would not keep: it casts its inputs to its own type.
+Keras exports the graph of the network. Nodes before it scale raw numbers in the steps and the
+precision of the database. A Keras model would lose that precision: it casts its inputs to its own
+type.
 """
 
 from __future__ import annotations
@@ -14,38 +14,44 @@ from typing import Any
 import numpy as np
 
 from cerebro_db.errors import FeatureNotSupported
-from cerebro_db.export.model_files import beside, readable
-from cerebro_db.export.networks import network
-from cerebro_db.export.paths import written
+from cerebro_db.export.model_files import check_paths, format_description
+from cerebro_db.export.networks import build_network
+from cerebro_db.export.paths import stage_files
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.optional_imports import import_library
 
-ONNX, OPSET = ".onnx", 17
+ONNX = ".onnx"
+OPSET = 17
 
 
 def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
-    """Writes `path`, which ends in .onnx, and the recipe beside it, as a .json of the same name."""
-    paths = beside(path, ONNX, force)
-    raw_rows(stored)
+    """Write an .onnx file, and the recipe to a .json file of the same name; return both paths."""
+    recipe_path = check_paths(path, ONNX, force)
+    make_raw_rows(stored)  # refuses a model without a recipe
     import_library("tf2onnx", "export")
-    model = network(stored)
-    told = json.loads(readable(stored, model))
-    rows = RawRows(told)
-    # Keras exports no model that was never called.
-    zeros = [np.zeros((1, *each.shape[1:]), each.dtype) for each in model.inputs]
+    model = build_network(stored)
+    description = json.loads(format_description(stored, model))
+    rows = RawRows(description)
+    # Keras does not export a model that was never called.
+    zeros = [np.zeros((1, *tensor.shape[1:]), tensor.dtype) for tensor in model.inputs]
     model(zeros if len(zeros) > 1 else zeros[0])
-    with written(path.parent) as made:
-        model.export(made / path.name, format="onnx", verbose=False, opset_version=OPSET)
-        _put_scales(made / path.name, rows)
-        told["onnx_inputs"] = [_described(name, rows) for name in rows.names]
-        (made / paths[1].name).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-    return paths
+    with stage_files(path.parent) as staging:
+        model.export(staging / path.name, format="onnx", verbose=False, opset_version=OPSET)
+        _insert_scales(staging / path.name, rows)
+        description["onnx_inputs"] = [_describe_input(name, rows) for name in rows.network_names]
+        text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
+        (staging / recipe_path.name).write_text(text)
+    return [path, recipe_path]
 
 
-def raw_rows(stored: StoredModel) -> RawRows:
-    """What the model takes of raw rows; FeatureNotSupported where it has no recipe."""
+def make_raw_rows(stored: StoredModel) -> RawRows:
+    """Return the conversion of raw rows to inputs of the model.
+
+    Raises:
+        FeatureNotSupported: the model has no recipe.
+    """
     if "features" not in stored.description:
         raise FeatureNotSupported(
             f"the model of table {stored.description['table']} has no recipe: it takes packed "
@@ -56,98 +62,98 @@ def raw_rows(stored: StoredModel) -> RawRows:
     return RawRows(stored.description)
 
 
-def _put_scales(path: Path, rows: RawRows) -> None:
-    """Puts scales before the graph in a file."""
+def _insert_scales(path: Path, rows: RawRows) -> None:
+    """Insert nodes that scale raw numbers before the graph in a file."""
     onnx = import_library("onnx", "export")
     model = onnx.load(path)
-    for place, name in enumerate(rows.names):
-        if name in rows.scaled:
-            _put_before(model.graph, place, rows.scaled[name])
+    for position, name in enumerate(rows.network_names):
+        if name in rows.scaled_inputs:
+            _replace_input(model.graph, position, rows.scaled_inputs[name])
     onnx.checker.check_model(model)
     onnx.save(model, path)
 
 
-def _put_before(graph: Any, place: int, raw: RawInput) -> None:
-    """Makes an input of a graph one of raw numbers in double precision, from which its nodes make
-    the network's.
-    """
+def _replace_input(graph: Any, position: int, raw: RawInput) -> None:
+    """Replace an input by raw numbers in double precision, and compute it from these."""
     onnx = import_library("onnx", "export")
-    sizes = [each.dim_value for each in graph.input[place].type.tensor_type.shape.dim][1:]
-    shape = [len(raw.numbers)] if len(sizes) == 1 else sizes
-    made = onnx.helper.make_tensor_value_info(
+    dimensions = graph.input[position].type.tensor_type.shape.dim
+    shape = [dimension.dim_value for dimension in dimensions][1:]
+    if len(shape) == 1:
+        shape = [len(raw.numbers)]
+    raw_info = onnx.helper.make_tensor_value_info(
         RAW + raw.name, onnx.TensorProto.DOUBLE, ["rows", *shape]
     )
-    graph.input[place].CopyFrom(made)
-    nodes = Nodes(raw.name)
+    graph.input[position].CopyFrom(raw_info)
+    nodes = ScaleNodes(raw.name)
     nodes.scale(raw, shape)
-    network = list(graph.node)
+    network_nodes = list(graph.node)
     del graph.node[:]
-    graph.node.extend([*nodes.made, *network])
+    graph.node.extend([*nodes.nodes, *network_nodes])
     graph.initializer.extend(nodes.constants)
 
 
-class Nodes:
-    """The nodes that make an input of a network of raw numbers, and their constants, named after
-    the input.
+class ScaleNodes:
+    """The nodes that compute an input of the network from raw numbers, and their constants.
+
+    Their names begin with the name of the input.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.made: list[Any] = []
+        self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def scale(self, raw: RawInput, shape: list[int]) -> None:
-        """The same as `RawInput.scaled`."""
+        """Add the nodes for the operations of `RawInput.scale`."""
         low, high, center, width, padding = (
-            self._constant(each.reshape(1, *shape)) for each in raw.constants
+            self._add_constant(constants.reshape(1, *shape)) for constants in raw.constants
         )
-        zero, given = self._constant(np.zeros(1)), RAW + raw.name
-        unknown = self._node("IsNaN", given)
-        bounded = self._node(
-            "Min", self._node("Max", self._node("Where", unknown, zero, given), low), high
-        )
-        padded = self._node(
-            "Sub", self._node("Add", self._node("Sub", bounded, center), padding), padding
-        )
-        scaled = self._node("Where", unknown, zero, self._node("Div", padded, width))
-        last = self._float(scaled)
-        if raw.missing:
-            mark = self._float(unknown)
+        zero = self._add_constant(np.zeros(1))
+        values = RAW + raw.name
+        unknown = self._add("IsNaN", values)
+        bounded = self._add("Where", unknown, zero, values)
+        bounded = self._add("Max", bounded, low)
+        bounded = self._add("Min", bounded, high)
+        centered = self._add("Sub", bounded, center)
+        padded = self._add("Add", centered, padding)
+        padded = self._add("Sub", padded, padding)
+        scaled = self._add("Div", padded, width)
+        scaled = self._add("Where", unknown, zero, scaled)
+        result = self._add_cast(scaled)
+        if raw.missing_groups:
+            missing = self._add_cast(unknown)
             groups = [
-                self._node("Gather", mark, self._constant(np.array(each)), axis=1)
-                for each in raw.missing
+                self._add("Gather", missing, self._add_constant(np.array(positions)), axis=1)
+                for positions in raw.missing_groups
             ]
-            marks = [self._node("ReduceMin", each, axes=[1], keepdims=1) for each in groups]
-            last = self._node("Concat", last, *marks, axis=1)
-        self.made.append(
-            import_library("onnx", "export").helper.make_node("Identity", [last], [self.name])
-        )
+            marks = [self._add("ReduceMin", group, axes=[1], keepdims=1) for group in groups]
+            result = self._add("Concat", result, *marks, axis=1)
+        helper = import_library("onnx", "export").helper
+        self.nodes.append(helper.make_node("Identity", [result], [self.name]))
 
-    def _float(self, given: str) -> str:
-        return self._node("Cast", given, to=import_library("onnx", "export").TensorProto.FLOAT)
+    def _add_cast(self, tensor: str) -> str:
+        return self._add("Cast", tensor, to=import_library("onnx", "export").TensorProto.FLOAT)
 
-    def _node(self, kind: str, *inputs: str, **attributes: object) -> str:
-        output = f"{self.name}/{len(self.made)}"
-        self.made.append(
-            import_library("onnx", "export").helper.make_node(
-                kind, list(inputs), [output], **attributes
-            )
-        )
+    def _add(self, operator: str, *inputs: str, **attributes: object) -> str:
+        """Add a node; return the name of its output."""
+        output = f"{self.name}/{len(self.nodes)}"
+        helper = import_library("onnx", "export").helper
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
         return output
 
-    def _constant(self, value: Any) -> str:
+    def _add_constant(self, value: Any) -> str:
+        """Add a constant; return its name."""
         name = f"{self.name}/constant_{len(self.constants)}"
         self.constants.append(import_library("onnx", "export").numpy_helper.from_array(value, name))
         return name
 
 
-def _described(name: str, rows: RawRows) -> dict[str, Any]:
-    """What stands in an input of the graph, and where."""
-    if (raw := rows.scaled.get(name)) is not None:
-        return {"name": RAW + name, "numbers": [[each.column, each.part] for each in raw.numbers]}
-    of = (
-        [each["column"] for each in rows.categories]
-        if name == CODES
-        else [rows.wide[name]["column"]]
-    )
-    return {"name": rows.names[name], "columns": of}
+def _describe_input(name: str, rows: RawRows) -> dict[str, Any]:
+    """Return the name and the contents of an input of the graph, for the description."""
+    raw = rows.scaled_inputs.get(name)
+    if raw is not None:
+        numbers = [[number.column, number.part] for number in raw.numbers]
+        return {"name": RAW + name, "numbers": numbers}
+    features = rows.categories if name == CODES else [rows.wide_features[name]]
+    columns = [feature["column"] for feature in features]
+    return {"name": rows.network_names[name], "columns": columns}

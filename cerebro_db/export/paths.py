@@ -1,6 +1,4 @@
-"""Where exports are written: nothing is overwritten unless somebody says so, and no file is there
-half.
-"""
+"""Write exported files without overwriting others, and without leaving incomplete ones."""
 
 from __future__ import annotations
 
@@ -14,7 +12,11 @@ from cerebro_db.errors import DuplicateObject
 
 
 def check_free(paths: Sequence[Path], force: bool) -> None:
-    """Raises DuplicateObject where one of the paths exists, unless that is meant."""
+    """Check that none of the paths exists, unless `force` is set.
+
+    Raises:
+        DuplicateObject: a path exists.
+    """
     for path in paths:
         if path.exists() and not force:
             raise DuplicateObject(
@@ -23,11 +25,11 @@ def check_free(paths: Sequence[Path], force: bool) -> None:
 
 
 @contextmanager
-def written(folder: Path) -> Iterator[Path]:
-    """A new folder, whose files are moved to `folder` when all are written."""
+def stage_files(folder: Path) -> Iterator[Path]:
+    """Yield a new folder; move its files to `folder` after all have been written."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".export-", dir=folder) as name:
-        made = Path(name)
-        yield made
-        for path in sorted(made.iterdir()):
+        staging = Path(name)
+        yield staging
+        for path in sorted(staging.iterdir()):
             os.replace(path, folder / path.name)

@@ -1,8 +1,7 @@
-"""What MLflow runs of a registered model: raw columns of a DataFrame to predictions, without
-cerebro_db.
+"""The program that MLflow runs for a registered model, without cerebro_db.
 
-MLflow copies this module beside the network, and runs it wherever the model is loaded; nothing else
-imports it.
+MLflow copies this module beside the network, and runs it wherever the model is loaded. Nothing
+else imports it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ from mlflow.pyfunc.model import PythonModel
 
 
 class RawColumns(PythonModel):
-    """A network, and the recipe of its inputs; answers have the columns that cerebro.predict has
-    for them.
-    """
+    """A network with its recipe; its predictions have the columns of cerebro.predict."""
 
     def load_context(self, context: Any) -> None:
-        """Read both, by Keras in its safe mode."""
+        """Load the network, in the safe mode of Keras, and the recipe."""
         keras: Any = import_module("keras")
         rows: Any = import_module("cerebro_recipe.rows")
         self.network = keras.saving.load_model(
@@ -31,14 +28,11 @@ class RawColumns(PythonModel):
         self.rows = rows.RawRows.of(Path(context.artifacts["recipe"]).read_text())
 
     def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:
-        """A row for each row, with its index."""
-        given = self.rows.inputs(model_input)
-        told = self.rows.answers(
-            self.network.predict(
-                {each.name: given[each.name] for each in self.network.inputs}, verbose=0
-            )
-        )
-        return pd.DataFrame(told.columns(), index=model_input.index)
+        """Return a row of predictions for each row of a DataFrame, with its index."""
+        inputs = self.rows.inputs(model_input)
+        named_inputs = {tensor.name: inputs[tensor.name] for tensor in self.network.inputs}
+        answers = self.rows.answers(self.network.predict(named_inputs, verbose=0))
+        return pd.DataFrame(answers.columns(), index=model_input.index)
 
 
 set_model(RawColumns())

@@ -1,8 +1,7 @@
-"""The weights in a state: safetensors whose metadata name them, in the order of Keras'
-get_weights().
+"""Read the weights of a stored state, without its optimizer variables.
 
-The state of an ensemble may be those of its members, one behind another. Optimizer variables are
-left out.
+A state is a safetensors file whose metadata name the weights in the order of Keras' get_weights().
+The state of an ensemble may be the concatenated states of its members.
 """
 
 from __future__ import annotations
@@ -21,31 +20,37 @@ from cerebro_db.optional_imports import import_library
 LENGTH = struct.Struct("<Q")
 
 
-def weights(state: bytes) -> list[NDArray[Any]]:
-    """The weights of all states that lie one behind another."""
-    if not state:
+def read_weights(data: bytes) -> list[NDArray[Any]]:
+    """Return the weights of one state, or of several concatenated states.
+
+    Raises:
+        ObjectNotReady: there is no state.
+    """
+    if not data:
         raise ObjectNotReady("the weights of the model are gone", hint="Train the model again.")
-    return [array for part in _parts(state) for array in _weights(part)]
+    return [weight for state in _split_states(data) for weight in _read_state(state)]
 
 
-def compact(value: object) -> str:
-    """JSON text without blanks."""
+def compact_json(value: object) -> str:
+    """Return JSON text without spaces."""
     return json.dumps(value, separators=(",", ":"))
 
 
-def _parts(state: bytes) -> Iterator[bytes]:
+def _split_states(data: bytes) -> Iterator[bytes]:
     begin = 0
-    while begin < len(state):
-        head = begin + LENGTH.size
-        data = head + LENGTH.unpack_from(state, begin)[0]
-        tensors = json.loads(state[head:data])
+    while begin < len(data):
+        header_begin = begin + LENGTH.size
+        header_end = header_begin + LENGTH.unpack_from(data, begin)[0]
+        tensors = json.loads(data[header_begin:header_end])
         tensors.pop("__metadata__", None)
-        end = data + max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
-        yield state[begin:end]
+        ends = (entry["data_offsets"][1] for entry in tensors.values())
+        end = header_end + max(ends, default=0)
+        yield data[begin:end]
         begin = end
 
 
-def _weights(state: bytes) -> list[NDArray[Any]]:
-    header = json.loads(state[LENGTH.size : LENGTH.size + LENGTH.unpack_from(state)[0]])
+def _read_state(state: bytes) -> list[NDArray[Any]]:
+    header_end = LENGTH.size + LENGTH.unpack_from(state)[0]
+    header = json.loads(state[LENGTH.size : header_end])
     tensors = import_library("safetensors.numpy", "export").load(state)
     return [np.asarray(tensors[name]) for name in json.loads(header["__metadata__"]["weights"])]

@@ -1,8 +1,7 @@
-"""A model as the database has it, read by its owner's own rights: architecture, weights, and what
-it takes and says.
+"""Read a model from the database with the caller's own privileges.
 
-Models by name and those of model tables come out alike. What a role may not read, the server
-refuses.
+A model by name and a model of a model table have the same form. The server refuses to read what
+the caller's role may not read.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from cerebro_db.driver import translate_errors
 from cerebro_db.export import states
 
 FORMAT = "cerebro_db.model/1"
-DESCRIBED = (
+VERSION_COLUMNS = (
     "model",
     "version",
     "run_id",
@@ -33,153 +32,168 @@ DESCRIBED = (
     "classes",
     "margin",
 )
-KEYED = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
-"""A model of a table with several is TABLE:MST_KEY."""
+"""Columns of a version that are part of its description."""
+SUMMARY_COLUMNS = (
+    "independent_varname",
+    "dependent_varname",
+    "normalizing_const",
+    "dependent_vartype",
+)
+"""Columns of a summary table that are part of a model's description."""
+TABLE_MODEL = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
+"""TABLE:MST_KEY, a model of a model table."""
 WEIGHT_BYTES = 4
-VERSION = sa.table(
-    "version_log",
-    *map(sa.column, (*DESCRIBED, "owner", "group_by", "recipe", "architecture")),
-    schema="cerebro",
+
+
+def _declare_table(name: str, *columns: str) -> sa.TableClause:
+    return sa.table(name, *map(sa.column, columns), schema="cerebro")
+
+
+VERSION = _declare_table(
+    "version_log", *VERSION_COLUMNS, "owner", "group_by", "recipe", "architecture"
 )
-MODEL = sa.table(
-    "model_log", *map(sa.column, ("owner", "model", "deployed", "dropped")), schema="cerebro"
-)
-GROUP = sa.table(
+MODEL = _declare_table("model_log", "owner", "model", "deployed", "dropped")
+GROUP = _declare_table(
     "group_log",
-    *map(
-        sa.column,
-        ("owner", "model", "version", "group_value", "run_id", "mst_key", "margin", "architecture"),
-    ),
-    schema="cerebro",
+    "owner",
+    "model",
+    "version",
+    "group_value",
+    "run_id",
+    "mst_key",
+    "margin",
+    "architecture",
 )
+GRANT = _declare_table("model_grant", "model", "owner")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which model is meant: a model by name, with its version and the group whose rows it is for,
-    or `table:mst_key`.
+class ModelReference:
+    """A reference to a model by name, or to a model of a model table."""
 
-    Without a version it is the one that predicts; without a group the model of all rows.
-    """
-
-    model: str
-    version: int | None = None
-    group: str | None = None
+    model: str  # the name of a model or of a table, or TABLE:MST_KEY
+    version: int | None = None  # the deployed one if None
+    group: str | None = None  # the value of a group of rows; the model of all rows if None
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model: its architecture as JSON text, its weights, and a description for who uses it
-    elsewhere.
+    """A model as it is stored in the database."""
 
-    `weights` are in the order of Keras' get_weights(), or all their numbers one behind another.
+    architecture: str  # JSON text
+    description: Mapping[str, Any]  # for users of the exported model
+    weights: Sequence[NDArray[Any]] = field(repr=False)  # in the order of Keras' get_weights()
+    is_flat: bool = False  # `weights` is a single array with the numbers of all weights
+
+
+def read_model(engine: sa.Engine, reference: ModelReference) -> StoredModel:
+    """Return a model, read in one snapshot.
+
+    Raises:
+        UndefinedObject: there is no such model.
+        InsufficientPrivilege: the caller may only predict with the model.
+        ObjectNotReady: the weights are not stored.
+        DataCorrupted: the model table was not written by a fit function.
     """
-
-    architecture: str
-    description: Mapping[str, Any]
-    weights: Sequence[NDArray[Any]] = field(repr=False)
-    flat: bool = False
-
-
-def read_model(engine: sa.Engine, wanted: Wanted) -> StoredModel:
-    """The model that is wanted, in one snapshot; UndefinedObject where there is none."""
     with (
         translate_errors(),
         engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
     ):
-        found = _version(connection, wanted)
-        if found is not None:
-            return _named(connection, wanted, found)
-        if wanted.version is None and wanted.group is None:
-            table = KEYED.fullmatch(wanted.model)
-            name, key = (table["table"], int(table["key"])) if table else (wanted.model, None)
-            if (relation := _relation(connection, name)) is not None:
-                return _of_table(connection, relation, key)
-        raise _unknown(connection, wanted)
+        version = _find_version(connection, reference)
+        if version is not None:
+            return _read_version(connection, reference, version)
+        if reference.version is None and reference.group is None:
+            table_name = reference.model
+            mst_key = None
+            if match := TABLE_MODEL.fullmatch(reference.model):
+                table_name = match["table"]
+                mst_key = int(match["key"])
+            relation = _find_relation(connection, table_name)
+            if relation is not None:
+                return _read_table_model(connection, relation, mst_key)
+        raise _undefined_model(connection, reference)
 
 
-def _version(connection: sa.Connection, wanted: Wanted) -> sa.RowMapping | None:
-    chosen = MODEL.c.deployed if wanted.version is None else sa.literal(wanted.version)
+def _find_version(connection: sa.Connection, reference: ModelReference) -> sa.RowMapping | None:
+    is_same_model = (VERSION.c.owner == MODEL.c.owner) & (VERSION.c.model == MODEL.c.model)
+    number = MODEL.c.deployed if reference.version is None else sa.literal(reference.version)
     query = (
         sa.select(VERSION)
-        .join_from(
-            MODEL, VERSION, (VERSION.c.owner == MODEL.c.owner) & (VERSION.c.model == MODEL.c.model)
-        )
-        .where(MODEL.c.owner == sa.func.current_user(), MODEL.c.model == wanted.model)
-        .where(~MODEL.c.dropped, VERSION.c.version == chosen)
+        .join_from(MODEL, VERSION, is_same_model)
+        .where(MODEL.c.owner == sa.func.current_user(), MODEL.c.model == reference.model)
+        .where(~MODEL.c.dropped, VERSION.c.version == number)
     )
     return connection.execute(query).mappings().first()
 
 
-def _named(connection: sa.Connection, wanted: Wanted, version: sa.RowMapping) -> StoredModel:
-    row = {**version, **({} if wanted.group is None else _of_group(connection, wanted, version))}
-    chunk = sa.column("chunk", sa.LargeBinary())
+def _read_version(
+    connection: sa.Connection, reference: ModelReference, version: sa.RowMapping
+) -> StoredModel:
+    """Return a version of a model by name, or that of one of its groups."""
+    row = dict(version)
+    if reference.group is not None:
+        row.update(_find_group(connection, reference, version))
     table = sa.table(
-        f"r{row['run_id']}_m{row['mst_key']}", sa.column("part"), chunk, schema="cerebro_state"
+        f"r{row['run_id']}_m{row['mst_key']}",
+        sa.column("part"),
+        sa.column("chunk", sa.LargeBinary()),
+        schema="cerebro_state",
     )
-    found = connection.execute(sa.select(table.c.chunk).order_by(table.c.part)).scalars()
-    described = {name: row[name] for name in DESCRIBED}
-    description = {"format": FORMAT, **described, "group": wanted.group, **row["recipe"]}
-    return StoredModel(
-        _text(row["architecture"]), description, states.weights(b"".join(map(bytes, found)))
-    )
+    chunks = connection.execute(sa.select(table.c.chunk).order_by(table.c.part)).scalars()
+    architecture = row["architecture"]
+    if not isinstance(architecture, str):  # a driver may parse JSON
+        architecture = states.compact_json(architecture)
+    description = {
+        "format": FORMAT,
+        **{name: row[name] for name in VERSION_COLUMNS},
+        "group": reference.group,
+        **row["recipe"],
+    }
+    weights = states.read_weights(b"".join(map(bytes, chunks)))
+    return StoredModel(architecture, description, weights)
 
 
-def _of_group(
-    connection: sa.Connection, wanted: Wanted, version: sa.RowMapping
-) -> Mapping[str, Any]:
+def _find_group(
+    connection: sa.Connection, reference: ModelReference, version: sa.RowMapping
+) -> sa.RowMapping:
+    """Return the columns of a version in which the model of a group differs."""
     query = sa.select(GROUP.c.run_id, GROUP.c.mst_key, GROUP.c.margin, GROUP.c.architecture).where(
         *(GROUP.c[name] == version[name] for name in ("owner", "model", "version")),
-        GROUP.c.group_value == wanted.group,
+        GROUP.c.group_value == reference.group,
     )
-    found = connection.execute(query).mappings().first()
-    if found is None:
+    group = connection.execute(query).mappings().first()
+    if group is None:
         raise errors.UndefinedObject(
-            f"version {version['version']} of model {wanted.model!r} has no model of group "
-            f"{wanted.group!r}",
+            f"version {version['version']} of model {reference.model!r} has no model of group "
+            f"{reference.group!r}",
             hint="SELECT group_value FROM cerebro.model_group lists groups; rows of others have "
             "the model of all rows.",
         )
-    return dict(found)
+    return group
 
 
-def _relation(connection: sa.Connection, name: str) -> tuple[str, str] | None:
-    """Schema and name of a table that is named as in SQL."""
-    relation, schema = records.CLASS, records.NAMESPACE
+def _find_relation(connection: sa.Connection, name: str) -> tuple[str, str] | None:
+    """Return the schema and the name of a table, which is named as in SQL."""
+    relation = records.CLASS
+    schema = records.NAMESPACE
+    query = (
+        sa.select(schema.c.nspname, relation.c.relname)
+        .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
+        .where(relation.c.oid == sa.func.to_regclass(name))
+    )
     try:
-        query = (
-            sa.select(schema.c.nspname, relation.c.relname)
-            .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
-            .where(relation.c.oid == sa.func.to_regclass(name))
-        )
-        found = connection.execute(query).first()
+        row = connection.execute(query).first()
     except sa.exc.DBAPIError:
         return None  # such as a name with too many dots, which is no table's
-    return None if found is None else (found.nspname, found.relname)
+    return None if row is None else (row.nspname, row.relname)
 
 
-def _of_table(
+def _read_table_model(
     connection: sa.Connection, relation: tuple[str, str], mst_key: int | None
 ) -> StoredModel:
-    """A model of an output table of a fit function, as its summary describes it."""
+    """Return a model of the output table of a fit function, with the table's summary."""
     schema, name = relation
-    stored = (
-        ("model_arch", "model_weights")
-        if mst_key is None
-        else ("model_arch", "model_weights", "mst_key")
-    )
-    table = sa.table(name, *map(sa.column, stored), schema=schema)
-    query = sa.select(sa.cast(table.c.model_arch, sa.Text), table.c.model_weights)
-    rows = connection.execute(
-        query if mst_key is None else query.where(table.c.mst_key == mst_key)
-    ).all()
-    if len(rows) != 1:
-        raise errors.UndefinedObject(
-            f"table {name} has {len(rows)} models"
-            + ("" if mst_key is None else f" with mst_key {mst_key}"),
-            hint=f"Name one of them, as {name}:1 does; SELECT mst_key FROM {name}_info lists them.",
-        )
-    architecture, weights = rows[0]
+    architecture, weights = _read_table_row(connection, relation, mst_key)
     if not weights:
         raise errors.ObjectNotReady(
             f"the model of table {name} has no weights there: they are too large for a field, or "
@@ -193,45 +207,61 @@ def _of_table(
             f" and {'no' if architecture is None else 'an'} architecture",
             hint="It is no table that a fit function has written; train the model again.",
         )
-    summary = sa.select(sa.text("*")).select_from(sa.table(f"{name}_summary", schema=schema))
-    described = connection.execute(summary).mappings().all()
-    if len(described) != 1:
+    query = sa.select(sa.text("*")).select_from(sa.table(f"{name}_summary", schema=schema))
+    summaries = connection.execute(query).mappings().all()
+    if len(summaries) != 1:
         raise errors.DataCorrupted(
-            f"table {name}_summary has {len(described)} rows",
+            f"table {name}_summary has {len(summaries)} rows",
             hint="A fit function writes one; train the model again.",
         )
-    told = dict(described[0])
-    names = ("independent_varname", "dependent_varname", "normalizing_const", "dependent_vartype")
-    classes = {key: value for key, value in told.items() if key.endswith("class_values")}
+    (summary,) = summaries
     description = {
         "format": FORMAT,
         "table": name,
         "mst_key": mst_key,
-        **{key: told.get(key) for key in names},
-        **classes,
+        **{column: summary.get(column) for column in SUMMARY_COLUMNS},
+        **{column: value for column, value in summary.items() if column.endswith("class_values")},
     }
-    return StoredModel(architecture, description, [np.frombuffer(bytes(weights), "<f4")], flat=True)
+    numbers = np.frombuffer(bytes(weights), "<f4")
+    return StoredModel(architecture, description, [numbers], is_flat=True)
 
 
-def _text(architecture: object) -> str:
-    """Drivers read JSON; what is stored is text that Keras reads."""
-    return architecture if isinstance(architecture, str) else states.compact(architecture)
+def _read_table_row(
+    connection: sa.Connection, relation: tuple[str, str], mst_key: int | None
+) -> tuple[str | None, bytes]:
+    """Return the architecture and the weights of a model of a table."""
+    schema, name = relation
+    columns = ["model_arch", "model_weights"]
+    if mst_key is not None:
+        columns.append("mst_key")
+    table = sa.table(name, *map(sa.column, columns), schema=schema)
+    query = sa.select(sa.cast(table.c.model_arch, sa.Text), table.c.model_weights)
+    if mst_key is not None:
+        query = query.where(table.c.mst_key == mst_key)
+    rows = connection.execute(query).all()
+    if len(rows) != 1:
+        key = "" if mst_key is None else f" with mst_key {mst_key}"
+        raise errors.UndefinedObject(
+            f"table {name} has {len(rows)} models{key}",
+            hint=f"Name one of them, as {name}:1 does; SELECT mst_key FROM {name}_info lists them.",
+        )
+    architecture, weights = rows[0]
+    return architecture, weights
 
 
-def _unknown(connection: sa.Connection, wanted: Wanted) -> errors.CerebroError:
-    grant = sa.table("model_grant", sa.column("model"), sa.column("owner"), schema="cerebro")
-    owner = connection.execute(
-        sa.select(grant.c.owner).where(grant.c.model == wanted.model)
-    ).scalar()
+def _undefined_model(connection: sa.Connection, reference: ModelReference) -> errors.CerebroError:
+    """Return the error for a model that the caller does not have."""
+    query = sa.select(GRANT.c.owner).where(GRANT.c.model == reference.model)
+    owner = connection.execute(query).scalar()
     if owner is not None:
         return errors.InsufficientPrivilege(
-            f"model {wanted.model!r} belongs to {owner}, who has granted predictions, not what it "
-            "is made of",
+            f"model {reference.model!r} belongs to {owner}, who has granted predictions, not what "
+            "it is made of",
             hint="Its owner can export it.",
         )
-    version = "" if wanted.version is None else f", version {wanted.version}"
+    version = "" if reference.version is None else f", version {reference.version}"
     return errors.UndefinedObject(
-        f"you have no model {wanted.model!r}{version}, and no table has that name",
+        f"you have no model {reference.model!r}{version}, and no table has that name",
         hint="SELECT model, version FROM cerebro.model_version lists models by name; one of a "
         "table is TABLE:MST_KEY.",
     )

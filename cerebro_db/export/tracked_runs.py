@@ -1,6 +1,4 @@
-"""A run in MLflow: a parent run for it, and within it a run for each configuration with parameters
-and metrics.
-"""
+"""Log a run to MLflow: a parent run, with a nested run for each configuration."""
 
 from __future__ import annotations
 
@@ -19,9 +17,14 @@ from cerebro_db.run_reader import RunReader, group_by_config
 
 T = TypeVar("T")
 EXPERIMENT = "cerebro_db"
-ENTITIES = "mlflow.entities"
-MOST_METRICS, MOST_PARAMETERS, MOST_RUNS, LONGEST = 1000, 100, 50_000, 6000
-"""Of one request or answer, and of the text of a parameter."""
+MAX_METRICS = 1000
+"""Largest number of metrics in a request."""
+MAX_PARAMETERS = 100
+"""Largest number of parameters in a request."""
+MAX_RUNS = 50_000
+"""Largest number of runs in a response."""
+MAX_CHARACTERS = 6000
+"""Largest length of the text of a parameter."""
 STATUS = {
     "completed": "FINISHED",
     "stopped": "FINISHED",
@@ -30,124 +33,136 @@ STATUS = {
     "paused": "SCHEDULED",
     "queued": "SCHEDULED",
 }
-"""In the words of MLflow; all else goes on or waits."""
+"""The status in MLflow; any other one is RUNNING."""
 OPEN = ("RUNNING", "SCHEDULED")
 
 
 class Target(NamedTuple):
-    """Where runs are tracked; without an address it is where MLflow's own settings say."""
+    """The destination of runs in MLflow."""
 
-    uri: str | None
+    uri: str | None  # address of the tracking server; MLflow's own settings apply if None
     experiment: str
 
 
-class Place(NamedTuple):
-    """An experiment of MLflow, and the tags that all runs have there."""
+class Experiment(NamedTuple):
+    """An experiment in MLflow, and the tags that all of its runs get."""
 
     client: Any
-    experiment: str
+    experiment_id: str
     tags: Mapping[str, str]
 
-    def begin(self, name: str, at: datetime, tags: Mapping[str, str]) -> str:
-        """A new run; its id."""
+    def start_run(self, name: str, started_at: datetime, tags: Mapping[str, str]) -> str:
+        """Create a run; return its id."""
         run = self.client.create_run(
-            self.experiment, _milliseconds(at), {**self.tags, **tags}, name
+            self.experiment_id, _to_milliseconds(started_at), {**self.tags, **tags}, name
         )
         return str(run.info.run_id)
 
-    def end(self, run: str, status: str, at: datetime | None) -> None:
-        """Says of a run what has become of it."""
-        known = STATUS.get(status, "RUNNING")
-        if at is None or known in OPEN:
-            self.client.update_run(run, status=known)
+    def end_run(self, mlflow_run: str, status: str, ended_at: datetime | None) -> None:
+        """Set the status of a run, and its end if it has one."""
+        mlflow_status = STATUS.get(status, "RUNNING")
+        if ended_at is None or mlflow_status in OPEN:
+            self.client.update_run(mlflow_run, status=mlflow_status)
         else:
-            self.client.set_terminated(run, known, _milliseconds(at))
+            self.client.set_terminated(mlflow_run, mlflow_status, _to_milliseconds(ended_at))
 
-    def clear(self, force: bool) -> None:
-        """Deletes what an earlier export has left there, as far as that is meant."""
-        wanted = " and ".join(f"tags.`{name}` = '{value}'" for name, value in self.tags.items())
-        old = self.client.search_runs([self.experiment], wanted, max_results=MOST_RUNS)
-        if old and not force:
+    def delete_runs(self, force: bool) -> None:
+        """Delete the runs of an earlier export.
+
+        Raises:
+            DuplicateObject: there are such runs, and `force` is not set.
+        """
+        query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in self.tags.items())
+        runs = self.client.search_runs([self.experiment_id], query, max_results=MAX_RUNS)
+        if runs and not force:
             raise DuplicateObject(
                 f"run {self.tags['run_id']} is in the experiment already",
                 hint="Name another experiment, or say --force (force=True).",
             )
-        for each in old:
-            self.client.delete_run(each.info.run_id)
+        for run in runs:
+            self.client.delete_run(run.info.run_id)
+
+
+def find_experiment(client: Any, name: str) -> str:
+    """Return the id of an experiment, which is created if it does not exist."""
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        return str(client.create_experiment(name))
+    return str(experiment.experiment_id)
 
 
 def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> str:
-    """Logs a run; the id of the parent in MLflow. What was logged of it before is deleted there, if
-    `force` says so.
+    """Log a run to MLflow; return the id of the parent run.
+
+    Raises:
+        UndefinedObject: the run does not exist.
+        DuplicateObject: the run was logged before, and `force` is not set.
     """
-    reader.progress(run_id)  # which says it where there is none
-    run = next(each for each in reader.runs() if each.run_id == run_id)
+    reader.progress(run_id)  # raises UndefinedObject if the run does not exist
+    run = next(run for run in reader.runs() if run.run_id == run_id)
     client = import_library("mlflow", "export").MlflowClient(tracking_uri=target.uri)
-    found = client.get_experiment_by_name(target.experiment)
-    experiment = (
-        client.create_experiment(target.experiment) if found is None else found.experiment_id
+    experiment = Experiment(
+        client,
+        find_experiment(client, target.experiment),
+        {"run_id": str(run_id), "database": _name_database(reader.engine.url)},
     )
-    place = Place(
-        client, experiment, {"run_id": str(run_id), "database": _database(reader.engine.url)}
-    )
-    place.clear(force)
-    software = {f"software.{name}": version for name, version in run.software.items()}
-    told = {"status": run.status, "owner": run.owner, **software}
-    parent = place.begin(run.name or f"run {run_id}", run.started_at, told)
-    curves = group_by_config(reader.learning_curve(run_id))
+    experiment.delete_runs(force)
+    tags = {"status": run.status, "owner": run.owner}
+    tags.update((f"software.{name}", version) for name, version in run.software.items())
+    parent = experiment.start_run(run.name or f"run {run_id}", run.started_at, tags)
+    points = group_by_config(reader.learning_curve(run_id))
     for standing in reader.leaderboard(run_id):
-        points = curves.get(standing.mst_key, [])
-        _write(place, parent, run, standing, points)
-    place.end(parent, run.status, run.ended_at)
+        _write_config(experiment, parent, run, standing, points.get(standing.mst_key, []))
+    experiment.end_run(parent, run.status, run.ended_at)
     return parent
 
 
-def _write(
-    place: Place, parent: str, run: Run, standing: Standing, points: Sequence[Point]
+def _write_config(
+    experiment: Experiment, parent: str, run: Run, standing: Standing, points: Sequence[Point]
 ) -> None:
-    entities = import_library(ENTITIES, "export")
-    own = {
+    """Log a configuration as a run within the parent run."""
+    entities = import_library("mlflow.entities", "export")
+    tags = {
         "mst_key": str(standing.mst_key),
         "status": standing.status,
         "template": standing.template or "",
+        "rank": str(standing.rank),
+        "mlflow.parentRunId": parent,
     }
-    told = {**own, "rank": str(standing.rank), "mlflow.parentRunId": parent}
-    began = min((point.time for point in points), default=run.started_at)
-    child = place.begin(f"config {standing.mst_key}", began, told)
-    for part in _parts(
-        [entities.Param(key, _text(value)) for key, value in standing.params.items()],
-        MOST_PARAMETERS,
-    ):
-        place.client.log_batch(child, params=part)
+    times = [point.time for point in points]
+    started_at = min(times, default=run.started_at)
+    child = experiment.start_run(f"config {standing.mst_key}", started_at, tags)
+    parameters = [
+        entities.Param(name, _format_parameter(value)) for name, value in standing.params.items()
+    ]
+    for batch in _split(parameters, MAX_PARAMETERS):
+        experiment.client.log_batch(child, params=batch)
     metrics = [
         entities.Metric(
             f"{point.dataset}/{point.name}",
-            _number(point.value),
-            _milliseconds(point.time),
+            math.nan if point.value is None else point.value,
+            _to_milliseconds(point.time),
             point.epoch,
         )
         for point in points
     ]
-    for part in _parts(metrics, MOST_METRICS):
-        place.client.log_batch(child, metrics=part)
-    place.end(child, standing.status, max((point.time for point in points), default=run.ended_at))
+    for batch in _split(metrics, MAX_METRICS):
+        experiment.client.log_batch(child, metrics=batch)
+    experiment.end_run(child, standing.status, max(times, default=run.ended_at))
 
 
-def _parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _split(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (values[begin : begin + size] for begin in range(0, len(values), size))
 
 
-def _text(value: object) -> str:
-    return (value if isinstance(value, str) else json.dumps(value))[:LONGEST]
+def _format_parameter(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text[:MAX_CHARACTERS]
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _to_milliseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1000)
 
 
-def _milliseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
-
-
-def _database(url: sa.URL) -> str:
+def _name_database(url: sa.URL) -> str:
     return f"{url.host or ''}:{url.port or ''}/{url.database or ''}".replace("'", "")

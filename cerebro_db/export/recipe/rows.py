@@ -1,4 +1,4 @@
-"""Rows of raw columns as the inputs of a network, and the outputs of one as answers."""
+"""Convert rows of raw columns to the inputs of a network, and its outputs to predictions."""
 
 from __future__ import annotations
 
@@ -11,219 +11,249 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import scales, values, words
+from . import scales, text_hashing, values
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
 
-NUMBERS, CODES, WIDE = "numbers", "codes", "wide"
+NUMBERS = "numbers"
+CODES = "codes"
+WIDE = "wide"
 RAW = "raw_"
-"""Before the name of an input of the network, where that of the graph of ONNX is of raw numbers."""
-INPUTS_OF_THEIR_OWN = (*ARRAYS, "text", "array")
+"""Prefix of the inputs of an ONNX graph that are raw numbers; the network's input follows."""
+SEPARATE_INPUTS = (*ARRAYS, "text", "array")
+"""Kinds of features that are inputs of their own."""
 INTEGERS = {"smallint": 1 << 15, "integer": 1 << 31, "bigint": 1 << 63}
 MIDNIGHT = " 00:00:00"
-"""Behind dates that a DataFrame has as points of time."""
+"""End of dates that a DataFrame stores as timestamps."""
 
 
 class Answers(NamedTuple):
-    """What is told of each row: a class with its probability and those of all, or a number within a
-    margin.
+    """Predictions of rows, by column; None is an unknown value."""
 
-    None stands for what is not known; of classes there are no bounds, of numbers no probabilities.
-    """
-
-    prediction: list[Any]
-    probability: list[float | None]
-    probabilities: list[dict[str, float] | None]
-    lower: list[float | None]
-    upper: list[float | None]
+    prediction: list[Any]  # a class or a number
+    probability: list[float | None]  # of the predicted class; None for numbers
+    probabilities: list[dict[str, float] | None]  # by class; None for numbers
+    lower: list[float | None]  # the number less the margin; None for classes
+    upper: list[float | None]  # the number plus the margin; None for classes
 
     def columns(self) -> dict[str, list[Any]]:
-        """Those of which any is known, and the prediction in any case."""
-        named = self._asdict()
+        """Return the prediction, and the other columns that have any value."""
         return {
-            name: of
-            for name, of in named.items()
-            if name == "prediction" or any(e is not None for e in of)
+            name: cells
+            for name, cells in self._asdict().items()
+            if name == "prediction" or any(cell is not None for cell in cells)
         }
 
 
 @dataclass(frozen=True)
 class RawRows:
-    """A model's description, as it is exported: what its network takes of rows, and what its
-    outputs mean.
-    """
+    """The exported description of a model: the inputs of its network, and its outputs."""
 
-    told: Json
+    description: Json
 
     @classmethod
     def of(cls, text: str) -> RawRows:
-        """Of the text of the JSON beside a model."""
+        """Read the text of the JSON file that is exported with a model."""
         return cls(json.loads(text))
 
     @cached_property
     def features(self) -> list[Json]:
-        """Those that are inputs."""
-        return [each for each in self.told["features"] if each["kind"] != "left out"]
+        """The features that are used as inputs."""
+        return [f for f in self.description["features"] if f["kind"] != "left out"]
 
     @cached_property
-    def wide(self) -> dict[str, Json]:
-        """The features that are inputs of their own, by the names of these."""
-        own = [each for each in self.features if each["kind"] in INPUTS_OF_THEIR_OWN]
-        return {f"{WIDE}_{place}": each for place, each in enumerate(own, 1)}
+    def wide_features(self) -> dict[str, Json]:
+        """The features that are inputs of their own, by the names of the inputs."""
+        features = [f for f in self.features if f["kind"] in SEPARATE_INPUTS]
+        return {f"{WIDE}_{number}": feature for number, feature in enumerate(features, 1)}
 
     @cached_property
-    def scaled(self) -> dict[str, RawInput]:
-        """The inputs that are made of raw numbers, by their names."""
-        shared = [(feature, list(scales.numbers(feature))) for feature in self.features]
-        numbers = tuple(number for _, some in shared for number in some)
-        found = (
-            {NUMBERS: RawInput(NUMBERS, numbers, tuple(scales.missing(shared)))} if numbers else {}
-        )
-        own = {name: each for name, each in self.wide.items() if "scales" in each}
-        return {
-            **found,
-            **{name: RawInput(name, tuple(scales.elements(each))) for name, each in own.items()},
-        }
+    def scaled_inputs(self) -> dict[str, RawInput]:
+        """The inputs that are computed from raw numbers, by name."""
+        columns = [(feature, list(scales.list_numbers(feature))) for feature in self.features]
+        numbers = tuple(number for _, column_numbers in columns for number in column_numbers)
+        inputs = {}
+        if numbers:
+            groups = tuple(scales.find_missing_groups(columns))
+            inputs[NUMBERS] = RawInput(NUMBERS, numbers, groups)
+        for name, feature in self.wide_features.items():
+            if "scales" in feature:
+                inputs[name] = RawInput(name, tuple(scales.list_elements(feature)))
+        return inputs
 
     @cached_property
     def categories(self) -> list[Json]:
-        """The columns that are categories, in order."""
-        return [each for each in self.features if each["kind"] == "category"]
+        """The features that are categories, in order."""
+        return [feature for feature in self.features if feature["kind"] == "category"]
 
     @cached_property
-    def names(self) -> dict[str, str]:
-        """The inputs in their order, by which the network has them, and what it calls them."""
-        own = [NUMBERS] * (NUMBERS in self.scaled) + [CODES] * bool(self.categories) + [*self.wide]
-        told = self.told.get("network_inputs")
-        return dict(zip(own, own if told is None else (each["name"] for each in told), strict=True))
+    def network_names(self) -> dict[str, str]:
+        """The names of the inputs in the network, by their names here, in order."""
+        names = list(self.wide_features)
+        if self.categories:
+            names.insert(0, CODES)
+        if NUMBERS in self.scaled_inputs:
+            names.insert(0, NUMBERS)
+        inputs = self.description.get("network_inputs")
+        if inputs is None:
+            return {name: name for name in names}
+        return {name: entry["name"] for name, entry in zip(names, inputs, strict=True)}
 
     def raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
-        """The inputs of the graph of ONNX, of columns by their names; KeyError names one that
-        lacks.
+        """Return the inputs of the ONNX graph, by name, before anything is scaled.
 
-        They are those of the network before anything is scaled.
+        Args:
+            columns: values by column, such as a DataFrame.
+
+        Raises:
+            KeyError: a column is missing.
         """
-        found = self._raw(columns).items()
-        return {RAW * (name in self.scaled) + self.names[name]: each for name, each in found}
+        return {
+            (RAW if name in self.scaled_inputs else "") + self.network_names[name]: array
+            for name, array in self._read_inputs(columns).items()
+        }
 
     def inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
-        """The inputs of the network by their names."""
-        scaled, found = self.scaled, self._raw(columns).items()
-        return {
-            self.names[name]: scaled[name].scaled(each) if name in scaled else each
-            for name, each in found
-        }
+        """Return the inputs of the network, by name.
 
-    def _raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
-        lists = {each["column"]: list(columns[each["column"]]) for each in self.features}
-        found: dict[str, Array] = {}
-        if NUMBERS in self.scaled:
-            parts = [_raw_numbers(each, lists[each["column"]]) for each in self.features]
-            found[NUMBERS] = np.concatenate([part for part in parts if part is not None], axis=1)
+        Args:
+            columns: values by column, such as a DataFrame.
+
+        Raises:
+            KeyError: a column is missing.
+        """
+        inputs = {}
+        for name, array in self._read_inputs(columns).items():
+            if name in self.scaled_inputs:
+                array = self.scaled_inputs[name].scale(array)
+            inputs[self.network_names[name]] = array
+        return inputs
+
+    def _read_inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
+        """Return the inputs before they are scaled, by their names here."""
+        cells = {feature["column"]: list(columns[feature["column"]]) for feature in self.features}
+        inputs: dict[str, Array] = {}
+        if NUMBERS in self.scaled_inputs:
+            parts = [_read_numbers(feature, cells[feature["column"]]) for feature in self.features]
+            inputs[NUMBERS] = np.concatenate([part for part in parts if part is not None], axis=1)
         if self.categories:
-            codes = [_codes(each, lists[each["column"]]) for each in self.categories]
-            found[CODES] = np.array(codes, np.int32).T
-        return {
-            **found,
-            **{name: _wide(each, lists[each["column"]]) for name, each in self.wide.items()},
-        }
+            codes = [_encode(feature, cells[feature["column"]]) for feature in self.categories]
+            inputs[CODES] = np.array(codes, np.int32).T
+        for name, feature in self.wide_features.items():
+            inputs[name] = _read_wide(feature, cells[feature["column"]])
+        return inputs
 
     def answers(self, outputs: Array) -> Answers:
-        """What outputs of shape (rows, units) say: of one row each."""
-        nothing: list[Any] = [None] * len(outputs)
-        if self.told["task"] == "regression":
-            # With as few digits as tell a number of the network's precision from all others; whole
-            # ones have all.
-            margin, numbers = (
-                self.told["margin"],
-                [_known(float(text)) for text in outputs.ravel().astype(str)],
-            )
-            lower, upper = ([_moved(each, margin, sign) for each in numbers] for sign in (-1, 1))
-            return Answers(self._whole(outputs.ravel()) or numbers, nothing, nothing, lower, upper)
-        classes, found = self.told["classes"], outputs.reshape(len(outputs), -1).astype(np.float64)
-        known = np.logical_and.reduce(np.isfinite(found), axis=1).tolist()
-        best = np.where(np.isfinite(found), found, 0.0).argmax(axis=1).tolist()
-        rows = list(zip(found.tolist(), best, known, strict=True))
+        """Return the predictions of rows for outputs of shape (rows, units)."""
+        if self.description["task"] == "regression":
+            return self._predict_numbers(outputs)
+        return self._predict_classes(outputs)
+
+    def _predict_numbers(self, outputs: Array) -> Answers:
+        # Numbers have the fewest digits that identify them in the precision of the network. Whole
+        # numbers keep all digits.
+        texts = outputs.ravel().astype(str)
+        numbers = [_replace_infinite(float(text)) for text in texts]
+        margin = self.description["margin"]
+        unknown: list[Any] = [None] * len(outputs)
         return Answers(
-            [classes[place] if sure else None for _, place, sure in rows],
-            [row[place] if sure else None for row, place, sure in rows],
-            [dict(zip(classes, row, strict=True)) if sure else None for row, _, sure in rows],
-            nothing,
-            nothing,
+            prediction=self._round(outputs.ravel()) or numbers,
+            probability=unknown,
+            probabilities=unknown,
+            lower=[_shift(number, margin, -1) for number in numbers],
+            upper=[_shift(number, margin, 1) for number in numbers],
         )
 
-    def _whole(self, outputs: Array) -> list[int | None]:
-        """Outputs, rounded where the target is of whole numbers; else nothing."""
-        if (reach := INTEGERS.get(self.told["target_type"])) is None:
+    def _predict_classes(self, outputs: Array) -> Answers:
+        classes = self.description["classes"]
+        scores = outputs.reshape(len(outputs), -1).astype(np.float64)
+        is_finite = np.isfinite(scores)
+        best_classes = np.where(is_finite, scores, 0.0).argmax(axis=1).tolist()
+        unknown: list[Any] = [None] * len(outputs)
+        answers = Answers(list(unknown), list(unknown), list(unknown), unknown, unknown)
+        for index in np.flatnonzero(is_finite.all(axis=1)).tolist():
+            row = scores[index].tolist()
+            best = best_classes[index]
+            answers.prediction[index] = classes[best]
+            answers.probability[index] = row[best]
+            answers.probabilities[index] = dict(zip(classes, row, strict=True))
+        return answers
+
+    def _round(self, outputs: Array) -> list[int | None]:
+        """Round outputs if the target is an integer; else return an empty list."""
+        limit = INTEGERS.get(self.description["target_type"])
+        if limit is None:
             return []
         return [
-            min(max(round(value), -reach), reach - 1) if math.isfinite(value) else None
+            min(max(round(value), -limit), limit - 1) if math.isfinite(value) else None
             for value in outputs.tolist()
         ]
 
 
-def _known(value: float) -> float | None:
+def _replace_infinite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _moved(value: float | None, margin: float | None, sign: int) -> float | None:
-    return None if value is None or margin is None else value + sign * margin
+def _shift(value: float | None, margin: float | None, sign: int) -> float | None:
+    if value is None or margin is None:
+        return None
+    return value + sign * margin
 
 
-def _raw_numbers(feature: Json, given: Sequence[Any]) -> Array | None:
-    """What a column has in the input that columns share, of shape (rows, numbers); NaN is
-    missing.
+def _read_numbers(feature: Json, cells: Sequence[Any]) -> Array | None:
+    """Return the numbers of a column in the input that columns share, shape (rows, numbers).
+
+    NaN is missing. The result is None if the column is not part of that input.
     """
     kind = feature["kind"]
+    family: Any = feature.get("family")
     if kind == "number":
-        return values.numbers(given, feature["family"])[:, np.newaxis]
+        return values.read_numbers(cells, family)[:, np.newaxis]
+    rows: list[Any]
     if kind == "vector":
-        places = len(feature["scales"])
-        return np.array(
-            [values.line(value, feature["family"], places) for value in given], np.float64
-        )
-    if kind == "moment":
+        size = len(feature["scales"])
+        rows = [values.read_vector(value, family, size) for value in cells]
+    elif kind == "moment":
         parts = [part for part in PARTS if part in feature["parts"]]
-        return np.array(
-            [values.moment(value, feature["family"], parts) for value in given], np.float64
-        )
-    if kind in ARRAYS and feature["missing"]:
-        family = feature.get("family")
-        return np.array([[values.absent(value, family)] for value in given], np.float64)
-    return None
+        rows = [values.read_timestamp(value, family, parts) for value in cells]
+    elif kind in ARRAYS and feature["missing"]:
+        rows = [[values.read_absence(value, family)] for value in cells]
+    else:
+        return None
+    return np.array(rows, np.float64)
 
 
-def _wide(feature: Json, given: Sequence[Any]) -> Array:
-    """An input of its own before it is scaled, flat; of an image file the caller gives the
-    thumbnail, an array.
+def _read_wide(feature: Json, cells: Sequence[Any]) -> Array:
+    """Return an input of one column before it is scaled, one row a cell, flat.
+
+    A cell of an image file is its thumbnail, an array.
     """
     if feature["kind"] == "text":
-        return np.array(
-            [
-                words.numbers(values.text(value) or "", feature["words"], feature["buckets"])
-                for value in given
-            ],
-            np.int32,
-        )
+        words = feature["words"]
+        texts = [values.format_text(value) or "" for value in cells]
+        hashes = [text_hashing.hash_words(text, words, feature["buckets"]) for text in texts]
+        return np.array(hashes, np.int32)
     shape = tuple(feature["shape"])
     if "scales" in feature:
-        return np.array(
-            [values.laid_out(value, feature["family"], shape).ravel() for value in given],
-            np.float64,
-        )
+        arrays = [values.read_shaped(value, feature["family"], shape).ravel() for value in cells]
+        return np.array(arrays, np.float64)
     if feature["kind"] == "array":
-        plain = np.array(
-            [np.asarray(value, np.float32).reshape(shape) for value in given], np.float32
-        )
-        return plain / np.float32(feature["divisor"])
-    nothing = np.zeros(shape)
-    pixels = [nothing if values.is_missing(value) else value for value in given]
+        arrays = [np.asarray(value, np.float32).reshape(shape) for value in cells]
+        return np.array(arrays, np.float32) / np.float32(feature["divisor"])
+    blank = np.zeros(shape)
+    pixels = [blank if values.is_missing(value) else value for value in cells]
     return np.array(pixels, np.float32).reshape(len(pixels), -1)
 
 
-def _codes(feature: Json, given: Sequence[Any]) -> list[int]:
-    known = {value: place for place, value in enumerate(feature["values"], 1)}
-    texts = (values.text(value) for value in given)
-    return [
-        0 if text is None else known.get(text) or known.get(text.removesuffix(MIDNIGHT), 0)
-        for text in texts
-    ]
+def _encode(feature: Json, cells: Sequence[Any]) -> list[int]:
+    """Return the codes of a category, from 1; 0 for missing and unknown values."""
+    codes_by_value = {value: code for code, value in enumerate(feature["values"], 1)}
+    codes = []
+    for value in cells:
+        text = values.format_text(value)
+        if text is None:
+            codes.append(0)
+        elif text in codes_by_value:
+            codes.append(codes_by_value[text])
+        else:
+            codes.append(codes_by_value.get(text.removesuffix(MIDNIGHT), 0))
+    return codes

@@ -1,6 +1,4 @@
-"""How raw numbers become those that a network takes: by constants, in the steps and the precision
-of the database.
-"""
+"""Scale raw numbers to the inputs of a network, in the steps and the precision of the database."""
 
 from __future__ import annotations
 
@@ -14,114 +12,124 @@ from numpy.typing import NDArray
 
 Json = Mapping[str, Any]
 Array = NDArray[Any]
-FARTHEST, LARGEST, COARSEST = 1e6, 1e300, 1e30
-"""Widths from the center beyond which nothing changes; the largest constant; and the largest width
-of whole numbers.
-"""
-REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
-"""Parts of points of time that are whole numbers from 0 to these."""
+MAX_WIDTHS = 1e6
+"""Distance from the center, in widths, beyond which numbers are clipped."""
+MAX_CONSTANT = 1e300
+"""Largest absolute value of a constant."""
+MAX_INTEGER_WIDTH = 1e30
+"""Largest width at which whole numbers need no padding."""
+INTEGER_PARTS = {"month": 12, "day": 31, "dow": 6, "hour": 23}
+"""Parts of timestamps that are whole numbers from 0 to these."""
 PARTS = ("epoch", "year", "month", "day", "dow", "hour")
-WHOLE = ("integer", "integer[]")
-ABSENT, VALUE = "absent", "value"
+INTEGER_FAMILIES = ("integer", "integer[]")
+ABSENT = "absent"
+VALUE = "value"
 SCALED = ("number", "moment", "vector")
 ARRAYS = ("long vector", "series", "image")
-"""Columns of arrays that are inputs of their own, with scales; of image files there are none."""
+"""Kinds of array columns that are separate inputs, with scales; image files have none."""
 
 
 @dataclass(frozen=True)
 class RawNumber:
-    """A number of a column: the number itself, a part of a point of time, a place of an array; with
-    its constants.
-    """
+    """A number that a column contributes to an input, with the constants that scale it."""
 
     column: str
-    part: str
+    part: str  # "value", "absent", a part of a timestamp, or the position in an array
     center: float
     width: float
-    padding: float
+    padding: float  # added and subtracted, so that no difference is too near to 0
 
     @property
     def constants(self) -> tuple[float, ...]:
-        """Its bounds, center and width, and what is added and taken away, which leaves nothing too
-        near to 0.
-        """
-        reach = FARTHEST * self.width
-        low, high = max(-LARGEST, self.center - reach), min(LARGEST, self.center + reach)
+        """The lower and the upper bound, the center, the width and the padding."""
+        reach = MAX_WIDTHS * self.width
+        low = max(-MAX_CONSTANT, self.center - reach)
+        high = min(MAX_CONSTANT, self.center + reach)
         return (low, high, self.center, self.width, self.padding)
 
 
 @dataclass(frozen=True)
 class RawInput:
-    """An input of a network: its numbers, and groups of them of which a further number says that
-    all are missing.
+    """An input of a network that is computed from raw numbers.
+
+    Each group of positions in `missing_groups` adds a number: 1 if the whole group is missing.
     """
 
     name: str
     numbers: tuple[RawNumber, ...]
-    missing: tuple[tuple[int, ...], ...] = ()
+    missing_groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def constants(self) -> NDArray[np.float64]:
-        """Of shape (5, numbers)."""
-        return np.array([each.constants for each in self.numbers], np.float64).T
+        """The constants of all numbers, shape (5, numbers)."""
+        return np.array([number.constants for number in self.numbers], np.float64).T
 
-    def scaled(self, raw: Array) -> Array:
-        """What the network takes of raw numbers, of shape (rows, ...), in which NaN is missing."""
+    def scale(self, raw: Array) -> Array:
+        """Return the input for raw numbers of shape (rows, ...), in which NaN is missing."""
         values = raw.reshape(len(raw), -1)
         unknown = np.isnan(values)
         low, high, center, width, padding = self.constants
         bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
-        found = np.where(unknown, 0.0, (bounded - center + padding - padding) / width).astype(
-            np.float32
-        )
+        scaled = (bounded - center + padding - padding) / width
+        scaled = np.where(unknown, 0.0, scaled).astype(np.float32)
+        if not self.missing_groups:
+            return scaled.reshape(raw.shape)
         marks = [
-            unknown[:, places].all(axis=1, keepdims=True).astype(np.float32)
-            for places in self.missing
+            unknown[:, positions].all(axis=1, keepdims=True).astype(np.float32)
+            for positions in self.missing_groups
         ]
-        return np.concatenate([found, *marks], axis=1) if marks else found.reshape(raw.shape)
+        return np.concatenate([scaled, *marks], axis=1)
 
 
-def missing(shared: Sequence[tuple[Json, Sequence[RawNumber]]]) -> Iterator[tuple[int, ...]]:
+def find_missing_groups(
+    columns: Sequence[tuple[Json, Sequence[RawNumber]]],
+) -> Iterator[tuple[int, ...]]:
+    """Yield the positions of the numbers of each feature that may be missing."""
     begin = 0
-    for feature, some in shared:
+    for feature, numbers in columns:
+        end = begin + len(numbers)
         if feature["kind"] in SCALED and feature["missing"]:
-            yield tuple(range(begin, begin + len(some)))
-        begin += len(some)
+            yield tuple(range(begin, end))
+        begin = end
 
 
-def numbers(feature: Json) -> Iterator[RawNumber]:
-    """The numbers that a feature has in the input that columns share."""
-    kind, column = feature["kind"], feature["column"]
+def list_numbers(feature: Json) -> Iterator[RawNumber]:
+    """Yield the numbers of a feature in the input that columns share."""
+    kind = feature["kind"]
+    column = feature["column"]
     if kind in ARRAYS and feature["missing"]:
         yield RawNumber(column, ABSENT, 0.0, 1.0, 0.0)
     if kind == "number":
-        yield _scaled(column, VALUE, feature["scale"], feature["family"] in WHOLE)
+        yield _scale_number(column, VALUE, feature["scale"], feature["family"] in INTEGER_FAMILIES)
     if kind == "vector":
-        for place, scale in enumerate(feature["scales"], 1):
-            yield _scaled(column, str(place), scale, feature["family"] in WHOLE)
+        is_integer = feature["family"] in INTEGER_FAMILIES
+        for position, scale in enumerate(feature["scales"], 1):
+            yield _scale_number(column, str(position), scale, is_integer)
     if kind == "moment":
         for part in PARTS:
             if part in feature["parts"]:
-                yield _part(column, part, feature["parts"][part])
+                yield _scale_part(column, part, feature["parts"][part])
 
 
-def elements(feature: Json) -> Iterator[RawNumber]:
-    """The elements of arrays of the shape of the input, one behind another; scales are those of
-    channels.
-    """
-    scales, whole = feature["scales"], feature["family"] in WHOLE
-    for place in range(math.prod(feature["shape"])):
-        yield _scaled(feature["column"], str(place + 1), scales[place % len(scales)], whole)
+def list_elements(feature: Json) -> Iterator[RawNumber]:
+    """Yield the elements of arrays in the shape of the input; each channel has its own scale."""
+    scales = feature["scales"]
+    is_integer = feature["family"] in INTEGER_FAMILIES
+    for index in range(math.prod(feature["shape"])):
+        scale = scales[index % len(scales)]
+        yield _scale_number(feature["column"], str(index + 1), scale, is_integer)
 
 
-def _scaled(column: str, part: str, scale: Json, whole: bool) -> RawNumber:
-    center, width = float(scale["center"]), float(scale["width"])
-    exact = whole and center % 1 == 0 and width <= COARSEST
-    return RawNumber(column, part, center, width, 0.0 if exact else 4 * width)
+def _scale_number(column: str, part: str, scale: Json, is_integer: bool) -> RawNumber:
+    center = float(scale["center"])
+    width = float(scale["width"])
+    is_exact = is_integer and center % 1 == 0 and width <= MAX_INTEGER_WIDTH
+    return RawNumber(column, part, center, width, 0.0 if is_exact else 4 * width)
 
 
-def _part(column: str, part: str, scale: Json) -> RawNumber:
-    found = _scaled(column, part, scale, part in REACHES)
-    low, high, *_ = found.constants
-    within = part in REACHES and low <= 0 and REACHES[part] <= high
-    return found if within else RawNumber(column, part, found.center, found.width, 4 * found.width)
+def _scale_part(column: str, part: str, scale: Json) -> RawNumber:
+    number = _scale_number(column, part, scale, part in INTEGER_PARTS)
+    low, high, *_ = number.constants
+    if part in INTEGER_PARTS and low <= 0 and INTEGER_PARTS[part] <= high:
+        return number
+    return RawNumber(column, part, number.center, number.width, 4 * number.width)

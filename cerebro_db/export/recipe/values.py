@@ -1,100 +1,102 @@
-"""Values of Python as the database would have them: as numbers, as texts, and as the elements of
-arrays.
-"""
+"""Convert values of Python to the numbers, texts and arrays that the database makes of them."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from .scales import LARGEST, Array
+from .scales import MAX_CONSTANT, Array
 
 EPOCH = datetime(1970, 1, 1)
-PLAIN = ("integer", "real")
-"""Families of numbers that double precision has as they are."""
+DOUBLE_FAMILIES = ("integer", "real")
+"""Families of numbers that double precision represents without change."""
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN, or what pandas has for a value that is not there."""
+    """Return whether a value is None, NaN, or a missing value of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, (float, Decimal, np.floating, np.datetime64, np.timedelta64)) and bool(
-        value != value
-    )
+    nan_types = (float, Decimal, np.floating, np.datetime64, np.timedelta64)
+    return isinstance(value, nan_types) and bool(value != value)
 
 
-def numbers(given: Sequence[Any], family: str) -> Array:
-    """The numbers of a column; NaN is missing."""
-    try:
-        return np.array(given, np.float64) if family in PLAIN else _one_by_one(given, family)
-    except (TypeError, OverflowError):  # of pandas' NA, and of numbers that are too large
-        return _one_by_one(given, family)
+def read_numbers(cells: Sequence[Any], family: str) -> Array:
+    """Return the numbers of a column; NaN is missing."""
+    if family in DOUBLE_FAMILIES:
+        try:
+            return np.array(cells, np.float64)
+        except (TypeError, OverflowError):
+            pass  # the column has pandas' NA, or numbers that are too large
+    return _read_one_by_one(cells, family)
 
 
-def _one_by_one(given: Sequence[Any], family: str) -> Array:
-    return np.array([number(value, family) for value in given], np.float64)
+def _read_one_by_one(values: Iterable[Any], family: str) -> Array:
+    return np.array([read_number(value, family) for value in values], np.float64)
 
 
-def number(value: Any, family: str) -> float:
-    if is_missing(value) or (
-        family == "json" and (isinstance(value, bool) or not isinstance(value, (int, float)))
-    ):
+def read_number(value: Any, family: str) -> float:
+    """Return a number as double precision; NaN is missing."""
+    if is_missing(value):
+        return math.nan
+    if family == "json" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         return math.nan
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
-        found = math.copysign(math.inf, value)
-    if family in PLAIN:
-        return found
-    return 0.0 if abs(found) < 1 / LARGEST else min(max(found, -LARGEST), LARGEST)
+        number = math.copysign(math.inf, value)
+    if family in DOUBLE_FAMILIES:
+        return number
+    if abs(number) < 1 / MAX_CONSTANT:
+        return 0.0
+    return min(max(number, -MAX_CONSTANT), MAX_CONSTANT)
 
 
-def _array(value: Any, family: str) -> Array:
-    """An array of numbers, of no elements where there is none; NaN is missing."""
+def _read_array(value: Any, family: str) -> Array:
+    """Return an array of numbers, empty if the value is missing; a missing element is NaN."""
     if is_missing(value):
         return np.empty(0)
-    own = family.removesuffix("[]").removeprefix("cast to ")
-    given = np.array(value.tolist() if isinstance(value, np.ndarray) else value, object)
-    return np.array([number(each, own) for each in given.ravel()], np.float64).reshape(given.shape)
+    element_family = family.removesuffix("[]").removeprefix("cast to ")
+    elements = np.array(value.tolist() if isinstance(value, np.ndarray) else value, object)
+    return _read_one_by_one(elements.ravel(), element_family).reshape(elements.shape)
 
 
-def line(value: Any, family: str, places: int) -> Array:
-    found = _array(value, family)
-    rest = found[:places] if found.ndim == 1 else np.empty(0)
-    return np.concatenate([rest, np.full(places - len(rest), np.nan)])
+def read_vector(value: Any, family: str, size: int) -> Array:
+    """Return the first `size` elements of a vector, padded with NaN."""
+    array = _read_array(value, family)
+    prefix = array[:size] if array.ndim == 1 else np.empty(0)
+    return np.concatenate([prefix, np.full(size - len(prefix), np.nan)])
 
 
-def absent(value: Any, family: str | None) -> float:
-    return float(
-        is_missing(value) if family is None else bool(np.isnan(_array(value, family)).all())
-    )
+def read_absence(value: Any, family: str | None) -> float:
+    """Return 1 if a value is missing, or if all elements of an array are; else 0."""
+    if family is None:
+        return float(is_missing(value))
+    return float(np.isnan(_read_array(value, family)).all())
 
 
-def laid_out(value: Any, family: str, shape: tuple[int, ...]) -> Array:
-    """The elements in this shape: cut, and filled with NaN."""
-    given, found = _array(value, family), np.full(shape, np.nan)
-    ones = (1,) * (len(shape) - given.ndim)
-    if (
-        given.ndim == 1
-        or len(shape) == 1
-        or (given.ndim <= len(shape) and (given.shape + ones)[1:] == shape[1:])
-    ):
-        flat = given.ravel()[: found.size]
-        found.ravel()[: len(flat)] = flat
-    elif given.ndim <= len(shape):
-        sizes = tuple(map(min, given.shape + ones, shape))
-        part = tuple(map(slice, sizes))
-        found[part] = given.reshape(given.shape + ones)[part]
-    return found
+def read_shaped(value: Any, family: str, shape: tuple[int, ...]) -> Array:
+    """Return the elements of an array in `shape`: cropped, and padded with NaN."""
+    array = _read_array(value, family)
+    result = np.full(shape, np.nan)
+    padded_shape = array.shape + (1,) * (len(shape) - array.ndim)
+    is_flat = array.ndim == 1 or len(shape) == 1
+    if is_flat or (array.ndim <= len(shape) and padded_shape[1:] == shape[1:]):
+        flat = array.ravel()[: result.size]
+        result.ravel()[: len(flat)] = flat
+    elif array.ndim <= len(shape):
+        overlap = tuple(map(slice, map(min, padded_shape, shape)))
+        result[overlap] = array.reshape(padded_shape)[overlap]
+    return result
 
 
-def moment(value: Any, family: str, parts: Sequence[str]) -> list[float]:
+def read_timestamp(value: Any, family: str, parts: Sequence[str]) -> list[float]:
+    """Return parts of a timestamp in UTC; a time or an interval has its seconds only."""
     if is_missing(value):
         return [math.nan] * len(parts)
     if isinstance(value, np.timedelta64):
@@ -102,39 +104,38 @@ def moment(value: Any, family: str, parts: Sequence[str]) -> list[float]:
     if isinstance(value, timedelta):
         return [value.total_seconds()]
     if family == "time":
-        return [_seconds(time.fromisoformat(value) if isinstance(value, str) else value)]
-    point = _point(value)
+        return [_count_seconds(time.fromisoformat(value) if isinstance(value, str) else value)]
+    timestamp = _read_datetime(value)
     numbers = {
-        "epoch": (point - EPOCH).total_seconds(),
-        "dow": point.isoweekday() % 7,
-        **{part: getattr(point, part) for part in ("year", "month", "day", "hour")},
+        "epoch": (timestamp - EPOCH).total_seconds(),
+        "dow": timestamp.isoweekday() % 7,
+        **{part: getattr(timestamp, part) for part in ("year", "month", "day", "hour")},
     }
     return [float(numbers[part]) for part in parts]
 
 
-def _seconds(at: time) -> float:
-    """Since midnight; with a zone in UTC, as the database has it."""
-    offset = at.utcoffset() or timedelta()
-    return (datetime.combine(EPOCH, at.replace(tzinfo=None)) - EPOCH - offset).total_seconds()
+def _count_seconds(value: time) -> float:
+    """Return the seconds since midnight; those of a time with a zone since midnight in UTC."""
+    offset = value.utcoffset() or timedelta()
+    return (datetime.combine(EPOCH, value.replace(tzinfo=None)) - EPOCH - offset).total_seconds()
 
 
-def _point(value: Any) -> datetime:
-    """A point of time without a zone, that of UTC where it had one."""
+def _read_datetime(value: Any) -> datetime:
+    """Return a timestamp without a zone; one with a zone is converted to UTC."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     if not isinstance(value, datetime):
         value = datetime.combine(value, time())
-    return (
-        value.astimezone(UTC).replace(tzinfo=None)
-        if value.tzinfo
-        else datetime.combine(value, value.time())
-    )
+    if value.tzinfo:
+        timestamp: datetime = value.astimezone(UTC).replace(tzinfo=None)
+        return timestamp
+    return datetime.combine(value, value.time())
 
 
-def text(value: Any) -> str | None:
-    """The text that the database has of a value."""
+def format_text(value: Any) -> str | None:
+    """Return the text of a value in the database; None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -142,13 +143,15 @@ def text(value: Any) -> str | None:
     if isinstance(value, (float, np.floating)):
         return str(int(value)) if float(value).is_integer() else repr(float(value))
     if isinstance(value, (datetime, np.datetime64)):
-        return _trimmed(_point(value).isoformat(" "))
+        return _trim_zeros(_read_datetime(value).isoformat(" "))
     if isinstance(value, time):
-        return _trimmed(value.isoformat())
+        return _trim_zeros(value.isoformat())
     if isinstance(value, date):
         return value.isoformat()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
 
 
-def _trimmed(text: str) -> str:
+def _trim_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -24,7 +24,7 @@ from workbench import Workbench
 
 import cerebro_db
 from cerebro_db.export import recipe as standalone
-from cerebro_db.export.recipe import words
+from cerebro_db.export.recipe import text_hashing
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
 from cerebro_plpy.preprocessing.recipe.columns import raw_columns
@@ -148,8 +148,8 @@ def test_words_have_the_numbers_that_the_server_gives_them(bench: Workbench) -> 
         "BY n",
         texts,
     )
-    assert [words.number(text, 1 << 20) for text in texts] == [
-        (h & words.POSITIVE) % (1 << 20) + 1 for (h,) in told
+    assert [text_hashing.hash_word(text, 1 << 20) for text in texts] == [
+        (h & text_hashing.POSITIVE) % (1 << 20) + 1 for (h,) in told
     ]
 
 

@@ -43,7 +43,9 @@ def network(*layers: Json, inputs: int = 3) -> Json:
 
 def stored(architecture: Json, numbers: int) -> StoredModel:
     """What a stranger's table may have: any architecture beside any weights."""
-    return StoredModel(json.dumps(architecture), {}, [np.arange(numbers, dtype="<f4")], flat=True)
+    return StoredModel(
+        json.dumps(architecture), {}, [np.arange(numbers, dtype="<f4")], is_flat=True
+    )
 
 
 DENSE = network(layer("Dense", units=2, name="dense"))
@@ -93,7 +95,7 @@ def test_a_class_that_is_not_listed_is_refused(foreign: Json) -> None:
         network(layer("TimeDistributed", layer=foreign)),
     ):
         with pytest.raises((FeatureNotSupported, InvalidParameter)):
-            networks.network(stored(architecture, 8))
+            networks.build_network(stored(architecture, 8))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_keras_reads_no_part_that_was_not_rewritten(foreign: Json) -> None:
 
 
 def test_weights_are_put_where_they_belong() -> None:
-    model = networks.network(stored(DENSE, 8))
+    model = networks.build_network(stored(DENSE, 8))
     kernel, bias = model.get_weights()
     assert kernel.tolist() == [[0, 1], [2, 3], [4, 5]] and bias.tolist() == [6, 7]
 
@@ -140,7 +142,7 @@ def make_functional() -> keras.Model:
 
 def test_a_rewritten_model_computes_the_same() -> None:
     model = make_functional()
-    rewritten = networks.network(StoredModel(model.to_json(), {}, model.get_weights()))
+    rewritten = networks.build_network(StoredModel(model.to_json(), {}, model.get_weights()))
     draws = np.random.default_rng(1)
     inputs = {"z": draws.normal(size=(5, 3, 4)), "y": draws.normal(size=(5, 4))}
     expected = [model(inputs)[name] for name in ("p", "q")]
@@ -154,23 +156,23 @@ def test_separate_weights_must_have_the_shapes_of_the_architecture() -> None:
         with pytest.raises(
             DatatypeMismatch, match=f"{len(wrong)} weights of other shapes than the 2"
         ):
-            networks.network(StoredModel(json.dumps(DENSE), {}, wrong))
+            networks.build_network(StoredModel(json.dumps(DENSE), {}, wrong))
 
 
 @pytest.mark.parametrize("numbers", [0, 7, 9])
 def test_other_weights_are_refused(numbers: int) -> None:
     with pytest.raises(DatatypeMismatch, match=f"{numbers} numbers, the architecture 8"):
-        networks.network(stored(DENSE, numbers))
+        networks.build_network(stored(DENSE, numbers))
 
 
 def test_weights_are_counted_before_they_are_built() -> None:
     """600,000,000 numbers would take 2.4 GB."""
     huge = network(layer("Dense", units=30_000, use_bias=False, name="huge"), inputs=20_000)
-    networks.network(stored(DENSE, 8))  # what Keras itself takes
+    networks.build_network(stored(DENSE, 8))  # what Keras itself takes
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(DatatypeMismatch, match="8 numbers, the architecture 600000000"):
-        networks.network(stored(huge, 8))
-    networks.network(stored(DENSE, 8))  # nor is it made up for later
+        networks.build_network(stored(huge, 8))
+    networks.build_network(stored(DENSE, 8))  # nor is it made up for later
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * MEGABYTES
 
 
@@ -181,7 +183,7 @@ def test_what_keras_cannot_build_is_refused() -> None:
         layer("Dot", axes=1),
     ):
         with pytest.raises(FeatureNotSupported, match="cannot build the model"):
-            networks.network(stored(network(wrong), 8))
+            networks.build_network(stored(network(wrong), 8))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_what_is_missing_or_wrong_in_an_architecture_is_named(
     architecture: Json, words: str
 ) -> None:
     with pytest.raises((FeatureNotSupported, InvalidParameter), match=words):
-        networks.network(stored(architecture, 8))
+        networks.build_network(stored(architecture, 8))
 
 
 def test_an_architecture_has_an_end() -> None:
@@ -278,4 +280,4 @@ def test_no_change_of_an_architecture_makes_an_export_fail(
         place = place[key]
     place[key] = value
     with contextlib.suppress(CerebroError):
-        networks.network(stored(architecture, 8))
+        networks.build_network(stored(architecture, 8))

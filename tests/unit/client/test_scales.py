@@ -21,7 +21,7 @@ from cerebro_plpy.preprocessing.recipe.recipe import MISSING, NUMBERS_INPUT, Rec
 def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None:
     told = json.loads(json.dumps(drawn.to_json()))
     recipe, rows = Recipe.from_json(told), RawRows.of(json.dumps(told))
-    found = dict(rows.scaled)
+    found = dict(rows.scaled_inputs)
     of = [each for each in recipe.inputs if isinstance(each, (*SCALED, *MARKED))]
     expected = [
         (*s.bounds, s.center, s.width, padding) for each in of for s, padding in paddings(each)
@@ -30,7 +30,9 @@ def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None
     assert NUMBERS == NUMBERS_INPUT and [each.constants for each in numbers.numbers] == expected
     shared = [(column, what) for column, what in recipe.numbers if what != MISSING]
     assert [(each.column, each.part) for each in numbers.numbers] == shared
-    groups = [{numbers.numbers[place].column for place in places} for places in numbers.missing]
+    groups = [
+        {numbers.numbers[place].column for place in places} for places in numbers.missing_groups
+    ]
     assert groups == [{column} for column, what in recipe.numbers if what == MISSING]
     arrays = {
         wide_name(place): each
@@ -44,6 +46,8 @@ def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None
         ]
         wanted = [channels[place % len(channels)] for place in range(array.wide.elements)]
         assert [each.constants for each in found[name].numbers] == wanted
-    assert list(rows.wide) == [wide_name(place) for place in range(1, len(recipe.wide) + 1)]
+    assert list(rows.wide_features) == [
+        wide_name(place) for place in range(1, len(recipe.wide) + 1)
+    ]
     categories = [each["column"] for each in rows.categories]
     assert categories == [each.column for each in recipe.inputs if isinstance(each, Category)]
