@@ -56,8 +56,8 @@ COMPUTE = """
 import sys
 from cerebro_plpy.trainer_client.process.host_resources import shared
 from cerebro_trainer import process_isolation
-process_isolation.keep_to(shared(int(sys.argv[1])))
-process_isolation.give_way(threads=False)
+process_isolation.set_cpu_affinity(shared(int(sys.argv[1])))
+process_isolation.lower_cpu_priority(use_thread=False)
 while True:
     pass"""
 """What a process does that gives way as a trainer does, and never asks the server for anything."""

@@ -1,7 +1,6 @@
-"""The trainer: the process that holds the deep-learning framework, so that no database backend has
-to.
+"""The trainer: the process that runs the deep-learning framework outside the database backends.
 
-A backend starts one (`python -I -m cerebro_trainer`) and speaks to it over one socket: docs/wire.md
-has the protocol. Whatever goes wrong in a framework, memory included, ends here and costs one
-visit, never a database server.
+A backend starts a trainer (`python -I -m cerebro_trainer`) and communicates with it over one
+socket; docs/wire.md describes the protocol. An error of a framework, even a lack of memory, ends
+in this process: it costs one visit, never a database server.
 """

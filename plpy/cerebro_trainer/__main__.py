@@ -1,9 +1,9 @@
-"""Executes a trainer: `python -I -m cerebro_trainer --fd N --parent PID --framework F --threads T
-…`.
+"""Entry point of a trainer that a backend executes: `python -I -m cerebro_trainer --fd N …`.
 
-The order matters. First the process ties its life to its parent's, then it makes itself the first
-choice of the kernel's memory killer and the last one of its scheduler, shuts itself off from other
-processes, and only then it loads a framework, which takes a second and much memory.
+The order of the steps matters. The process first ties its life to that of its parent. It then
+becomes the first choice of the kernel's memory killer and the last one of its scheduler, and
+isolates itself from other processes. Only then does it load a framework, which takes a second and
+much memory.
 """
 
 from __future__ import annotations
@@ -17,27 +17,25 @@ from cerebro_trainer.service import Assignment, serve
 
 def main() -> None:
     """Serve until the backend goes."""
-    arguments = _arguments()
-    process_isolation.follow_parent(arguments.parent)
-    process_isolation.name_trainer(arguments.framework, arguments.parent)
-    process_isolation.offer_to_memory_killer()
-    process_isolation.keep_to(arguments.cores)
-    process_isolation.give_way(threads=True)
+    args = _parse_arguments()
+    process_isolation.follow_parent(args.parent)
+    process_isolation.set_trainer_title(args.framework, args.parent)
+    process_isolation.prefer_for_memory_killer()
+    process_isolation.set_cpu_affinity(args.cores)
+    process_isolation.lower_cpu_priority(use_thread=True)
     process_isolation.keep_private()
-    cache = arguments.compilation_cache
-    serve(
-        Assignment(
-            arguments.fd,
-            arguments.pulse,
-            arguments.framework,
-            arguments.threads,
-            cache,
-            arguments.memory,
-        )
+    assignment = Assignment(
+        socket=args.fd,
+        heartbeat=args.pulse,
+        framework=args.framework,
+        threads=args.threads,
+        cache=args.compilation_cache,
+        memory=args.memory,
     )
+    serve(assignment)
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "cerebro_trainer", description="The training process of cerebro_db."
     )

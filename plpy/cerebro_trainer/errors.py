@@ -1,8 +1,7 @@
-"""What a trainer reports back, as data: the backend turns it into a PostgreSQL error or a failed
-config.
+"""Errors of a trainer, which the backend turns into PostgreSQL errors or failed configs.
 
-The kind says who is to blame, because that decides what the run does next: after `config` it goes
-on without that configuration, after `request` or `memory` the call itself fails.
+The kind of an error decides how the run continues. After `config` it continues without that
+configuration; after `request` or `memory` the call fails.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import ClassVar
 
 
 class TrainerError(Exception):
-    """Base of all errors that travel to the backend in an error frame."""
+    """Base class of all errors that are sent to the backend in an error frame."""
 
     kind: ClassVar[str] = "request"
 
@@ -30,8 +29,8 @@ class TrainerError(Exception):
         self.hint = hint
         self.detail = detail
 
-    def as_header(self) -> dict[str, object]:
-        """The frame header that carries this error."""
+    def to_header(self) -> dict[str, object]:
+        """Return the header of the frame that carries this error."""
         return {
             "error": {
                 "kind": self.kind,
@@ -44,21 +43,28 @@ class TrainerError(Exception):
 
 
 class RequestError(TrainerError):
-    """The call is wrong whatever the configuration: a missing field, a value out of place."""
+    """An error of the call, whatever the configuration: a missing field, an invalid value."""
 
 
 class RowError(RequestError):
-    """A value of a row is wrong; it says itself in which column of the user's that is."""
+    """An invalid value in a row; the message already names the user's column."""
+
+
+class DamagedState(RequestError):
+    """Bytes that are not a valid state."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the state is damaged: {reason}", sqlstate="XX001")
 
 
 class ConfigError(TrainerError):
-    """This configuration cannot be built or trained; others can."""
+    """An error of one configuration, which cannot be built or trained; others can."""
 
     kind = "config"
 
 
 class OutOfMemory(TrainerError):
-    """Memory ran out outside a job, so no single configuration is to blame."""
+    """A lack of memory outside a job, so that no single configuration is to blame."""
 
     kind = "memory"
 
@@ -82,22 +88,23 @@ CONFIG_EXCEPTIONS = (
     RecursionError,
     ImportError,
 )
-"""What Keras raises, anywhere, for configurations that make no sense."""
+"""Exceptions that Keras raises, in any place, for configurations that make no sense."""
 
-
-PREAMBLE = (
+LOCATION_PREFIXES = (
     "Graph execution error",
     "Detected at node",
     "File ",
     "[[",
     "Exception encountered when",
 )
-"""How lines of Keras' and TensorFlow's messages begin that only say where it happened."""
-COLOURS = re.compile(r"\x1b\[\d*m")
+"""First words of message lines of Keras and TensorFlow that contain only the place of an error."""
+CAUSE_PREFIX = "Exception encountered: "
+ANSI_COLOR = re.compile(r"\x1b\[\d*m")
+MAX_SUMMARY = 500
 
 
 def summary(error: BaseException) -> str:
-    """One line of an exception's text.
+    """Return one line of an exception's text, or its type if the text is empty.
 
     >>> summary(ValueError("Unknown thing.\\n\\nFull config: {...}"))
     'Unknown thing.'
@@ -106,13 +113,15 @@ def summary(error: BaseException) -> str:
 
 
 def text_summary(text: str) -> str:
-    """One line of what Keras says, which may go on for pages; empty where nothing is said.
+    """Return the most informative line of a message of Keras, which may have several pages.
 
     >>> text_summary("Graph execution error:\\n\\nToo large.")
     'Too large.'
     """
-    lines = [line.strip() for line in COLOURS.sub("", text).replace("\0", "").splitlines()]
-    lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
-    inner = [line for line in lines if line.startswith("Exception encountered: ")]
-    line = (inner or lines or [""])[-1 if inner else 0]
-    return line.removeprefix("Exception encountered: ")[:500]
+    plain_text = ANSI_COLOR.sub("", text).replace("\0", "")
+    lines = [line.strip() for line in plain_text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(LOCATION_PREFIXES)]
+    causes = [line for line in lines if line.startswith(CAUSE_PREFIX)]
+    if causes:
+        return causes[-1].removeprefix(CAUSE_PREFIX)[:MAX_SUMMARY]
+    return lines[0][:MAX_SUMMARY] if lines else ""

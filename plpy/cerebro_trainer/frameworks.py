@@ -1,4 +1,4 @@
-"""Which module serves a framework, and what of its surroundings it has to do without."""
+"""Import of the frameworks, without the optional libraries that they would load."""
 
 from __future__ import annotations
 
@@ -19,37 +19,47 @@ MODULES = {
     "torch": "cerebro_trainer.programs.torch.program",
 }
 DOWNLOADS = ("kagglehub", "huggingface_hub", "sentencepiece", "tensorflow_text")
-"""What keras_hub finds presets with, and reads texts with. It is built of numbers here, and goes to
-no network.
+"""Libraries with which keras_hub downloads presets and reads texts.
+
+A trainer builds its networks from numbers, and does not use the network.
 """
 NOT_NEEDED = {
     "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib", *DOWNLOADS),
     "jax": ("tensorflow", "sklearn", "pandas", "matplotlib", *DOWNLOADS),
     "torch": ("tensorflow", "jax", "sklearn", "scipy", "pandas", "matplotlib", *DOWNLOADS),
 }
-"""Keras and its frameworks import these where they find them, for wrappers, plots and conversions:
-a second and 95 MB of no use here."""
-SETTINGS = {"torch": {"OMP_WAIT_POLICY": "PASSIVE"}}
-"""What a framework reads of the environment while it is imported. Threads of PyTorch that wait for
-each other would otherwise do so at full speed: where others want the cores too, that takes three
-times as long."""
-HOMES = ("HOME", "TMPDIR", "KERAS_HOME", "TORCHINDUCTOR_CACHE_DIR")
-"""What says where libraries keep files of theirs. PyTorch makes the folder of the last one when
-Keras imports it, among temporary files where none is named, and remembers that for good."""
+"""Libraries that Keras and a framework import if they are installed: wrappers, plots, conversions.
+
+They would take a second and 95 MB for nothing.
+"""
+ENVIRONMENT = {"torch": {"OMP_WAIT_POLICY": "PASSIVE"}}
+"""Environment variables that a framework reads during its import.
+
+Waiting threads of PyTorch would otherwise spin, which takes three times as long if other processes
+need the cores.
+"""
+HOME_VARIABLES = ("HOME", "TMPDIR", "KERAS_HOME", "TORCHINDUCTOR_CACHE_DIR")
+"""Environment variables that name the folders of libraries.
+
+PyTorch creates the folder of the last one when Keras imports it, by default among temporary files,
+and never changes it afterwards.
+"""
 NAMES = (NONE, *MODULES)
 
 
 def load(name: str) -> ModuleType | None:
-    """Import a framework, which takes a second and much memory, and touches no device; None where
-    it is to be none.
+    """Import a framework, which takes a second and much memory but touches no device.
+
+    Returns:
+        The module that serves the framework; None for the name NONE.
     """
     if name == NONE:
         return None
-    os.environ.update(
-        {"KERAS_BACKEND": name, "TORCHINDUCTOR_CACHE_DIR": os.getcwd(), **SETTINGS.get(name, {})}
-    )
-    if not any(isinstance(finder, _NotNeeded) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
+    os.environ["KERAS_BACKEND"] = name
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.getcwd()
+    os.environ.update(ENVIRONMENT.get(name, {}))
+    if not any(isinstance(finder, _HiddenModules) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _HiddenModules(NOT_NEEDED[name]))
     try:
         return importlib.import_module(MODULES[name])
     except ModuleNotFoundError as error:
@@ -60,21 +70,24 @@ def load(name: str) -> ModuleType | None:
 
 
 def start(name: str, threads: int, cache: Path | None) -> Framework | None:
-    """Set a framework up in this process, with so many threads for an operation and a folder for
-    compiled code.
+    """Set up a framework in this process.
+
+    Args:
+        threads: number of threads for one operation.
+        cache: folder for compiled code.
     """
     module = load(name)
     if module is None:
         return None
-    started: Framework = module.start(threads, cache)
-    return started
+    framework: Framework = module.start(threads, cache)
+    return framework
 
 
-class _NotNeeded(MetaPathFinder, Loader):
-    """Lets modules look as if they were not installed, to whoever imports them.
+class _HiddenModules(MetaPathFinder, Loader):
+    """An importer that makes modules look as if they were not installed.
 
-    An entry None in sys.modules would look imported to Keras; and PyTorch asks where some of them
-    lie, and takes no error for an answer.
+    An entry None in sys.modules is not enough: Keras would take it for an imported module, and
+    PyTorch, which looks for the location of some of these modules, does not catch the error.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:

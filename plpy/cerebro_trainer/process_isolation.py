@@ -1,4 +1,4 @@
-"""What ties a process of ours to the one that started it, and shuts it off from all others."""
+"""Ties of a process to its parent, and its isolation from all other processes."""
 
 from __future__ import annotations
 
@@ -22,39 +22,36 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 NICENESS = 10
-"""A tenth of the weight of others that want the processor, so that a trainer is slow beside them,
-and not stopped.
+"""Gives a trainer a tenth of the scheduling weight of others: it is slow beside them, not stopped.
 """
 AUTOGROUP = Path("/proc/self/autogroup")
-AGAIN_SECONDS = 0.1
-"""So often the kernel lets users other than root weigh a group."""
+RETRY_SECONDS = 0.1
+"""Interval in which the kernel accepts a group's weight from users other than root."""
 SLICE_NS = 5_000_000
-"""More than the kernel gives at a time to those who ask for nothing, which is 3 ms at most."""
-SETATTR = {"x86_64": 314, "aarch64": 274}
-"""The number of sched_setattr(2), by machine: older C libraries have no function for it."""
+"""More than the slice that the kernel assigns by default, which is at most 3 ms."""
+SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+"""Number of the system call sched_setattr(2), by machine: older C libraries do not offer it."""
 
 
 def follow_parent(parent: int) -> None:
-    """Die with the parent. Asked for first and compared second: it may have died in between.
+    """Exit when the parent does; exit at once if it has already ended.
 
-    By exit status 1, not by the signal: where the server is process 1, as in containers, it
-    inherits orphans, and one that a signal ended looks to it like a crashed backend. The C
-    library's own function is the handler, so that it needs no turn of the interpreter, which a
-    framework may keep for long; the signal's number is the status.
+    The process exits with status 1 instead of dying from the signal. In containers the server is
+    process 1 and inherits orphans, and it takes one that died from a signal for a crashed backend.
+    The handler is the C library's own `_exit`, because a framework may block Python's interpreter
+    for long; the signal's number becomes the status.
     """
     libc = ctypes.CDLL(None)
     libc.signal(signal.SIGHUP, ctypes.cast(libc["_exit"], ctypes.c_void_p))
     _prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # compared last, because the parent may have just ended
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
 
 
 def keep_private() -> None:
-    """Training data stay in this process: no core file, no debugger of the same user, no program
-    with more rights.
+    """Keep training data in this process: no core file, no debugger, no program with more rights.
 
-    It gives up the right to write files of its own in /proc, so this comes after what is written
-    there.
+    Afterwards the process can no longer write its own files in /proc.
     """
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -62,78 +59,82 @@ def keep_private() -> None:
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def offer_to_memory_killer() -> None:
-    """Where memory is short, the kernel ends this process first."""
+def prefer_for_memory_killer() -> None:
+    """Make the kernel end this process first when memory is short."""
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def keep_to(cores: Sequence[int]) -> None:
-    """Work on these processors alone. Before any other thread is started, for each has its own."""
+def set_cpu_affinity(cores: Sequence[int]) -> None:
+    """Restrict the process to some cores.
+
+    Call this before other threads start, because each thread has an affinity of its own.
+    """
     if cores:
-        with suppress(OSError):  # none of them may be used any more
+        with suppress(OSError):  # none of the cores is available any more
             os.sched_setaffinity(0, cores)
 
 
-def give_way(*, threads: bool) -> None:
-    """Whoever else wants the processor has it first: the server answers while trainers compute.
+def lower_cpu_priority(*, use_thread: bool) -> None:
+    """Give all other processes precedence, so that the server answers while trainers compute.
 
-    A process that leads a session is in a group of its own, which the kernel weighs against others
-    by a number of the group's. Before any other thread is started, for each has its own niceness;
-    and before `keep_private`. Who is not to have threads waits for the kernel, which may take a
-    moment.
+    The process must lead a session: its scheduling group, which the kernel weighs against others,
+    is then its own. Call this before other threads start, because each thread has a niceness of its
+    own, and before `keep_private`.
+
+    Args:
+        use_thread: wait for the kernel in a thread, because it may take a moment.
     """
     niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
-    _take_long_slices(niceness)
+    _request_long_slices(niceness)
     with suppress(OSError):  # a kernel without such groups
         group = os.open(AUTOGROUP, os.O_WRONLY)
-        if threads:
-            threading.Thread(target=_weigh, args=(group,), daemon=True).start()
+        if use_thread:
+            threading.Thread(target=_lower_group_weight, args=(group,), daemon=True).start()
         else:
-            _weigh(group)
+            _lower_group_weight(group)
 
 
-def _take_long_slices(niceness: int) -> None:
-    """Ask for long slices of time, for this thread and those that it starts: who asks for less
-    comes in between.
+def _request_long_slices(niceness: int) -> None:
+    """Request long time slices for this thread and its children, so that others interrupt them.
 
-    Niceness alone does not do that. Since it chooses by deadlines (EEVDF) the kernel lets whoever
-    computes finish a slice before it looks at who has woken up, which costs a session some
-    milliseconds for each of its statements. Kernels before 6.12 do not heed what is asked.
+    Niceness alone does not achieve this. Since the kernel schedules by deadlines (EEVDF), a
+    computing thread finishes its slice before a thread that wakes up may run. That costs a session
+    some milliseconds for each of its statements. Kernels before 6.12 ignore the request.
     """
-    number = SETATTR.get(platform.machine())
-    if number is not None and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        asked = struct.pack(
-            "=IIQiIQQQ", 48, os.SCHED_OTHER, 0, niceness, 0, SLICE_NS, 0, 0
-        )  # `struct sched_attr`
-        ctypes.CDLL(None).syscall(number, 0, asked, 0)
+    system_call = SCHED_SETATTR.get(platform.machine())
+    if system_call is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return
+    fields = (48, os.SCHED_OTHER, 0, niceness, 0, SLICE_NS, 0, 0)
+    attributes = struct.pack("=IIQiIQQQ", *fields)  # `struct sched_attr`
+    ctypes.CDLL(None).syscall(system_call, 0, attributes, 0)
 
 
-def _weigh(group: int) -> None:
-    with suppress(
-        OSError
-    ):  # it is nicer than it may be made again, or the kernel was told to make no groups
+def _lower_group_weight(group: int) -> None:
+    # The write fails if the group is nicer than the process may set, or groups are disabled.
+    with suppress(OSError):
         while True:
             try:
                 os.write(group, str(NICENESS).encode())
                 break
             except BlockingIOError:
-                time.sleep(AGAIN_SECONDS)
+                time.sleep(RETRY_SECONDS)
     os.close(group)
 
 
 def adopt_orphans() -> None:
-    """Children of children come to this process when their parents end, and not to process 1."""
+    """Make this process, instead of process 1, the parent of its descendants' orphans."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def name_trainer(framework: str, backend: int | None) -> None:
-    """What `ps` shows of a trainer, however it was started; None while it is kept for a backend
-    still to come.
+def set_trainer_title(framework: str, backend: int | None) -> None:
+    """Set the title that `ps` shows for a trainer, whether it was executed or forked.
+
+    Args:
+        backend: process id; None while the trainer waits for its next backend.
     """
-    setproctitle(
-        f"cerebro_trainer: {framework} {'kept' if backend is None else f'for backend {backend}'}"
-    )
+    status = "kept" if backend is None else f"for backend {backend}"
+    setproctitle(f"cerebro_trainer: {framework} {status}")
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,6 +1,4 @@
-"""A trainer from its first sign of life to its end, however its process came to be: executed, or
-forked.
-"""
+"""The life of a trainer process, which was either executed or forked."""
 
 from __future__ import annotations
 
@@ -18,89 +16,93 @@ from pathlib import Path
 from types import TracebackType
 
 from cerebro_trainer import frameworks
-from cerebro_trainer.commands.program_cache import Workshop
+from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.programs.program import Framework
 from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
-from cerebro_trainer.wire.heartbeat import Pulse
-from cerebro_trainer.wire.prefetch import Ahead
+from cerebro_trainer.wire.heartbeat import Heartbeat
+from cerebro_trainer.wire.prefetch import Prefetcher
 
 PROTOCOL = 1
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a trainer is to be: its ends of the socket pair and of the pulse, as descriptors, and
-    how it computes.
+    """A backend that a trainer serves, and the trainer's settings."""
 
-    Above so many bytes of `memory` its backend ends it; 0 is no limit.
-    """
-
-    socket: int
-    pulse: int
+    socket: int  # descriptor of the trainer's end of the socket pair
+    heartbeat: int  # descriptor of the shared page for the heartbeat
     framework: str
     threads: int
-    cache: Path | None
-    memory: int
+    cache: Path | None  # folder for compiled code
+    memory: int  # bytes above which the backend ends the trainer; 0 for no limit
 
 
-def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
-    """Serve until the backend goes, then `later` ones, and end the process. Folders are removed by
-    the backends'.
+def serve(assignment: Assignment, later_assignments: Iterable[Assignment] = ()) -> None:
+    """Serve one backend after another, each until it goes, and end the process.
+
+    The backends remove the folders.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.excepthook = _end_at_once
-    pulse = Pulse(assignment.pulse)
+    sys.excepthook = _exit_after_error
+    heartbeat = Heartbeat(assignment.heartbeat)
     try:
         framework = frameworks.start(assignment.framework, assignment.threads, assignment.cache)
-        workshop = Workshop(framework, assignment.memory) if framework else None
-        hello = _hello(framework, assignment.threads)
-        for each in chain((assignment,), later):
-            pulse.move(each.pulse)
-            compilations = workshop.compilations if workshop else []
+        programs = ProgramCache(framework, assignment.memory) if framework else None
+        hello = _describe_trainer(framework, assignment.threads)
+        for current in chain((assignment,), later_assignments):
+            heartbeat.redirect(current.heartbeat)
+            compilations = programs.compilations if programs else []
             greeting = Message({"ok": {**hello, "compilations": compilations}})
-            _attend(Connection(socket.socket(fileno=each.socket)), pulse, workshop, greeting)
-            if workshop:
-                workshop.wipe()
+            connection = Connection(socket.socket(fileno=current.socket))
+            _serve_backend(connection, heartbeat, programs, greeting)
+            if programs:
+                programs.clear_session_data()
         status = 0
     except PeerGone:
         status = 0
     except BrokenFrame as error:
         print(f"cerebro_trainer: {error}", file=sys.stderr, flush=True)
         status = 1
-    # A framework takes a second to take itself apart, and there is nothing left to save.
+    # An orderly exit of a framework takes a second, and there is nothing left to save.
     os._exit(status)
 
 
-def _attend(
-    connection: Connection, pulse: Pulse, workshop: Workshop | None, hello: Message
+def _serve_backend(
+    connection: Connection, heartbeat: Heartbeat, programs: ProgramCache | None, greeting: Message
 ) -> None:
     """Serve one backend until it goes."""
-    ahead = Ahead(connection)
-    # While a GPU computes, the processor may wait for long.
-    if workshop is None or all(device.startswith("CPU") for device in workshop.framework.devices):
-        pulse.follow(lambda: ahead.taken)
-    connection.send(hello)
-    Trainer(connection, ahead, workshop).serve()
+    prefetcher = Prefetcher(connection)
+    if programs is None or _runs_on_cpu(programs.framework):
+        heartbeat.watch(lambda: prefetcher.is_request_active)
+    connection.send(greeting)
+    Trainer(connection, prefetcher, programs).serve()
     connection.close()
-    ahead.close()
+    prefetcher.close()
 
 
-def _end_at_once(
+def _runs_on_cpu(framework: Framework) -> bool:
+    """Return whether idle CPU time means a standstill; with a GPU, the CPU may wait for long."""
+    return all(device.startswith("CPU") for device in framework.devices)
+
+
+def _exit_after_error(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """After an error of our own: the thread that waits for the peer would keep the process alive
-    until it goes.
+    """Report an error of the trainer itself, and exit at once.
+
+    Otherwise the thread that waits for the backend would keep the process alive.
     """
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()
     os._exit(1)
 
 
-def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
+def _describe_trainer(framework: Framework | None, threads: int) -> dict[str, object]:
+    """Return the fields of the first message to the backend, except for `compilations`."""
     return {
         "protocol": PROTOCOL,
-        "version": _version(),
+        "version": _find_version(),
         "pid": os.getpid(),
         "framework": framework.name if framework else frameworks.NONE,
         "framework_version": framework.version if framework else None,
@@ -108,24 +110,24 @@ def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
         "python_version": platform.python_version(),
         "devices": framework.devices if framework else (),
         "threads": threads,
-        "machine": _machine(framework),
+        "machine": _describe_machine(framework),
     }
 
 
-def _machine(framework: Framework | None) -> str:
-    """All that speed depends on beside the program, so that timings are remembered for what they
-    were taken on.
-    """
-    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    hardware = f"{os.cpu_count()} x {models[0].strip() if models else platform.machine()}"
+def _describe_machine(framework: Framework | None) -> str:
+    """Return a key for timings: everything but the program that speed depends on."""
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    models = re.findall(r"^model name\s*: (.*)$", cpuinfo, re.MULTILINE)
+    processor = models[0].strip() if models else platform.machine()
+    hardware = f"{os.cpu_count()} x {processor}"
     if framework is None:
         return hardware
     software = f"{framework.name} {framework.version}, Keras {framework.keras_version}"
     return f"{hardware}, {', '.join(framework.devices)}, {software}"
 
 
-def _version() -> str | None:
+def _find_version() -> str | None:
     try:
         return importlib.metadata.version("cerebro_db")
     except importlib.metadata.PackageNotFoundError:
-        return None  # run from a source tree; the backend compares versions and says so
+        return None  # run from a source tree; the backend reports the difference

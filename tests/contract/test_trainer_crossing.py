@@ -28,7 +28,7 @@ from trainer_programs import (
 )
 
 from cerebro_plpy.configs.params.keras_names import OPTIMIZERS
-from cerebro_trainer.state.conversion import CROSSING
+from cerebro_trainer.state.conversion import PORTABLE_OPTIMIZERS
 
 NEW = {"source": "new", "seed": 3}
 ROWS = 24
@@ -50,7 +50,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "RMSprop": {"momentum": 0.9, "centered": True},
     "SGD": {"momentum": 0.9, "nesterov": True},
 }
-CHOSEN = {name: program(NETWORK, name, **SETTINGS.get(name, {})) for name in sorted(CROSSING)} | {
+CHOSEN = {
+    name: program(NETWORK, name, **SETTINGS.get(name, {})) for name in sorted(PORTABLE_OPTIMIZERS)
+} | {
     "accumulating": program(NETWORK, gradient_accumulation_steps=2, clipnorm=0.5),
     "averaging": program(NETWORK, "SGD", use_ema=True, ema_overwrite_frequency=4),
     "scheduled": program(
@@ -91,7 +93,7 @@ def peers(request: pytest.FixtureRequest) -> Iterator[dict[str, Peer]]:
 
 
 def test_the_table_has_every_optimizer_that_trainers_offer() -> None:
-    assert OPTIMIZERS.keys() ^ CROSSING == {"ScheduleFreeAdamW"}
+    assert OPTIMIZERS.keys() ^ PORTABLE_OPTIMIZERS == {"ScheduleFreeAdamW"}
 
 
 def crossings(peers: Iterable[str]) -> list[tuple[str, str]]:

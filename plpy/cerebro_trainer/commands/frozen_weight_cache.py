@@ -14,7 +14,7 @@ from weakref import ref
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.program import Array, Program
-from cerebro_trainer.state.layout import DIGITS, Layout
+from cerebro_trainer.state.layout import DIGEST_DIGITS, Layout
 from cerebro_trainer.state.serialization import bytes_of
 
 LENT_BYTES = 512 << 20
@@ -47,9 +47,9 @@ class HeldBase:
         """The digest of what is in a program's variables, computed once; None where its states have
         no base.
         """
-        if program.layout.base and not self._of(program):
+        if program.layout.base_positions and not self._of(program):
             self.hold(program, digest(program.read(), program.layout))
-        return self._digest if program.layout.base else None
+        return self._digest if program.layout.base_positions else None
 
     def told(self, left: Program | None) -> dict[str, object]:
         """What a job's answer says of it; `left` is the program whose state the job has left."""
@@ -62,15 +62,17 @@ class HeldBase:
 
     def bring(self, program: Program, digest: str) -> None:
         """Have the base of that digest in the variables of a program."""
-        if self._lent is None or self._digest != digest or not program.layout.base:
+        if self._lent is None or self._digest != digest or not program.layout.base_positions:
             raise RequestError(
-                f"the frozen weights {digest[:DIGITS]!r} are not held",
+                f"the frozen weights {digest[:DIGEST_DIGITS]!r} are not held",
                 sqlstate="55000",
                 hint="Send the whole state.",
             )
         if self._lent is not program:
             values = self._lent.read()
-            for position, source in zip(program.layout.base, self._lent.layout.base, strict=True):
+            for position, source in zip(
+                program.layout.base_positions, self._lent.layout.base_positions, strict=True
+            ):
                 program.assign(position, values[source])
             self.hold(program, digest)
 
@@ -81,7 +83,7 @@ class HeldBase:
 def digest(values: Sequence[Array], layout: Layout) -> str:
     """What tells apart what is in the frozen weights of a program's variables."""
     found = sha256()
-    for position in layout.base:
+    for position in layout.base_positions:
         found.update(json.dumps([layout.dtypes[position], layout.shapes[position]]).encode())
         found.update(bytes_of(values[position]))
-    return found.hexdigest()[:DIGITS]
+    return found.hexdigest()[:DIGEST_DIGITS]

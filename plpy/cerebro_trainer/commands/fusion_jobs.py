@@ -47,7 +47,7 @@ class Trainee:
     def result(self) -> dict[str, object]:
         """What its visits came to, or why they came to nothing."""
         if self.error is not None:
-            return {"visits": [], **self.error.as_header()}
+            return {"visits": [], **self.error.to_header()}
         return {
             "visits": [{**visit.result(), "base": self.base} for visit in self.visits],
             "error": None,

@@ -9,7 +9,7 @@ from cerebro_trainer.commands.fit_options import Fit
 from cerebro_trainer.commands.fusion_jobs import FusionJob, Trainee
 from cerebro_trainer.commands.inspection_jobs import OTHERS
 from cerebro_trainer.commands.jobs import AverageJob, Job, TimeJob, TrainJob
-from cerebro_trainer.commands.program_cache import Workshop
+from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.data.buffers import Dataset
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
@@ -26,7 +26,7 @@ Header = Mapping[str, Any]
 class JobMaker:
     """Makes jobs over the datasets that a trainer keeps."""
 
-    def __init__(self, workshop: Workshop, datasets: Mapping[str, Dataset]) -> None:
+    def __init__(self, workshop: ProgramCache, datasets: Mapping[str, Dataset]) -> None:
         self._workshop, self._datasets = workshop, datasets
 
     def made(self, program: Program, header: Header, *, sealed: bool) -> Job:
@@ -56,7 +56,11 @@ class JobMaker:
             fit = Fit.from_header(asked, self._datasets[key].sizes)
             visits.append(
                 TrainJob(
-                    program, (key,), fit, self._workshop.forms(program, fit.batch_size), threads
+                    program,
+                    (key,),
+                    fit,
+                    self._workshop.get_mode_selector(program, fit.batch_size),
+                    threads,
                 )
             )
         return Trainee(text(header, "result_key"), spec, visits)
@@ -71,7 +75,7 @@ class JobMaker:
         if not program.trainable:
             raise ConfigError("the model has no trainable weights")
         batch_size = integer(record(header, "fit"), "batch_size", minimum=1)
-        return FusionJob(program, keys, self._workshop.forms(program, batch_size))
+        return FusionJob(program, keys, self._workshop.get_mode_selector(program, batch_size))
 
     def _check(self, keys: Sequence[str]) -> None:
         unknown = [key for key in keys if key not in self._datasets]
@@ -86,7 +90,7 @@ class JobMaker:
             fit = Fit.from_header(
                 header, [rows for key in keys for rows in self._datasets[key].sizes]
             )
-            forms = self._workshop.forms(program, fit.batch_size)
+            forms = self._workshop.get_mode_selector(program, fit.batch_size)
             if kind == "time":
                 return TimeJob(program, keys, fit, forms)
             return TrainJob(program, keys, fit, forms, threads)

@@ -21,7 +21,7 @@ from cerebro_trainer.commands.permutation_importance import (
 )
 from cerebro_trainer.commands.prediction_columns import Telling
 from cerebro_trainer.commands.predictions import Want, as_columns, tabulate
-from cerebro_trainer.commands.program_cache import Workshop
+from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.row_outputs import Lines, OutputsJob
 from cerebro_trainer.commands.state_snapshots import Held, Loading, Snapshot, not_held
 from cerebro_trainer.data import raw_rows
@@ -31,12 +31,13 @@ from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Array, Program
-from cerebro_trainer.state import averaging, serialization, weight_merge
-from cerebro_trainer.state.serialization import Origin, bytes_of
+from cerebro_trainer.state import averaging, readers
+from cerebro_trainer.state.readers import Origin
+from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire import streams
 from cerebro_trainer.wire.fields import integer, integers, record, text, texts, typed
 from cerebro_trainer.wire.frames import Bytes, Message, Messages
-from cerebro_trainer.wire.streams import Reading
+from cerebro_trainer.wire.streams import Reader
 
 Header: TypeAlias = Mapping[str, Any]
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
@@ -50,7 +51,10 @@ class Work:
     that its session was not to see, or functions of users."""
 
     def __init__(
-        self, workshop: Workshop, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]
+        self,
+        workshop: ProgramCache,
+        datasets: Mapping[str, Dataset],
+        check_peer: Callable[[], None],
     ) -> None:
         self._workshop = workshop
         self._datasets = datasets
@@ -64,7 +68,7 @@ class Work:
         self._loading: Loading | None = None
         self._outputs: Sequence[Lines] | None = None
         self._result_key = ""
-        self._origin = Origin(0, whole=False)
+        self._origin = Origin(0, is_complete=False)
         self._sealed = False
         self._recipe: RecipeValues | None = None
 
@@ -86,7 +90,7 @@ class Work:
         )
         spec = self._spec(header)
         with self._boundary():
-            program = self._workshop.program(
+            program = self._workshop.get_program(
                 spec, record(header, "forms").get("use") if "forms" in header else None
             )
             reading = self._load(program, source, header)
@@ -94,7 +98,7 @@ class Work:
             if isinstance(self._job, FusionJob):
                 self._job.admit(self._maker.trainee(program, spec, header))
             if header.get("compilation") is not None:
-                self._workshop.name(program, text(header, "compilation"))
+                self._workshop.add_compilation(program, text(header, "compilation"))
             self._await(self._job, reading, spec)
         return (Message({"ok": {"kept": source == "kept", "state_bytes": program.layout.nbytes}}),)
 
@@ -109,14 +113,14 @@ class Work:
                 sqlstate="55000",
             )
         with self._boundary():
-            job.check(self._workshop.program(spec, job.form_asked))
+            job.check(self._workshop.get_program(spec, job.form_asked))
             job.admit(self._maker.trainee(job.program, spec, header))
             self._await(job, self._load(job.program, source, header), spec)
         return (Message({"ok": {"kept": False, "state_bytes": job.program.layout.nbytes}}),)
 
-    def _await(self, job: Job, reading: Reading | None, spec: ProgramSpec) -> None:
+    def _await(self, job: Job, reading: Reader | None, spec: ProgramSpec) -> None:
         """The state is there, or will be read."""
-        self._loading = None if reading is None else Loading(streams.begin(reading), spec)
+        self._loading = None if reading is None else Loading(streams.start_reader(reading), spec)
         if reading is None:
             self._loaded(job, spec)
 
@@ -157,7 +161,7 @@ class Work:
                 return self._finish_fusion(job)
         self._job, self._outputs = None, job.lines if isinstance(job, OutputsJob) else None
         if isinstance(job, TrainJob):
-            self._origin = Origin(job.epoch, whole=True)
+            self._origin = Origin(job.epoch, is_complete=True)
         self._held = None if self._sealed else Held(self._result_key, job.program)
         leaves = isinstance(job, (TrainJob, AverageJob))
         bases = self._base.told(job.program if leaves else None)
@@ -204,7 +208,7 @@ class Work:
         """Loss and metrics from added sums."""
         sums = record(header, "sums")
         with self._boundary():
-            program = self._workshop.program(self._spec(header))
+            program = self._workshop.get_program(self._spec(header))
             return (
                 Message(
                     {"ok": {key: program.compute_results(value) for key, value in sums.items()}}
@@ -339,7 +343,7 @@ class Work:
         if self._loading is not None:
             loading, self._loading = self._loading, None
             with self._boundary():
-                streams.finish(loading.reading)
+                streams.finish_reader(loading.reading)
                 self._loaded(self._job, loading.spec)
         return self._job
 
@@ -353,7 +357,7 @@ class Work:
             )
         return job
 
-    def _load(self, program: Program, source: str, request: Header) -> Reading | None:
+    def _load(self, program: Program, source: str, request: Header) -> Reader | None:
         """Make the program's variables the state; where that is still to come, what will read
         it.
         """
@@ -370,24 +374,24 @@ class Work:
         else:
             self._base.bring(program, base)
         if source == "chunks":
-            return serialization.read(program.layout, program.assign, self._took, base)
+            return readers.read_state(program.layout, program.assign, self._took, base)
         if source == "averaged":
-            return averaging.read(
+            return averaging.read_mean(
                 program.layout, program.assign, self._took, integers(header, "shares")
             )
-        self._origin, seed = Origin(0, whole=False), integer(header, "seed")
+        self._origin, seed = Origin(0, is_complete=False), integer(header, "seed")
         if source in ("weights", "weights_of_chunks"):
             program.reset_non_weights(seed)
             if source == "weights":
-                return serialization.read_flat_weights(program.layout, program.assign)
-            return serialization.read_weights(program.layout, program.assign, self._took)
+                return readers.read_flat_weights(program.layout, program.assign)
+            return readers.read_weights(program.layout, program.assign, self._took)
         program.write(program.create_initial_state(seed))
         if source == "joined":
-            return weight_merge.read(
+            return readers.read_merged_weights(
                 program.layout, program.assign, len(integers(header, "shares"))
             )
         return (
-            serialization.read_warm(program.layout, program.assign, self._took)
+            readers.read_warm_start(program.layout, program.assign, self._took)
             if source == "warm"
             else None
         )
@@ -397,11 +401,11 @@ class Work:
 
     def _loaded(self, job: Job, spec: ProgramSpec) -> None:
         """The program now is the job's state. One in training has no name until it is done."""
-        if self._origin.base and not self._sealed:
-            self._base.hold(job.program, self._origin.base)
+        if self._origin.base_digest and not self._sealed:
+            self._base.hold(job.program, self._origin.base_digest)
         job.program.set_hyperparameters(spec)
         if isinstance(job, RestoreJob):
-            job.whole = self._origin.whole
+            job.whole = self._origin.is_complete
         if isinstance(job, FusionJob):
             job.loaded()
         # Nor has a sealed one, which nobody is to get out or to go on from.
@@ -409,4 +413,4 @@ class Work:
         self._held = None if unnamed else Held(self._result_key, job.program)
 
     def _boundary(self) -> AbstractContextManager[None]:
-        return self._workshop.boundary(silent=self._recipe is not None)
+        return self._workshop.catch_errors(hide_details=self._recipe is not None)

@@ -1,8 +1,7 @@
-"""What of a trainer's work outlives a session: its programs, and what was learnt of them while they
-were compiled.
+"""The part of a trainer's work that outlives a session: programs and what was learned about them.
 
-All else is of one session. When that is over, nothing of its rows or states is left in the programs
-either, and the next session of the same role finds them compiled.
+Everything else belongs to one session. When a session ends, the programs lose its rows and states,
+and the next session of the same role finds them compiled.
 """
 
 from __future__ import annotations
@@ -24,76 +23,80 @@ from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
 from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.program import Framework, Program, Programs
 
-NAMES = 64
-"""Of what is compiled of a program: a few sizes of batches."""
+MAX_COMPILATIONS = 64
+"""Of one program: one for each of a few batch sizes."""
 
 
-class Workshop:
-    """The programs of a process, of one session after another."""
+class ProgramCache:
+    """The programs of a process, which several sessions use one after another.
+
+    Args:
+        memory: bytes that the process may use; 0 for no limit.
+    """
 
     def __init__(self, framework: Framework, memory: int = 0) -> None:
-        """`memory`: bytes that the process may have, 0 for any number."""
         self.framework = framework
-        self._memory = memory
-        self.failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
         self.programs = Programs(framework.make_program)
         self.warnings = FrameworkWarnings()
-        self._forms: WeakKeyDictionary[Program, dict[int, ModeSelector]] = WeakKeyDictionary()
-        self._names: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
+        self._memory = memory
+        self._config_errors: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
+        self._selectors: WeakKeyDictionary[Program, dict[int, ModeSelector]] = WeakKeyDictionary()
+        self._compilations: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
 
-    def program(self, spec: ProgramSpec, form: str | None = None) -> Program:
-        """The program of a spec, which has that form if one is named; made, if need be, for the
-        memory that is left.
+    def get_program(self, spec: ProgramSpec, mode: str | None = None) -> Program:
+        """Return the program of a spec, and create it if necessary.
+
+        Args:
+            mode: an execution mode that the program must have.
         """
-        return self.programs.get(spec, MemoryBudget(self._memory, form))
+        return self.programs.get(spec, MemoryBudget(self._memory, mode))
 
     @contextmanager
-    def boundary(self, *, silent: bool) -> Iterator[None]:
-        """The one place where what a framework raises for a config becomes that config's failure.
+    def catch_errors(self, *, hide_details: bool) -> Iterator[None]:
+        """Turn errors that a framework raises for a config into a ConfigError; nothing else does.
 
-        What it says may have numbers of the network, which who may not read it is not told: that is
-        `silent`.
+        Args:
+            hide_details: omit the framework's message, because it may contain numbers of a network
+                that the user may not read.
         """
         try:
             with self.warnings.record():
                 yield
         except self.framework.fatal_errors:
-            raise  # it ends the process, and the backend starts another one
+            raise  # the process ends, and the backend starts another one
         except self.framework.memory_errors as error:
+            details = "" if hide_details else f": {summary(error)}"
             raise ConfigError(
-                "the config ran out of memory" + ("" if silent else f": {summary(error)}"),
+                f"the config ran out of memory{details}",
                 sqlstate="53200",
                 hint="A smaller batch_size or a smaller model needs less.",
             ) from error
-        except self.failures as error:
-            raise ConfigError(
-                f"{type(error).__name__}{'' if silent else f': {summary(error)}'}"
-            ) from error
+        except self._config_errors as error:
+            details = "" if hide_details else f": {summary(error)}"
+            raise ConfigError(f"{type(error).__name__}{details}") from error
 
-    def forms(self, program: Program, batch_size: int) -> ModeSelector:
-        """What is known of the forms of a program with batches of that size."""
-        sizes = self._forms.setdefault(program, {})
-        if batch_size not in sizes:
-            sizes[batch_size] = ModeSelector(
-                self.failures, self.framework.memory_errors, tuple(sizes.values())
+    def get_mode_selector(self, program: Program, batch_size: int) -> ModeSelector:
+        """Return the selector of execution modes for a program and batch size."""
+        selectors = self._selectors.setdefault(program, {})
+        if batch_size not in selectors:
+            selectors[batch_size] = ModeSelector(
+                self._config_errors, self.framework.memory_errors, tuple(selectors.values())
             )
-        return sizes[batch_size]
+        return selectors[batch_size]
 
-    def name(self, program: Program, compilation: str) -> None:
-        """What is compiled of a program now is found by this name, also by later sessions."""
-        names = self._names.setdefault(program, deque(maxlen=NAMES))
-        if compilation not in names:
-            names.append(compilation)
+    def add_compilation(self, program: Program, name: str) -> None:
+        """Record the backend's name for the code that is compiled for a program now."""
+        names = self._compilations.setdefault(program, deque(maxlen=MAX_COMPILATIONS))
+        if name not in names:
+            names.append(name)
 
     @property
     def compilations(self) -> list[str]:
-        """The names of all that is compiled."""
-        return sorted({name for names in self._names.values() for name in names})
+        """The names of all compiled code."""
+        return sorted({name for names in self._compilations.values() for name in names})
 
-    def wipe(self) -> None:
-        """A session is over: overwrite what it has left, give memory back, and draw other random
-        numbers.
-        """
+    def clear_session_data(self) -> None:
+        """Overwrite the data of a session, release memory, and reseed the random generators."""
         self.warnings.discard()
         self.programs.wipe()
         gc.collect()

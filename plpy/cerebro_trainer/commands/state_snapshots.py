@@ -18,7 +18,7 @@ from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.serialization import Progress
 from cerebro_trainer.wire.fields import integer, text
 from cerebro_trainer.wire.frames import Message, Messages
-from cerebro_trainer.wire.streams import Reading
+from cerebro_trainer.wire.streams import Reader
 
 
 class Held(NamedTuple):
@@ -31,7 +31,7 @@ class Held(NamedTuple):
 class Loading(NamedTuple):
     """A state on its way into a program, and what is to be set once it is there."""
 
-    reading: Reading
+    reading: Reader
     spec: ProgramSpec
 
 
@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
         frozen weights.
         """
         program = held.program
-        header = serialization.header_of(program.layout, Progress(program.step, epochs), base)
+        header = serialization.build_header(program.layout, Progress(program.step, epochs), base)
         return cls(held.key, program.read(), program.layout, header)
 
     def chunks(self, header: Mapping[str, Any]) -> Messages:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands import gpus, prediction_columns
 from cerebro_trainer.commands.job_handler import Work
-from cerebro_trainer.commands.program_cache import Workshop
+from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.data import recipe_values
 from cerebro_trainer.data.buffers import Dataset, from_frame
 from cerebro_trainer.data.packing import Packing
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
 from cerebro_trainer.wire.fields import integer, number, text
 from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone
-from cerebro_trainer.wire.prefetch import Ahead
+from cerebro_trainer.wire.prefetch import Prefetcher
 
 Handler: TypeAlias = Callable[[Mapping[str, Any], Bytes], Messages]
 
@@ -34,7 +34,9 @@ class Command(NamedTuple):
 class Trainer:
     """Serves one connection; without a framework it packs, and keeps data, but trains nothing."""
 
-    def __init__(self, connection: Connection, ahead: Ahead, workshop: Workshop | None) -> None:
+    def __init__(
+        self, connection: Connection, ahead: Prefetcher, workshop: ProgramCache | None
+    ) -> None:
         self._connection = connection
         self._ahead = ahead
         self._datasets: dict[str, Dataset] = {}
@@ -71,7 +73,7 @@ class Trainer:
                 "permute": Command(self._abandoned_soon(self._work.permute)),
                 "attribute": Command(self._abandoned_soon(self._work.attribute)),
             }
-        ahead.aside = self
+        ahead.concurrent_handler = self
 
     def serve(self) -> None:
         """Answer requests until the peer goes: PeerGone, but where another session may have the
@@ -83,7 +85,7 @@ class Trainer:
             except OutOfMemory as error:
                 self._fail(error)
             except PeerGone as gone:
-                if gone.idle or not self._reusable:
+                if gone.is_idle or not self._reusable:
                     raise
                 recipe_values.read.cache_clear()
                 prediction_columns.texts.cache_clear()
@@ -92,7 +94,7 @@ class Trainer:
                 self._idle = None
                 self._handle(frame)
 
-    def attend(self, frame: Frame) -> bool:
+    def handle_concurrently(self, frame: Frame) -> bool:
         """Send the state that the job being done has replaced, if that is asked for; the answer
         bears the number.
         """
@@ -107,7 +109,7 @@ class Trainer:
             for message in self._work.replaced_state(frame.header):
                 self._connection.send(Message({**message.header, **number}, *message.payload))
         except TrainerError as error:
-            self._connection.send(Message({**error.as_header(), **number}))
+            self._connection.send(Message({**error.to_header(), **number}))
         return True
 
     @property
@@ -130,7 +132,7 @@ class Trainer:
             except TrainerError as error:
                 self._fail(error)
         if self._deferred is not None and command.replies:
-            self._connection.send(Message(self._deferred.as_header()))
+            self._connection.send(Message(self._deferred.to_header()))
             self._deferred = None
 
     def _command(self, name: str) -> Command:

@@ -36,7 +36,7 @@ def main() -> None:
         os._exit(0)
 
     os.close(read_end)
-    process_isolation.keep_to(arguments.cores)
+    process_isolation.set_cpu_affinity(arguments.cores)
 
     def nursery() -> None:
         listener.listen(

@@ -18,7 +18,7 @@ import numpy as np
 
 from cerebro_trainer import process_isolation
 from cerebro_trainer.fork_server import messages
-from cerebro_trainer.frameworks import HOMES
+from cerebro_trainer.frameworks import HOME_VARIABLES
 from cerebro_trainer.service import Assignment
 
 DESCRIPTORS = 4
@@ -51,8 +51,8 @@ def stand_alone(tenant: Tenant, mail: socket.socket, nursery: int) -> None:
     _close_all_but({0, 1, 2, mail.fileno(), *tenant.descriptors})
     random.seed()
     np.random.seed()
-    process_isolation.offer_to_memory_killer()
-    process_isolation.give_way(threads=True)
+    process_isolation.prefer_for_memory_killer()
+    process_isolation.lower_cpu_priority(use_thread=True)
     process_isolation.keep_private()
 
 
@@ -62,7 +62,7 @@ def move_in(tenant: Tenant, framework: str) -> Assignment:
     os.dup2(messages, 1)
     os.dup2(messages, 2)
     os.close(messages)
-    process_isolation.name_trainer(framework, int(words["parent"]))
+    process_isolation.set_trainer_title(framework, int(words["parent"]))
     move_to(words["home"])
     cache = Path(words["cache"]) if words["cache"] else None
     return Assignment(
@@ -87,7 +87,7 @@ def later(tenant: Tenant, framework: str, mail: socket.socket) -> Iterator[Assig
 def move_to(folder: str) -> None:
     """Work there, and keep there what libraries keep in a home or among temporary files."""
     os.chdir(folder)
-    os.environ.update(dict.fromkeys(HOMES, folder))
+    os.environ.update(dict.fromkeys(HOME_VARIABLES, folder))
     tempfile.tempdir = None
 
 
@@ -99,7 +99,7 @@ def _close_all_but(kept: set[int]) -> None:
 
 
 def _move_out(tenant: Tenant, framework: str) -> None:
-    process_isolation.name_trainer(framework, None)
+    process_isolation.set_trainer_title(framework, None)
     move_to(NOWHERE)
     _, pulse, folder, _ = tenant.descriptors
     nothing = os.open(os.devnull, os.O_WRONLY)

@@ -62,8 +62,8 @@ class Post:
 def serve(listener: socket.socket, framework: str, seconds: float) -> None:
     """Fork trainers until none is wanted for so many seconds."""
     setproctitle(f"cerebro_nursery: {framework}")
-    process_isolation.offer_to_memory_killer()
-    process_isolation.give_way(threads=False)
+    process_isolation.prefer_for_memory_killer()
+    process_isolation.lower_cpu_priority(use_thread=False)
     _imported(framework)
     gc.collect()
     gc.freeze()

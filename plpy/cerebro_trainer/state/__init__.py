@@ -1,1 +1,1 @@
-"""A config's state as bytes that hold no code, and the mean of several."""
+"""States of configs as bytes that contain no code, and the mean of several states."""

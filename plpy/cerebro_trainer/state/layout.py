@@ -1,8 +1,8 @@
-"""What the variables of a program look like, in which order a state has them, and which of them may
-stand apart.
+"""The variables of a program, their order in a state, and the part that states can share.
 
-The weights of frozen layers are the same in all states of a configuration, and in those of others
-that begin with the same layers: its *base*, which is known by a digest of what it holds.
+Weights of frozen layers are equal in all states of a configuration, and in those of other
+configurations that begin with the same layers. They are the *base* of a state, which is identified
+by a digest of its contents.
 """
 
 from __future__ import annotations
@@ -15,88 +15,89 @@ from typing import NamedTuple
 
 import numpy as np
 
-LEAST_BASE = 1 << 20
-"""Bytes: less of it stays in each state."""
-LEAST_SHARE = 3
-"""So does less than such a part of the whole."""
-DIGITS = 32
-"""Of the digest of a base."""
+MIN_BASE_BYTES = 1 << 20
+"""A smaller base remains in each state."""
+MAX_STATE_PER_BASE = 3
+"""So does a base if the whole state is more than this many times larger."""
+DIGEST_DIGITS = 32
+"""Hexadecimal digits of the digest of a base."""
 CODES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int64": "I64",
     "int32": "I32",
-    "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
     "bool": "BOOL",
-}  # fmt: skip
+}
+"""Codes of safetensors for the types of variables."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What a program's variables look like.
-
-    `weights` are the positions of get_weights(), in its order, `trainable` of those the ones that
-    are trained; `paths` are what Keras calls the weights. Of `frozen` ones it is known that no step
-    changes them.
-    """
+    """The variables of a program; a variable is identified by its position."""
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
-    weights: tuple[int, ...]
-    trainable: tuple[int, ...]
-    paths: tuple[str, ...]
-    architecture: str
-    optimizer: str
+    weights: tuple[int, ...]  # positions of the weights, in the order of get_weights()
+    trainable: tuple[int, ...]  # positions of the weights that are trained
+    paths: tuple[str, ...]  # names of the weights in Keras
+    architecture: str  # hash
+    optimizer: str  # class
     framework: str
-    keras: str
-    frozen: tuple[int, ...] = ()
+    keras: str  # version
+    frozen: tuple[int, ...] = ()  # positions of the weights that no training step changes
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Bytes of each variable."""
-        pairs = zip(self.shapes, self.dtypes, strict=True)
-        return tuple(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in pairs)
+        """The bytes of each variable."""
+        variables = zip(self.shapes, self.dtypes, strict=True)
+        return tuple(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in variables)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all variables."""
+        """The bytes of all variables."""
         return sum(self.sizes)
 
     @cached_property
-    def base(self) -> tuple[int, ...]:
-        """Positions of frozen weights, as their tensors lie; none where they are too few to stand
-        apart.
-        """
+    def base_positions(self) -> tuple[int, ...]:
+        """The frozen weights in the order of their tensors; empty if they are too small."""
         size = sum(self.sizes[position] for position in self.frozen)
-        return (
-            self._aligned(self.frozen) if size >= max(LEAST_BASE, self.nbytes / LEAST_SHARE) else ()
-        )
+        if size < max(MIN_BASE_BYTES, self.nbytes / MAX_STATE_PER_BASE):
+            return ()
+        return self._sort_for_alignment(self.frozen)
 
     @cached_property
-    def own(self) -> tuple[int, ...]:
-        """Positions of all others, as their tensors lie."""
-        return self._aligned({*range(len(self.shapes))} - {*self.base})
+    def main_positions(self) -> tuple[int, ...]:
+        """All variables outside the base, in the order of their tensors."""
+        return self._sort_for_alignment({*range(len(self.shapes))} - {*self.base_positions})
 
     @property
-    def order(self) -> tuple[int, ...]:
-        """Positions as their tensors lie in a state: those that may stand apart come last."""
-        return self.own + self.base
+    def tensor_order(self) -> tuple[int, ...]:
+        """All variables in the order of their tensors in a state: those of the base come last."""
+        return self.main_positions + self.base_positions
 
-    def _aligned(self, positions: Collection[int]) -> tuple[int, ...]:
-        """Large elements first, so that all are aligned."""
+    def _sort_for_alignment(self, positions: Collection[int]) -> tuple[int, ...]:
+        """Sort large elements first, so that all tensors are aligned."""
         return tuple(sorted(positions, key=lambda p: (-np.dtype(self.dtypes[p]).itemsize, p)))
 
 
-class Entry(NamedTuple):
-    """A tensor of a state: its name, its type in safetensors' words, and where it ends in the
-    data.
-    """
+class TensorEntry(NamedTuple):
+    """A tensor in the header of a state."""
 
     name: str
-    code: str
+    code: str  # type, see CODES
     shape: tuple[int, ...]
-    begin: int
+    begin: int  # first byte, counted from the end of the header
     end: int
 
 
-def name_of(position: int) -> str:
-    """What a state calls the tensor of a variable."""
+def format_tensor_name(position: int) -> str:
+    """Return the name of a variable's tensor in a state."""
     return f"{position:05d}"

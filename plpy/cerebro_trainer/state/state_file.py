@@ -1,8 +1,7 @@
-"""A state in a file: where the variables of a program lie that does not fit into its trainer's
-memory.
+"""A file for the variables of a program that does not fit into its trainer's memory.
 
-The file is in the trainer's own folder and has no name, so it is gone with the process. It is read
-and written, never mapped, because mapped pages count as memory of the process.
+The file is in the trainer's own folder and has no name, so it disappears with the process. It is
+read and written, never mapped, because mapped pages count as memory of the process.
 """
 
 from __future__ import annotations
@@ -22,78 +21,93 @@ from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.serialization import bytes_of
 
 ALIGNMENT = 64
-"""Bytes: memory that begins at a multiple of them frameworks take over as it is."""
+"""Bytes. Frameworks use memory without a copy if it begins at a multiple of this."""
 COPY_BYTES = 16 << 20
 
 Array = npt.NDArray[Any]
 
 
 class StateFile:
-    """The values of all variables of a layout, each at its place in a file."""
+    """The values of all variables of a layout, in a file.
+
+    All values are zeros at first; the disk space is allocated when one is read or written.
+    """
 
     def __init__(self, layout: Layout) -> None:
-        """Its values are zeros, and take no room before one is written."""
         self._layout = layout
-        padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in layout.sizes]
-        *self._begins, self._bytes = accumulate(padded, initial=0)
-        self._made: _Nameless | None = None
+        padded_sizes = [-(-size // ALIGNMENT) * ALIGNMENT for size in layout.sizes]
+        *self._offsets, self._bytes = accumulate(padded_sizes, initial=0)
+        self._allocated_file: _UnnamedFile | None = None
         self._snapshots: WeakSet[Snapshot] = WeakSet()
 
     @property
-    def _file(self) -> _Nameless:
-        if self._made is None:
-            self._made = _Nameless(self._bytes, self._bytes)  # and for a copy
-        return self._made
+    def _file(self) -> _UnnamedFile:
+        if self._allocated_file is None:
+            # A snapshot may need a copy of the file.
+            self._allocated_file = _UnnamedFile(self._bytes, spare=self._bytes)
+        return self._allocated_file
 
     def read(self, position: int) -> Array:
-        """The value of a variable; ConfigError where the disk has no room for the file."""
+        """Read a variable; raise ConfigError if the disk has no space for the file."""
         return self.read_from(self._file.descriptor, position)
 
     def read_from(self, descriptor: int, position: int) -> Array:
-        """The value that a variable has in a file like this one."""
-        array = _aligned(self._layout.shapes[position], self._layout.dtypes[position])
-        view, begin = bytes_of(array), self._begins[position]
+        """Read a variable from another file with the same layout."""
+        array = _allocate_aligned(self._layout.shapes[position], self._layout.dtypes[position])
+        view = bytes_of(array)
+        offset = self._offsets[position]
         while view:
-            count = os.preadv(descriptor, [view], begin)
-            view, begin = view[count:], begin + count
+            count = os.preadv(descriptor, [view], offset)
+            view = view[count:]
+            offset += count
         return array
 
     def write(self, position: int, value: Array) -> None:
-        """Change the value of a variable; what a snapshot has stays what it is."""
+        """Change a variable; snapshots keep the previous value."""
         if self._snapshots:
-            self._made, self._snapshots = self._copied(), WeakSet()
-        view, begin = bytes_of(value), self._begins[position]
+            self._allocated_file = self._copy_file()
+            self._snapshots = WeakSet()
+        view = bytes_of(value)
+        offset = self._offsets[position]
         while view:
-            count = os.pwrite(self._file.descriptor, view, begin)
-            view, begin = view[count:], begin + count
+            count = os.pwrite(self._file.descriptor, view, offset)
+            view = view[count:]
+            offset += count
 
     def snapshot(self) -> Snapshot:
-        """All values as they are now, whatever is written later."""
+        """Return the current values, which later writes do not change."""
         snapshot = Snapshot(self, self._file)
         self._snapshots.add(snapshot)
         return snapshot
 
     def clear(self) -> None:
-        """Forget all values: they are zeros."""
-        self._made, self._snapshots = None, WeakSet()
+        """Reset all values to zeros."""
+        self._allocated_file = None
+        self._snapshots = WeakSet()
 
     @property
     def count(self) -> int:
-        """How many variables there are."""
-        return len(self._begins)
+        """The number of variables."""
+        return len(self._offsets)
 
-    def _copied(self) -> _Nameless:
-        made, begin = _Nameless(self._bytes, 0), 0
-        while begin < self._bytes:
-            piece = os.pread(self._file.descriptor, COPY_BYTES, begin)
-            begin += os.pwrite(made.descriptor, piece, begin)
-        return made
+    def _copy_file(self) -> _UnnamedFile:
+        copy = _UnnamedFile(self._bytes, spare=0)
+        offset = 0
+        while offset < self._bytes:
+            data = os.pread(self._file.descriptor, COPY_BYTES, offset)
+            offset += os.pwrite(copy.descriptor, data, offset)
+        return copy
 
 
-class _Nameless:
-    """A file of so many zeros that is gone with the last that refers to it.
+class _UnnamedFile:
+    """A file of zeros that disappears with the last reference to this object.
 
-    ConfigError where the disk has no room for it, and as many bytes to `spare`.
+    Args:
+        nbytes: size of the file.
+        spare: bytes that must remain available on the disk.
+
+    Raises:
+        ConfigError: the disk does not have enough space.
     """
 
     def __init__(self, nbytes: int, spare: int) -> None:
@@ -114,9 +128,9 @@ class _Nameless:
 
 
 class Snapshot(Sequence[Array]):
-    """The values of a state at a moment, which are read one by one."""
+    """The values of a state at one moment, which are read one by one."""
 
-    def __init__(self, source: StateFile, file: _Nameless) -> None:
+    def __init__(self, source: StateFile, file: _UnnamedFile) -> None:
         self._source = source
         self._file = file
 
@@ -131,7 +145,7 @@ class Snapshot(Sequence[Array]):
 
     def __getitem__(self, position: int | slice) -> Array | list[Array]:
         if isinstance(position, slice):
-            return [self[each] for each in range(*position.indices(len(self)))]
+            return [self[index] for index in range(*position.indices(len(self)))]
         if not 0 <= position < len(self):
             raise IndexError(position)
         return self._source.read_from(self._file.descriptor, position)
@@ -140,9 +154,9 @@ class Snapshot(Sequence[Array]):
         return (self[position] for position in range(len(self)))
 
 
-def _aligned(shape: tuple[int, ...], dtype: str) -> Array:
-    """An array of these numbers that begins where frameworks like it."""
+def _allocate_aligned(shape: tuple[int, ...], dtype: str) -> Array:
+    """Return an uninitialized array that begins at a multiple of ALIGNMENT."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    room = np.empty(size + ALIGNMENT, np.uint8)
-    begin = -room.ctypes.data % ALIGNMENT
-    return room[begin : begin + size].view(dtype).reshape(shape)
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    return memory[begin : begin + size].view(dtype).reshape(shape)

@@ -1,1 +1,1 @@
-"""What comes and goes on the socket to the backend: frames, their fields, bytes in pieces."""
+"""Communication with the backend: frames, fields of requests, byte streams and the heartbeat."""

@@ -1,5 +1,6 @@
-"""Typed access to the fields of a request, so that a wrong request is named as such and never a
-KeyError.
+"""Typed access to the fields of a request, so that a wrong field is an error with its name.
+
+Each function raises RequestError if the field is missing or has another type.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 def typed(header: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    """The field `name`, which must be there and of this JSON type (a bool is no int)."""
+    """Return a required field of a JSON type (a bool is not an int)."""
     if name not in header:
         raise RequestError(f'the request lacks "{name}"')
     value = header[name]
@@ -23,7 +24,7 @@ def typed(header: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) -> int:
-    """An integer field, at least `minimum`."""
+    """Return an integer of 64 bits, at least `minimum`."""
     value = typed(header, name, int)
     if not -(1 << 63) <= value < 1 << 63:
         raise RequestError(f'"{name}" must be an integer of 64 bits, received {value}')
@@ -33,16 +34,14 @@ def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) ->
 
 
 def number(header: Mapping[str, Any], name: str) -> float:
-    """An integer or float field, as float."""
-    return (
-        float(integer(header, name))
-        if type(header.get(name)) is int
-        else typed(header, name, float)
-    )
+    """Return an integer or a float as a float."""
+    if type(header.get(name)) is int:
+        return float(integer(header, name))
+    return typed(header, name, float)
 
 
 def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> str:
-    """A text field, one of `choices` where any are given."""
+    """Return a text, one of `choices` if there are any."""
     value = typed(header, name, str)
     if choices and value not in choices:
         raise RequestError(f'"{name}" must be one of {", ".join(choices)}; received {value!r}')
@@ -50,12 +49,12 @@ def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> s
 
 
 def record(header: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A field that is a JSON object."""
+    """Return a JSON object."""
     return typed(header, name, dict)
 
 
 def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """A field that is a list of JSON objects."""
+    """Return a list of JSON objects."""
     values = typed(header, name, list)
     if not all(isinstance(value, dict) for value in values):
         raise RequestError(f'"{name}" must be a list of objects')
@@ -63,12 +62,12 @@ def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def texts(header: Mapping[str, Any], name: str) -> list[str]:
-    """A field that is a list of texts."""
+    """Return a list of texts."""
     values = typed(header, name, list)
     return [text({name: value}, name) for value in values]
 
 
 def integers(header: Mapping[str, Any], name: str) -> list[int]:
-    """A field that is a list of integers."""
+    """Return a list of integers of 64 bits."""
     values = typed(header, name, list)
     return [integer({name: value}, name) for value in values]

@@ -1,8 +1,8 @@
-"""Frames on a socket: the one door between a backend and its trainer.
+"""Frames on a socket, the only connection between a backend and its trainer.
 
-A frame is `<4sIQ` (magic, header length, payload length), a JSON header in UTF-8, and raw payload
-bytes. Payloads are received straight into a fresh numpy buffer and sent straight from one: nothing
-is copied on the way. The backend's `link` module is the other end.
+A frame consists of a prefix `<4sIQ` (magic, header length, payload length), a JSON header in UTF-8,
+and raw payload bytes. Payloads are received into a fresh numpy buffer and sent from one without a
+copy. The other end is the backend's module `connection`.
 """
 
 from __future__ import annotations
@@ -24,40 +24,38 @@ from cerebro_trainer.errors import OutOfMemory
 MAGIC = b"CDB1"
 PREFIX = struct.Struct("<4sIQ")
 HEADER_LIMIT = 256 << 20
-"""Bytes. A header holds an architecture or predictions as text, never data."""
-DRAIN_BYTES = 1 << 20
+"""Bytes. A header contains an architecture or predictions as text, never data."""
+CHUNK_BYTES = 1 << 20
 JOINED_BYTES = 1 << 16
-"""A payload up to this size is sent with its header at once: a call of the system costs more than
-the copy.
-"""
+"""A payload up to this size is sent together with its header: a copy is cheaper than a call."""
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class PeerGone(Exception):
-    """The backend closed its end or vanished, or was idle for too long: the trainer has nobody left
-    to work for.
-    """
+    """The backend has closed its end, has vanished, or has been idle for too long."""
 
     def __init__(self, reason: str = "closed") -> None:
         super().__init__(reason)
-        self.idle = reason == "idle"
+        self.is_idle = reason == "idle"
 
 
 class BrokenFrame(Exception):
-    """What arrived is not a frame, so nothing after it can be understood either."""
+    """The received bytes are not a frame, so the bytes after them cannot be interpreted either."""
 
 
 class Frame(NamedTuple):
-    """One message: its header, and its payload as uint8 of shape (bytes,)."""
+    """A received message."""
 
     header: dict[str, Any]
-    payload: Bytes
+    payload: Bytes  # shape (bytes,)
 
 
 class Message:
-    """One frame to send; the payload is the concatenation of the given buffers, each
-    C-contiguous.
+    """A frame to send.
+
+    Args:
+        payload: C-contiguous buffers, which are sent one after another.
     """
 
     def __init__(self, header: Mapping[str, object], *payload: memoryview) -> None:
@@ -73,28 +71,31 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._sending = Lock()  # frames of several threads come one after another
+        self._send_lock = Lock()  # keeps the frames of several threads apart
         self._hangup = select.poll()
         self._hangup.register(sock, 0)
 
     def receive(self) -> Frame:
         """Wait for the next frame.
 
-        Raises PeerGone at end of file; BrokenFrame when the bytes are no frame; OutOfMemory, with
-        the stream still in step, when the payload does not fit.
+        Raises:
+            PeerGone: the backend has closed its end.
+            BrokenFrame: the bytes are not a frame.
+            OutOfMemory: the payload does not fit into memory; the next frame can be received.
         """
-        magic, header_bytes, payload_bytes = PREFIX.unpack(self._exactly(PREFIX.size))
+        prefix = self._receive_bytes(PREFIX.size)
+        magic, header_bytes, payload_bytes = PREFIX.unpack(prefix)
         if magic != MAGIC:
             raise BrokenFrame(f"expected a frame starting with {MAGIC!r}, received {magic!r}")
         if header_bytes > HEADER_LIMIT:
             raise BrokenFrame(
                 f"a frame's header may have {HEADER_LIMIT} bytes, received {header_bytes}"
             )
-        header = self._parse(self._exactly(header_bytes))
-        return Frame(header, self._payload(payload_bytes))
+        header = self._parse_header(self._receive_bytes(header_bytes))
+        return Frame(header, self._receive_payload(payload_bytes))
 
     def send(self, message: Message) -> None:
-        """Send one frame; PeerGone if nobody is there to receive it."""
+        """Send a frame; raise PeerGone if the backend has closed its end."""
         text = json.dumps(message.header, separators=(",", ":")).encode()
         views = [part.cast("B") for part in message.payload if part.nbytes]
         size = sum(view.nbytes for view in views)
@@ -102,27 +103,28 @@ class Connection:
         if size <= JOINED_BYTES:
             parts = [b"".join(parts)]
         try:
-            with self._sending:
+            with self._send_lock:
                 for part in parts:
                     self._socket.sendall(part)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise PeerGone("closed") from error
 
     def close(self) -> None:
-        """End the conversation, also for a thread that waits for the next frame."""
-        with suppress(OSError):  # it has ended
+        """Close the connection, also for a thread that waits for the next frame."""
+        with suppress(OSError):  # already closed
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def check_peer(self) -> None:
-        """Raise PeerGone if the backend has closed its end; costs a microsecond, so loops may ask
-        often.
+        """Raise PeerGone if the backend has closed its end.
+
+        The check takes a microsecond, so that loops may repeat it often.
         """
         if self._hangup.poll(0):
             raise PeerGone("closed")
 
     @staticmethod
-    def _parse(text: bytearray) -> dict[str, Any]:
+    def _parse_header(text: bytearray) -> dict[str, Any]:
         try:
             header = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -133,28 +135,28 @@ class Connection:
             )
         return header
 
-    def _exactly(self, count: int) -> bytearray:
-        """So many bytes; memory is taken for what has come, not for what is said to come."""
+    def _receive_bytes(self, count: int) -> bytearray:
+        """Receive `count` bytes; memory is allocated for arrived bytes, not for announced ones."""
         buffer = bytearray()
         while len(buffer) < count:
-            piece = bytearray(min(count - len(buffer), DRAIN_BYTES))
-            self._fill(memoryview(piece))
-            buffer += piece
+            chunk = bytearray(min(count - len(buffer), CHUNK_BYTES))
+            self._fill(memoryview(chunk))
+            buffer += chunk
         return buffer
 
-    def _payload(self, count: int) -> Bytes:
+    def _receive_payload(self, count: int) -> Bytes:
         try:
             payload = np.empty(count, dtype=np.uint8)
         except (MemoryError, ValueError) as error:
-            self._drain(count)
+            self._discard(count)
             raise OutOfMemory(f"a payload of {count} bytes does not fit into memory") from error
         self._fill(payload.data)
         return payload
 
-    def _drain(self, count: int) -> None:
-        scratch = memoryview(bytearray(DRAIN_BYTES))
+    def _discard(self, count: int) -> None:
+        scratch = memoryview(bytearray(CHUNK_BYTES))
         while count:
-            part = scratch[: min(count, DRAIN_BYTES)]
+            part = scratch[: min(count, CHUNK_BYTES)]
             self._fill(part)
             count -= len(part)
 

@@ -1,64 +1,67 @@
-"""Requests are received one ahead: while a buffer is worked on, the next one comes in.
+"""Prefetch of the next request while the current one is processed.
 
-The backend then reads its table while the trainer computes, and the two take turns only where the
-trainer is the slower one. One frame ahead bounds the memory: never more than two buffers that are
-not kept. And a request that asks for something beside what is worked on is answered here, at once.
+The backend can read its table while the trainer computes; it waits only if the trainer is slower.
+One prefetched frame bounds the memory: at most two buffers exist that are not cached. Requests that
+do not depend on the current one are answered at once, in the receiving thread.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Waited
+from concurrent.futures import TimeoutError as WaitTimeout
 from typing import Protocol
 
 from cerebro_trainer.wire.frames import Connection, Frame, PeerGone
 
 
-class Aside(Protocol):
-    """Answers requests beside the one that is worked on, in another thread."""
+class ConcurrentHandler(Protocol):
+    """A handler of requests that are answered while another request is processed."""
 
-    def attend(self, frame: Frame) -> bool:
-        """Answer a request, if it is one of those."""
+    def handle_concurrently(self, frame: Frame) -> bool:
+        """Answer a request in the receiving thread; return False if it must wait for its turn."""
         ...
 
 
-class Ahead:
-    """The frames of a connection, in order, but for those that `aside` attends to, if there is such
-    a one.
-    """
+class Prefetcher:
+    """The frames of a connection, in order, except those that the concurrent handler answers."""
 
-    aside: Aside | None = None
+    concurrent_handler: ConcurrentHandler | None = None
 
     def __init__(self, connection: Connection) -> None:
-        self.taken = False
-        """Whether a frame was taken, and the next one is not waited for yet: it is worked on."""
+        self.is_request_active = False
+        """True from the return of `receive` to the next call of it."""
         self._connection = connection
         self._thread = ThreadPoolExecutor(1)
-        self._next = self._expect()
+        self._next_frame = self._prefetch()
 
-    def receive(self, longest: float | None = None) -> Frame:
-        """The next frame; raises what `Connection.receive` raises, and PeerGone after the longest
-        wait, in seconds.
+    def receive(self, max_seconds: float | None = None) -> Frame:
+        """Return the next frame.
+
+        Raises:
+            PeerGone: also if no frame has arrived after `max_seconds`.
+            BrokenFrame: see `Connection.receive`.
+            OutOfMemory: see `Connection.receive`.
         """
-        self.taken = False
+        self.is_request_active = False
         try:
-            return self._next.result(longest)
-        except Waited as error:
+            return self._next_frame.result(max_seconds)
+        except WaitTimeout as error:
             raise PeerGone("idle") from error
         finally:
-            self.taken = True
-            if self._next.done():
-                self._next = self._expect()
+            self.is_request_active = True
+            if self._next_frame.done():
+                self._next_frame = self._prefetch()
 
     def close(self) -> None:
-        """End the thread, once nothing comes any more."""
+        """End the thread; the connection must have been closed before."""
         self._thread.shutdown()
 
-    def _expect(self) -> Future[Frame]:
+    def _prefetch(self) -> Future[Frame]:
         return self._thread.submit(self._receive)
 
     def _receive(self) -> Frame:
         while True:
             frame = self._connection.receive()
-            if self.aside is None or not self.aside.attend(frame):
+            handler = self.concurrent_handler
+            if handler is None or not handler.handle_concurrently(frame):
                 return frame

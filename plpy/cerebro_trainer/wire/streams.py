@@ -1,7 +1,7 @@
-"""Bytes that come in pieces, read by code that is written as if it read a file.
+"""Byte streams that arrive in pieces, read as if they were files.
 
-A reading is a generator: it waits for the next piece wherever it needs one, so a state is read
-while it arrives.
+A reader is a generator that waits for the next piece whenever it needs one. A state is therefore
+read while it arrives.
 """
 
 from __future__ import annotations
@@ -9,76 +9,77 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
-from cerebro_trainer.errors import RequestError
+from cerebro_trainer.errors import DamagedState
 
-SCRAP = 1 << 20
+SKIP_BYTES = 1 << 20
 
 T = TypeVar("T")
-Taking: TypeAlias = Generator[None, memoryview | None, T]
-"""Takes pieces of any size; None says that it is over."""
-Reading: TypeAlias = Taking[None]
+ByteReader: TypeAlias = Generator[None, memoryview | None, T]
+"""A generator that receives pieces of any size, and None at the end of the stream."""
+Reader: TypeAlias = ByteReader[None]
 
 
-def begin(reading: Reading) -> Reading:
-    """Bring a reading to where it waits for bytes."""
-    next(reading)
-    return reading
+def start_reader(reader: Reader) -> Reader:
+    """Advance a reader until it waits for bytes."""
+    next(reader)
+    return reader
 
 
-def finish(reading: Reading) -> None:
-    """Tell a reading that no more bytes come; where it wants more, the state is damaged."""
+def finish_reader(reader: Reader) -> None:
+    """Send the end of the stream to a reader.
+
+    Raises:
+        DamagedState: the reader needs more bytes.
+    """
     try:
-        reading.send(None)
+        reader.send(None)
     except StopIteration:
         return
     except EOFError as error:
-        raise damaged("it ends too early") from error
+        raise DamagedState("it ends too early") from error
 
 
 class Stream:
-    """Bytes that come in pieces, taken as many at a time as are wanted. EOFError where they end too
-    early.
+    """A stream of pieces, from which readers take any number of bytes.
+
+    The readers raise EOFError if the stream ends too early.
     """
 
     def __init__(self) -> None:
-        self.received = 0
-        self._left = memoryview(b"")
+        self.received = 0  # bytes
+        self._unread = memoryview(b"")
 
-    def fill(self, room: memoryview) -> Reading:
-        """Fill the room."""
-        while room:
-            if not self._left:
+    def fill(self, view: memoryview) -> Reader:
+        """Fill a writable view with the next bytes."""
+        while view:
+            if not self._unread:
                 piece = yield
                 if piece is None:
                     raise EOFError
                 self.received += len(piece)
-                self._left = piece
-            count = min(len(room), len(self._left))
-            room[:count] = self._left[:count]
-            room, self._left = room[count:], self._left[count:]
+                self._unread = piece
+            count = min(len(view), len(self._unread))
+            view[:count] = self._unread[:count]
+            view = view[count:]
+            self._unread = self._unread[count:]
 
-    def take(self, count: int) -> Taking[bytearray]:
-        """So many bytes."""
+    def read(self, count: int) -> ByteReader[bytearray]:
+        """Read the next `count` bytes."""
         data = bytearray(count)
         yield from self.fill(memoryview(data))
         return data
 
-    def skip(self, count: int) -> Reading:
-        """Pass so many bytes over."""
-        scrap = memoryview(bytearray(min(count, SCRAP)))
+    def skip(self, count: int) -> Reader:
+        """Discard the next `count` bytes."""
+        scratch = memoryview(bytearray(min(count, SKIP_BYTES)))
         while count:
-            yield from self.fill(scrap[:count])
-            count -= min(count, SCRAP)
+            yield from self.fill(scratch[:count])
+            count -= min(count, SKIP_BYTES)
 
-    def rest(self) -> Taking[int]:
-        """Wait for the end; how many bytes came before it that nobody took."""
-        extra = len(self._left)
+    def drain(self) -> ByteReader[int]:
+        """Wait for the end of the stream; return the number of unread bytes before it."""
+        count = len(self._unread)
         while (piece := (yield)) is not None:
             self.received += len(piece)
-            extra += len(piece)
-        return extra
-
-
-def damaged(what: str) -> RequestError:
-    """The error for bytes that are no state."""
-    return RequestError(f"the state is damaged: {what}", sqlstate="XX001")
+            count += len(piece)
+        return count

@@ -51,7 +51,7 @@ class Heart:
 
     def __init__(self, time: SteppedTime, descriptor: int, shared: mmap.mmap) -> None:
         self.time = time
-        self.pulse = heartbeat.Pulse(descriptor)
+        self.heartbeat = heartbeat.Heartbeat(descriptor)
         self._shared = shared
         time.await_sleep()
 
@@ -77,27 +77,27 @@ def heart(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heart]:
     os.close(descriptor)
 
 
-@pytest.mark.parametrize("computing", [None, lambda: False], ids=["never told", "idle"])
+@pytest.mark.parametrize("is_active", [None, lambda: False], ids=["not watched", "idle"])
 def test_it_beats_while_there_is_nothing_to_do(
-    heart: Heart, computing: Callable[[], bool] | None
+    heart: Heart, is_active: Callable[[], bool] | None
 ) -> None:
-    if computing:
-        heart.pulse.follow(computing)
+    if is_active:
+        heart.heartbeat.watch(is_active)
     assert all(heart.beats() for _ in range(300)), "the byte overflows"
 
 
 def test_it_stops_when_all_stands_still_and_beats_while_something_is_computed(heart: Heart) -> None:
-    heart.pulse.follow(lambda: True)
+    heart.heartbeat.watch(lambda: True)
     assert not heart.beats()
-    heart.compute(heartbeat.LEAST_SECONDS)
+    heart.compute(heartbeat.MIN_CPU_SECONDS)
     assert heart.beats()
     assert not heart.beats(), "what was computed counts once"
 
 
 def test_what_computes_little_is_noticed_at_last(heart: Heart) -> None:
-    heart.pulse.follow(lambda: True)
+    heart.heartbeat.watch(lambda: True)
     seen = []
     for _ in range(4):
-        heart.compute(heartbeat.LEAST_SECONDS / 2)
+        heart.compute(heartbeat.MIN_CPU_SECONDS / 2)
         seen.append(heart.beats())
     assert seen == [False, True, False, True]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.wire.frames import HEADER_LIMIT, BrokenFrame, Connection, PeerGone
-from cerebro_trainer.wire.prefetch import Ahead
+from cerebro_trainer.wire.prefetch import Prefetcher
 
 PREFIX = struct.Struct("<4sIQ")
 Request = tuple[dict[str, Any], bytes]
@@ -71,7 +71,7 @@ def answers(data: bytes) -> list[dict[str, Any]]:
         ours.shutdown(socket.SHUT_WR)
         connection = Connection(theirs)
         with pytest.raises((PeerGone, BrokenFrame)):
-            Trainer(connection, Ahead(connection), None).serve()
+            Trainer(connection, Prefetcher(connection), None).serve()
         theirs.shutdown(socket.SHUT_WR)
         received, found = b"".join(iter(lambda: ours.recv(1 << 16), b"")), []
     while received:

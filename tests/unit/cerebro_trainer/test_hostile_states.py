@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.tables.outputs.weights import read_weights
 from cerebro_trainer.errors import TrainerError
-from cerebro_trainer.state import serialization
+from cerebro_trainer.state import readers, serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import streams
 
@@ -33,7 +33,7 @@ LAYOUT = Layout(
     framework="f",
     keras="k",
 )
-HEAD = serialization.header_of(LAYOUT, serialization.Progress(3, 2))
+HEAD = serialization.build_header(LAYOUT, serialization.Progress(3, 2))
 WHOLE = b"".join(b"".join(chunk) for chunk in serialization.dump(VALUES, LAYOUT, HEAD, 1000))
 LENGTH = struct.unpack("<Q", WHOLE[:8])[0]
 HEADER, TENSORS = json.loads(WHOLE[8 : 8 + LENGTH]), WHOLE[8 + LENGTH :]
@@ -92,23 +92,21 @@ EPOCHS: tuple[object, ...] = ("", "-1", "1e3", "x", "1" * 5000, [], None)
 WRONG_EPOCHS = [metadata(epochs=text) for text in EPOCHS]
 
 
-def taken(reading: streams.Reading, chunks: Iterable[bytes]) -> None:
-    streams.begin(reading)
+def taken(reading: streams.Reader, chunks: Iterable[bytes]) -> None:
+    streams.start_reader(reading)
     for chunk in chunks:
         reading.send(memoryview(chunk))
-    streams.finish(reading)
+    streams.finish_reader(reading)
 
 
 def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-READERS: dict[
-    str, Callable[[Layout, serialization.Assign, serialization.Note], streams.Reading]
-] = {
-    "whole": serialization.read,
-    "weights": serialization.read_weights,
-    "warm": serialization.read_warm,
+READERS: dict[str, Callable[[Layout, readers.Assign, readers.ReportOrigin], streams.Reader]] = {
+    "whole": readers.read_state,
+    "weights": readers.read_weights,
+    "warm": readers.read_warm_start,
 }
 
 
@@ -161,7 +159,7 @@ def test_epochs_that_are_no_number_are_refused(data: bytes, reader: str) -> None
 def test_weights_that_are_not_there_are_not_passed_over(data: bytes) -> None:
     with pytest.raises(TrainerError):
         taken(
-            serialization.read_weights(LAYOUT, lambda position, array: None, lambda origin: None),
+            readers.read_weights(LAYOUT, lambda position, array: None, lambda origin: None),
             pieces(data, 90),
         )
 
@@ -182,7 +180,7 @@ def test_the_backend_refuses_these(data: bytes) -> None:
 @given(hostile.damaged(FLAT), st.integers(1, 90))
 def test_flat_weights_are_taken_by_their_length_alone(data: bytes, size: int) -> None:
     found: dict[int, serialization.Array] = {}
-    reading = serialization.read_flat_weights(LAYOUT, found.__setitem__)
+    reading = readers.read_flat_weights(LAYOUT, found.__setitem__)
     if len(data) == len(FLAT):
         taken(reading, pieces(data, size))
         assert b"".join(found[position].tobytes() for position in LAYOUT.weights) == data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cerebro_trainer.commands.program_cache import Workshop
+from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.programs.program import Framework, Program
 
@@ -38,5 +38,5 @@ FRAMEWORK = Framework(
 def test_only_what_ends_the_process_is_no_failure_of_a_config(
     raised: Exception, becomes: type[Exception]
 ) -> None:
-    with pytest.raises(becomes), Workshop(FRAMEWORK).boundary(silent=False):
+    with pytest.raises(becomes), ProgramCache(FRAMEWORK).catch_errors(hide_details=False):
         raise raised

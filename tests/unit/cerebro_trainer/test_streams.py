@@ -20,7 +20,7 @@ from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.tables.outputs import weights
 from cerebro_plpy.tables.outputs.weights import as_float32, read_weights
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.state import serialization
+from cerebro_trainer.state import readers, serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.serialization import Array
 from cerebro_trainer.wire import streams
@@ -53,33 +53,35 @@ def layout(values: list[Array]) -> Layout:
 
 def dump(values: list[Array], chunk_bytes: int) -> Iterator[list[memoryview]]:
     found = layout(values)
-    return serialization.dump(values, found, serialization.header_of(found, PROGRESS), chunk_bytes)
+    return serialization.dump(
+        values, found, serialization.build_header(found, PROGRESS), chunk_bytes
+    )
 
 
 def dumped(values: list[Array], chunk_bytes: int = 100) -> list[bytes]:
     return [b"".join(chunk) for chunk in dump(values, chunk_bytes)]
 
 
-def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
-    streams.begin(reading)
+def taken(reading: streams.Reader, chunks: list[bytes]) -> None:
+    streams.start_reader(reading)
     for chunk in chunks:
         reading.send(memoryview(chunk))
-    streams.finish(reading)
+    streams.finish_reader(reading)
 
 
 def read(expected: Layout, chunks: list[bytes]) -> dict[int, Array]:
     """The variables by position."""
     found: dict[int, Array] = {}
-    taken(serialization.read(expected, found.__setitem__, lambda origin: None), chunks)
+    taken(readers.read_state(expected, found.__setitem__, lambda origin: None), chunks)
     return found
 
 
 def read_warm(expected: Layout, chunks: list[bytes]) -> tuple[dict[int, Array], bool]:
     """The variables by position, and whether all fitted."""
-    found, origins = dict[int, Array](), list[serialization.Origin]()
-    taken(serialization.read_warm(expected, found.__setitem__, origins.append), chunks)
+    found, origins = dict[int, Array](), list[readers.Origin]()
+    taken(readers.read_warm_start(expected, found.__setitem__, origins.append), chunks)
     assert origins[0].epochs == PROGRESS.epochs
-    return found, origins[0].whole
+    return found, origins[0].is_complete
 
 
 def same(one: Array, other: Array) -> bool:
@@ -112,7 +114,7 @@ def test_weights_alone_are_read_from_the_state_of_another_optimizer(
     expected = replace(layout(values), optimizer="another", architecture="another")
     found: dict[int, Array] = {}
     taken(
-        serialization.read_weights(expected, found.__setitem__, lambda origin: None),
+        readers.read_weights(expected, found.__setitem__, lambda origin: None),
         dumped(values, chunk_bytes),
     )
     assert found.keys() == set(expected.weights)

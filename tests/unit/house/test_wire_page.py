@@ -23,7 +23,7 @@ from sources import nodes
 
 from cerebro_plpy.trainer_client import connection, request_schema
 from cerebro_trainer import service
-from cerebro_trainer.commands.program_cache import Workshop
+from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
@@ -39,7 +39,7 @@ from cerebro_trainer.programs.program import (
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
-from cerebro_trainer.wire.prefetch import Ahead, Aside
+from cerebro_trainer.wire.prefetch import ConcurrentHandler, Prefetcher
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "wire.md").read_text()
@@ -235,7 +235,7 @@ class Wire:
     to each.
     """
 
-    aside: Aside | None = None
+    concurrent_handler: ConcurrentHandler | None = None
 
     def __init__(self, taken: Sequence[Frame]) -> None:
         self._taken = iter(taken)
@@ -248,7 +248,9 @@ class Wire:
                 frame = next(self._taken)
             except StopIteration:
                 raise PeerGone("closed") from None
-            if self.aside is None or not self.aside.attend(frame):
+            if self.concurrent_handler is None or not self.concurrent_handler.handle_concurrently(
+                frame
+            ):
                 return frame
 
     def send(self, message: Message) -> None:
@@ -268,7 +270,7 @@ def conversation(
         ]
     )
     with suppress(PeerGone):
-        Trainer(cast(Connection, both), cast(Ahead, both), Workshop(FRAMEWORK)).serve()
+        Trainer(cast(Connection, both), cast(Prefetcher, both), ProgramCache(FRAMEWORK)).serve()
     return both.answers[: len(requests)]
 
 
@@ -519,13 +521,13 @@ def test_the_page_is_read() -> None:
 
 def test_both_ends_have_the_requests_of_the_page() -> None:
     commands = Trainer(
-        cast(Connection, Wire([])), cast(Ahead, Wire([])), Workshop(FRAMEWORK)
+        cast(Connection, Wire([])), cast(Prefetcher, Wire([])), ProgramCache(FRAMEWORK)
     )._commands
     assert set(REQUESTS) == set(request_schema.FIELDS) == set(commands)
     assert {name for name, told in ANSWERS.items() if told == "none"} == {
         n for n, c in commands.items() if not c.replies
     }
-    bare = Trainer(cast(Connection, Wire([])), cast(Ahead, Wire([])), None)._commands
+    bare = Trainer(cast(Connection, Wire([])), cast(Prefetcher, Wire([])), None)._commands
     (listed,) = re.findall(r"A trainer without a framework knows (.*?)\.", PAGE, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", listed)) == set(bare)
 
@@ -680,7 +682,10 @@ def test_answers_have_the_fields_of_the_page(name: str) -> None:
 
 def test_the_first_frame_says_what_the_page_says() -> None:
     (listed,) = re.findall(r"`ok` with (.*?)\.", PAGE, re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", listed)) == {*service._hello(None, 1), "compilations"}
+    assert set(re.findall(r"`(\w+)`", listed)) == {
+        *service._describe_trainer(None, 1),
+        "compilations",
+    }
 
 
 def test_frames_are_those_of_the_page() -> None:

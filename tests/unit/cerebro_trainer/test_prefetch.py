@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.errors import OutOfMemory
 from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
-from cerebro_trainer.wire.prefetch import Ahead
+from cerebro_trainer.wire.prefetch import Prefetcher
 
 LARGE = memoryview(bytes(1 << 22))  # more than a socket holds
 
@@ -36,33 +36,33 @@ def taken(sock: socket.socket, size: int) -> int:
 def test_frames_keep_their_order(headers: list[dict[str, int]]) -> None:
     ours, theirs = socket.socketpair()
     with ours:
-        ahead = Ahead(Connection(ours))
+        prefetcher = Prefetcher(Connection(ours))
         with theirs:
             for header in headers:
                 Connection(theirs).send(Message(header))
-            assert [ahead.receive().header for _ in headers] == headers
+            assert [prefetcher.receive().header for _ in headers] == headers
         with pytest.raises(PeerGone):
-            ahead.receive()
+            prefetcher.receive()
 
 
 def test_a_frame_is_received_before_it_is_asked_for(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = pair
-    ahead = Ahead(Connection(ours))
+    prefetcher = Prefetcher(Connection(ours))
     Connection(theirs).send(Message({"number": 1}, LARGE))  # returns only when all was received
-    assert ahead.receive().header == {"number": 1}
+    assert prefetcher.receive().header == {"number": 1}
 
 
 def test_no_more_than_one_frame_is_received_ahead(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = pair
-    ahead = Ahead(Connection(ours))
+    prefetcher = Prefetcher(Connection(ours))
     Connection(theirs).send(Message({"number": 1}, LARGE))
     theirs.setblocking(False)
     assert taken(theirs, len(LARGE)) < len(LARGE)
-    assert ahead.receive().header == {"number": 1}
+    assert prefetcher.receive().header == {"number": 1}
 
 
 def test_an_error_comes_in_its_turn_and_the_frames_behind_it_follow(
@@ -79,20 +79,20 @@ def test_an_error_comes_in_its_turn_and_the_frames_behind_it_follow(
         return frame
 
     monkeypatch.setattr(connection, "receive", failing)
-    ahead = Ahead(connection)
+    prefetcher = Prefetcher(connection)
     for number in range(3):
         Connection(theirs).send(Message({"number": number}))
-    assert ahead.receive().header == {"number": 0}
+    assert prefetcher.receive().header == {"number": 0}
     with pytest.raises(OutOfMemory):
-        ahead.receive()
-    assert ahead.receive().header == {"number": 2}
+        prefetcher.receive()
+    assert prefetcher.receive().header == {"number": 2}
 
 
 def test_nothing_for_the_longest_wait_means_the_peer_is_gone(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     with pytest.raises(PeerGone, match="idle"):
-        Ahead(Connection(pair[0])).receive(0.01)
+        Prefetcher(Connection(pair[0])).receive(0.01)
 
 
 def test_what_is_no_frame_is_said_when_it_is_asked_for(
@@ -101,4 +101,4 @@ def test_what_is_no_frame_is_said_when_it_is_asked_for(
     ours, theirs = pair
     theirs.sendall(b"GET / HTTP/1.1\r\n\r\n")
     with pytest.raises(BrokenFrame):
-        Ahead(Connection(ours)).receive()
+        Prefetcher(Connection(ours)).receive()
