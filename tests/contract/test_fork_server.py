@@ -111,17 +111,17 @@ def test_no_two_draw_the_same_numbers(opened: Opened) -> None:
         "import os, random, socket, sys, tempfile; import numpy as np\n"
         "from cerebro_trainer import service\n"
         "from cerebro_trainer.fork_server import server\n"
-        "from cerebro_trainer.fork_server.lease import Tenant\n"
+        "from cerebro_trainer.fork_server.lease import Lease\n"
         "show = lambda *_: print(random.random(), np.random.rand(), os.getcwd(), "
         "tempfile.gettempdir(), flush=True)\n"
         "service.serve = show; server.process_isolation.keep_private = lambda: None\n"
         "for home in sys.argv[1:]:\n"
         "  pulse = os.pipe()\n"
         "  fds = [socket.socketpair()[0].detach(), *pulse, os.dup(1)]\n"
-        "  nursery = server.Nursery(socket.socket(socket.AF_UNIX), 'none')\n"
-        "  tenant = Tenant(dict(parent=1, home=home, threads=1, cache=None, memory=0, key=None), "
+        "  fork_server = server.ForkServer(socket.socket(socket.AF_UNIX), 'none')\n"
+        "  lease = Lease(dict(parent=1, home=home, threads=1, cache=None, memory=0, key=None), "
         "fds)\n"
-        "  os.waitpid(nursery._forked(tenant).pid, 0)\n"
+        "  os.waitpid(fork_server._fork_trainer(lease).pid, 0)\n"
     )
     told = subprocess.run(
         [sys.executable, "-c", code, "/tmp", "/"], check=True, capture_output=True, text=True
@@ -279,7 +279,7 @@ sys.path.insert(0, {plpy!r})
 from cerebro_trainer.fork_server import __main__ as begin, server
 def fail(*_):
     {fail}
-server._imported = fail
+server._import_framework = fail
 begin.main()
 """
 

@@ -1,6 +1,7 @@
-"""Trainers forked from a process that has imported their framework, and nothing of any user.
+"""The fork server, which forks trainers from a process that has imported their framework.
 
-One for each framework of a server. A fork takes milliseconds where the import takes seconds,
-computes the same bits, and shares the memory of what was imported. docs/wire.md describes how a
-backend asks for one.
+There is one fork server for each framework of a database server; its process is titled
+"cerebro_nursery". It has no data of any user. A fork takes milliseconds instead of the seconds of
+an import, computes the same bits, and shares the memory of the imported libraries. docs/wire.md
+describes the requests of backends.
 """

@@ -1,8 +1,7 @@
-"""Starts a nursery: `python -I -m cerebro_trainer.fork_server --address A --server PID --framework
-F --seconds S`.
+"""Entry point of a fork server: `python -I -m cerebro_trainer.fork_server --address A …`.
 
-It returns at once. From then on backends can connect to the address; they are served when the
-import is over.
+The command returns at once. From then on backends can connect to the address; they are served when
+the import is complete.
 """
 
 from __future__ import annotations
@@ -17,45 +16,44 @@ from importlib import import_module
 from cerebro_trainer import process_isolation
 from cerebro_trainer.fork_server import reaper
 
-WAITING = 128
-"""Backends that may wait until their trainer is forked."""
+BACKLOG = 128
+"""Number of backends that may wait for a trainer."""
 
 
 def main() -> None:
-    """Listen, and go on in the background, as keeper of the process that imports and forks."""
-    arguments = _arguments()
-    listener = _listener(arguments.address)
+    """Listen, and continue in the background as the reaper of the fork server."""
+    args = _parse_arguments()
+    listener = _listen(args.address)
     if listener is None:
         os._exit(0)
     read_end, write_end = os.pipe()
     if os.fork():
         os.close(write_end)
-        os.read(
-            read_end, 1
-        )  # whoever connects before the nursery listens itself is told the number of this process
+        # Until the fork server listens, backends that connect see the process id of this process.
+        os.read(read_end, 1)
         os._exit(0)
 
     os.close(read_end)
-    process_isolation.set_cpu_affinity(arguments.cores)
+    process_isolation.set_cpu_affinity(args.cores)
 
-    def nursery() -> None:
-        listener.listen(
-            WAITING
-        )  # anew: who connects is told the number of this process, and looks whether it works
+    def run_fork_server() -> None:
+        # Listen again: backends then see the process id of this process, and check its progress.
+        listener.listen(BACKLOG)
         os.write(write_end, b".")
         os.close(write_end)
-        # Loaded there, because the keeper is to hold no library that could fail it.
-        serve: Callable[[socket.socket, str, float], None] = import_module(
-            "cerebro_trainer.fork_server.server"
-        ).serve
-        serve(listener, arguments.framework, arguments.seconds)
+        # Loaded here, because the reaper must not depend on a library that may fail.
+        module = import_module("cerebro_trainer.fork_server.server")
+        serve: Callable[[socket.socket, str, float], None] = module.serve
+        serve(listener, args.framework, args.seconds)
 
-    reaper.keep(arguments.server, listener, nursery)
+    reaper.run(args.server, listener, run_fork_server)
 
 
-def _listener(name: str) -> socket.socket | None:
-    """Listens in the abstract namespace, where nothing is left of an address; None where another
-    process does.
+def _listen(name: str) -> socket.socket | None:
+    """Listen at a name of the abstract namespace, which leaves no file behind.
+
+    Returns:
+        None if another process listens there.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -64,11 +62,11 @@ def _listener(name: str) -> socket.socket | None:
         if error.errno != errno.EADDRINUSE:
             raise
         return None
-    listener.listen(WAITING)
+    listener.listen(BACKLOG)
     return listener
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "cerebro_trainer.fork_server", description="Forks training processes of cerebro_db."
     )

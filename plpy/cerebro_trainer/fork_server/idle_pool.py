@@ -1,4 +1,4 @@
-"""The trainers that nobody has: which one serves whom next, and which of them go."""
+"""The trainers that no backend uses, which wait for a backend with the same key."""
 
 from __future__ import annotations
 
@@ -8,64 +8,57 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True, eq=False)
-class Trainer:
-    """A process that was forked here."""
+class ForkedTrainer:
+    """A trainer process of this fork server."""
 
     pid: int
-    exited: int
-    """Readable when it has ended (a pidfd)."""
-    mail: socket.socket
-    """By which it hears of its next backend."""
-    key: str | None
-    """Who may have it after the one that it was forked for: whoever asks by the same; None for
-    nobody.
-    """
+    pidfd: int  # readable when the process has ended
+    mailbox: socket.socket  # through which it receives its next lease
+    key: str | None  # backends with this key may reuse it; None for no reuse
 
 
-class Place(NamedTuple):
-    """A trainer on a shelf, and until when it stays there."""
+class IdleTrainer(NamedTuple):
+    """An entry of the idle pool."""
 
-    trainer: Trainer
-    until: float
+    trainer: ForkedTrainer
+    expires_at: float
 
 
-class Shelf:
-    """As many trainers as there is room for; the one that has been there longest makes room."""
+class IdlePool:
+    """Trainers in the order in which they became idle; the oldest ones make room for new ones."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._places: list[Place] = []
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._entries: list[IdleTrainer] = []
 
-    def put(self, trainer: Trainer, until: float) -> None:
-        """A trainer that nobody has any more."""
-        self._places.append(Place(trainer, until))
+    def add(self, trainer: ForkedTrainer, expires_at: float) -> None:
+        """Add a trainer whose backend has gone."""
+        self._entries.append(IdleTrainer(trainer, expires_at))
 
-    def take(self, key: str) -> Trainer | None:
-        """The trainer of this key that was put here last, for whoever asks by it; None where there
-        is none.
-        """
-        for place in reversed(self._places):
-            if place.trainer.key == key:
-                self._places.remove(place)
-                return place.trainer
+    def take(self, key: str) -> ForkedTrainer | None:
+        """Remove and return the newest trainer of a key, if there is one."""
+        for entry in reversed(self._entries):
+            if entry.trainer.key == key:
+                self._entries.remove(entry)
+                return entry.trainer
         return None
 
-    def remove(self, trainer: Trainer) -> None:
-        """It has ended."""
-        self._places = [place for place in self._places if place.trainer is not trainer]
+    def remove(self, trainer: ForkedTrainer) -> None:
+        """Remove a trainer if it is in the pool."""
+        self._entries = [entry for entry in self._entries if entry.trainer is not trainer]
 
-    def until(self) -> float | None:
-        """When the next one has to go, if nobody takes it."""
-        return min((place.until for place in self._places), default=None)
+    def next_expiry(self) -> float | None:
+        """Return the earliest expiry time; None for an empty pool."""
+        return min((entry.expires_at for entry in self._entries), default=None)
 
-    def overdue(self, now: float) -> list[Trainer]:
-        """Take those that have to go: whose time is over, and for which there is no room."""
-        late = [place for place in self._places if place.until <= now]
-        rest = [place for place in self._places if place.until > now]
-        much = len(rest) - self._room
-        gone, self._places = [*late, *rest[: max(0, much)]], rest[max(0, much) :]
-        return [place.trainer for place in gone]
+    def take_expired(self, now: float) -> list[ForkedTrainer]:
+        """Remove and return expired trainers, and the oldest ones beyond the capacity."""
+        expired = [entry for entry in self._entries if entry.expires_at <= now]
+        remaining = [entry for entry in self._entries if entry.expires_at > now]
+        excess = max(0, len(remaining) - self._capacity)
+        self._entries = remaining[excess:]
+        return [entry.trainer for entry in (*expired, *remaining[:excess])]
 
-    def trainers(self) -> list[Trainer]:
-        """All, the one that has been here longest first."""
-        return [place.trainer for place in self._places]
+    def trainers(self) -> list[ForkedTrainer]:
+        """Return all trainers, the oldest one first."""
+        return [entry.trainer for entry in self._entries]

@@ -1,5 +1,7 @@
-"""A forked trainer's backends, one after another: what it has of each, and how it hears of the
-next.
+"""The lease of a forked trainer: the request and the descriptors of the backend that uses it.
+
+A trainer serves one backend after another. It receives a lease as a message, and releases
+everything that belongs to it when the backend has gone.
 """
 
 from __future__ import annotations
@@ -22,33 +24,39 @@ from cerebro_trainer.frameworks import HOME_VARIABLES
 from cerebro_trainer.service import Assignment
 
 DESCRIPTORS = 4
-"""Those that come with a request: socket, pulse, what keeps the folder, and where messages go."""
-TAKEN = b"taken"
-NOWHERE = "/"
-"""Where a process is that has no folder."""
+"""Descriptors of a request: the socket, the heartbeat page, the lock of the folder, the log."""
+REQUIRED_FIELDS = frozenset({"parent", "home", "threads", "cache", "memory", "key"})
+ACCEPTED = b"taken"
+NO_HOME = "/"
+"""Working directory of a process without a folder."""
 
 
-class Tenant(NamedTuple):
-    """What a backend asks for, and the descriptors that it gives."""
+class Lease(NamedTuple):
+    """The request of a backend."""
 
     request: Mapping[str, Any]
     descriptors: list[int]
 
 
-def request(text: bytes) -> dict[str, Any] | None:
-    """What a backend asks for; None where it asks for nothing that is understood here."""
-    words = messages.words(text)
-    right = {"parent", "home", "threads", "cache", "memory", "key"} <= words.keys()
-    return words if right and isinstance(words["key"], (str, NoneType)) else None
+def parse_request(packet: bytes) -> dict[str, Any] | None:
+    """Return the request of a backend; None if the packet is not a valid one."""
+    request = messages.parse(packet)
+    if not request.keys() >= REQUIRED_FIELDS or not isinstance(request["key"], (str, NoneType)):
+        return None
+    return request
 
 
-def stand_alone(tenant: Tenant, mail: socket.socket, nursery: int) -> None:
-    """In the order of `cerebro_trainer.__main__`, with what an execution would have brought
-    besides.
+def isolate_process(lease: Lease, mailbox: socket.socket, fork_server: int) -> None:
+    """Do for a forked process what an execution would have done.
+
+    The order is that of `cerebro_trainer.__main__`.
+
+    Args:
+        fork_server: process id of the fork server.
     """
     os.setsid()
-    process_isolation.follow_parent(nursery)
-    _close_all_but({0, 1, 2, mail.fileno(), *tenant.descriptors})
+    process_isolation.follow_parent(fork_server)
+    _close_descriptors(excluded={0, 1, 2, mailbox.fileno(), *lease.descriptors})
     random.seed()
     np.random.seed()
     process_isolation.prefer_for_memory_killer()
@@ -56,54 +64,59 @@ def stand_alone(tenant: Tenant, mail: socket.socket, nursery: int) -> None:
     process_isolation.keep_private()
 
 
-def move_in(tenant: Tenant, framework: str) -> Assignment:
-    """Be the trainer of a backend: by name, in its folder, and with what it has given alone."""
-    words, (connection, pulse, _, messages) = tenant
-    os.dup2(messages, 1)
-    os.dup2(messages, 2)
-    os.close(messages)
-    process_isolation.set_trainer_title(framework, int(words["parent"]))
-    move_to(words["home"])
-    cache = Path(words["cache"]) if words["cache"] else None
+def begin_lease(lease: Lease, framework: str) -> Assignment:
+    """Take over the title, the folder and the descriptors of a lease."""
+    connection, heartbeat, _, log = lease.descriptors
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    request = lease.request
+    process_isolation.set_trainer_title(framework, int(request["parent"]))
+    change_home(request["home"])
     return Assignment(
-        connection, pulse, framework, int(words["threads"]), cache, int(words["memory"])
+        socket=connection,
+        heartbeat=heartbeat,
+        framework=framework,
+        threads=int(request["threads"]),
+        cache=Path(request["cache"]) if request["cache"] else None,
+        memory=int(request["memory"]),
     )
 
 
-def later(tenant: Tenant, framework: str, mail: socket.socket) -> Iterator[Assignment]:
-    """Those that come by mail, each after the one before has gone, whose folder goes then."""
+def receive_leases(lease: Lease, framework: str, mailbox: socket.socket) -> Iterator[Assignment]:
+    """Yield the assignments that follow a lease; each request for one ends the lease before it."""
     while True:
-        _move_out(tenant, framework)
-        text, received, _, _ = socket.recv_fds(mail, messages.MOST_BYTES, DESCRIPTORS)
-        words = request(text)
-        if words is None:
-            return  # the nursery has gone
-        tenant = Tenant(words, received)
-        assignment = move_in(tenant, framework)
-        mail.send(TAKEN)
+        _end_lease(lease, framework)
+        packet, descriptors, _, _ = socket.recv_fds(mailbox, messages.MAX_BYTES, DESCRIPTORS)
+        request = parse_request(packet)
+        if request is None:
+            return  # the fork server has ended
+        lease = Lease(request, descriptors)
+        assignment = begin_lease(lease, framework)
+        mailbox.send(ACCEPTED)
         yield assignment
 
 
-def move_to(folder: str) -> None:
-    """Work there, and keep there what libraries keep in a home or among temporary files."""
+def change_home(folder: str) -> None:
+    """Make a folder the working directory, and that of home directories and temporary files."""
     os.chdir(folder)
     os.environ.update(dict.fromkeys(HOME_VARIABLES, folder))
-    tempfile.tempdir = None
+    tempfile.tempdir = None  # makes the module read TMPDIR again
 
 
-def _close_all_but(kept: set[int]) -> None:
-    """Whoever holds a copy of a socket hides its end, and keeps its address."""
-    for descriptor in set(map(int, os.listdir("/proc/self/fd"))) - kept:
-        with suppress(OSError):  # the folder that was listed is closed already
+def _close_descriptors(excluded: set[int]) -> None:
+    """Close inherited descriptors: a copy of a socket would hide that its other end is closed."""
+    for descriptor in set(map(int, os.listdir("/proc/self/fd"))) - excluded:
+        with suppress(OSError):  # the descriptor of the listed folder is already closed
             os.close(descriptor)
 
 
-def _move_out(tenant: Tenant, framework: str) -> None:
+def _end_lease(lease: Lease, framework: str) -> None:
     process_isolation.set_trainer_title(framework, None)
-    move_to(NOWHERE)
-    _, pulse, folder, _ = tenant.descriptors
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    for each in (nothing, pulse, folder):
-        os.close(each)
+    change_home(NO_HOME)
+    _, heartbeat, folder_lock, _ = lease.descriptors
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, 1)
+    os.dup2(null_device, 2)
+    for descriptor in (null_device, heartbeat, folder_lock):
+        os.close(descriptor)

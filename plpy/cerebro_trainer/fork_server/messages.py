@@ -1,4 +1,4 @@
-"""What nursery and backends say to each other: a packet of JSON each."""
+"""Messages between the fork server and backends: one packet of JSON each."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 
 
-def send(connection: socket.socket, words: Mapping[str, int]) -> None:
-    """To whoever is there."""
-    with suppress(OSError):  # it has gone
-        connection.send(json.dumps(words).encode())
+def send(connection: socket.socket, message: Mapping[str, int]) -> None:
+    """Send a message; ignore a closed connection."""
+    with suppress(OSError):
+        connection.send(json.dumps(message).encode())
 
 
 def receive(connection: socket.socket) -> Mapping[str, Any] | None:
-    """The next words; None where the other end says no more."""
-    text = received(connection)
-    return words(text) if text else None
+    """Return the next message; None if the connection is closed."""
+    packet = receive_packet(connection)
+    return parse(packet) if packet else None
 
 
-def received(connection: socket.socket) -> bytes:
-    """The next packet as it is; empty where no more comes."""
+def receive_packet(connection: socket.socket) -> bytes:
+    """Return the next packet; an empty one if the connection is closed."""
     with suppress(OSError):
-        return connection.recv(MOST_BYTES)
+        return connection.recv(MAX_BYTES)
     return b""
 
 
-def words(text: bytes) -> dict[str, Any]:
-    """What a packet says; nothing where it is none of these."""
+def parse(packet: bytes) -> dict[str, Any]:
+    """Return the JSON object in a packet; an empty one if the packet contains something else."""
     with suppress(ValueError):
-        found = json.loads(text)
-        if isinstance(found, dict):
-            return found
+        message = json.loads(packet)
+        if isinstance(message, dict):
+            return message
     return {}

@@ -1,10 +1,9 @@
-"""The outermost process of a nursery, which buries all others and never ends by a signal that can
-be caught.
+"""The reaper: the parent of a fork server, which survives it and collects its orphans.
 
-Where a server is process 1, as in containers, orphans come to it, and one that a signal ended looks
-to it like a crashed backend, after which it ends all sessions. So the nursery and its trainers,
-whose end may be any, are orphans of this process, which holds no library that could fail it and
-ends with exit status 0 or 1.
+In containers the server is process 1. It inherits orphans, takes one that died from a signal for a
+crashed backend, and then ends all sessions. The fork server and its trainers, which may end in any
+way, are therefore descendants of the reaper. The reaper depends on no library that may fail, and
+exits with status 0 or 1 even after signals. Its process is titled "cerebro_keeper".
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from setproctitle import setproctitle
 
 from cerebro_trainer import process_isolation
 
-ENDINGS = (
+EXIT_SIGNALS = (
     signal.SIGHUP,
     signal.SIGINT,
     signal.SIGQUIT,
@@ -33,63 +32,69 @@ ENDINGS = (
 )
 
 
-def keep(server: int, listener: socket.socket, nursery: Callable[[], None]) -> NoReturn:
-    """Run a nursery until it ends or the server does, then wait for what is left of it."""
-    for number in ENDINGS:
+def run(server: int, listener: socket.socket, run_fork_server: Callable[[], None]) -> NoReturn:
+    """Run a fork server until it or the database server ends, then wait for all descendants.
+
+    Args:
+        server: process id of the database server.
+    """
+    for number in EXIT_SIGNALS:
         signal.signal(number, lambda *_: os._exit(1))
     process_isolation.adopt_orphans()
     try:
-        watched = os.pidfd_open(server)
-    except OSError as error:  # it has ended, or the kernel cannot tell
+        server_pidfd = os.pidfd_open(server)
+    except OSError as error:  # the server has ended, or the kernel has no pidfds
         sys.exit(f"cerebro_trainer: process {server} cannot be watched: {error.strerror}")
-    child = _forked(nursery)
-    setproctitle(f"cerebro_keeper: nursery {child} for server {server}")
+    fork_server = _fork(run_fork_server)
+    setproctitle(f"cerebro_keeper: nursery {fork_server} for server {server}")
     listener.close()
     os.chdir("/")
-    _bury(child, watched)
+    _reap_descendants(fork_server, server_pidfd)
     os._exit(0)
 
 
-def _forked(nursery: Callable[[], None]) -> int:
-    keeper = os.getpid()
+def _fork(run_fork_server: Callable[[], None]) -> int:
+    reaper = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
-        for number in ENDINGS:
+        for number in EXIT_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        process_isolation.follow_parent(keeper)
-        nursery()
+        process_isolation.follow_parent(reaper)
+        run_fork_server()
     finally:
         os._exit(1)
 
 
-def _bury(nursery: int, server: int) -> None:
-    """Wait until no process is left. Kill the nursery when the server has ended, and the trainers
-    after the nursery.
+def _reap_descendants(fork_server: int, server_pidfd: int) -> None:
+    """Wait until no descendant is left.
+
+    Kill the fork server when the database server has ended, and the trainers when the fork server
+    has.
     """
-    ours, signals = os.pipe()
-    os.set_blocking(ours, False)
-    os.set_blocking(signals, False)
-    signal.set_wakeup_fd(signals, warn_on_full_buffer=False)
+    wakeup_reader, wakeup_writer = os.pipe()
+    os.set_blocking(wakeup_reader, False)
+    os.set_blocking(wakeup_writer, False)
+    signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     poll = select.poll()
-    poll.register(ours, select.POLLIN)
-    poll.register(server, select.POLLIN)
-    while _left():
-        if not _is_child(nursery):
+    poll.register(wakeup_reader, select.POLLIN)
+    poll.register(server_pidfd, select.POLLIN)
+    while _reap_children():
+        if not _is_child(fork_server):
             _kill_children()
         for descriptor, _ in poll.poll():
-            if descriptor == server:
-                poll.unregister(server)
+            if descriptor == server_pidfd:
+                poll.unregister(server_pidfd)
                 with suppress(ProcessLookupError):
-                    os.kill(nursery, signal.SIGKILL)
+                    os.kill(fork_server, signal.SIGKILL)
             else:
-                os.read(ours, 4096)
+                os.read(wakeup_reader, 4096)
 
 
-def _left() -> bool:
-    """Bury those that have ended; whether there are others."""
+def _reap_children() -> bool:
+    """Collect the children that have ended; return whether other children exist."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -106,17 +111,15 @@ def _is_child(process: int) -> bool:
 
 
 def _kill_children() -> None:
-    """Kill the processes that this one has adopted: a trainer that is stopped does not heed the end
-    of its nursery.
-    """
-    keeper = os.getpid()
+    """Kill the adopted processes: a stopped trainer does not notice the end of its fork server."""
+    reaper = os.getpid()
     for name in os.listdir("/proc"):
-        if name.isdigit() and _parent(name) == keeper:
+        if name.isdigit() and _find_parent(name) == reaper:
             with suppress(ProcessLookupError):
                 os.kill(int(name), signal.SIGKILL)
 
 
-def _parent(process: str) -> int | None:
+def _find_parent(process: str) -> int | None:
     """Return the process id of a process' parent; None if the process has ended."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:

@@ -1,11 +1,12 @@
-"""Imports a framework, and forks a trainer for each backend that asks, or gives it one that another
-has left.
+"""The fork server: imports a framework, and forks or reuses a trainer for each backend.
 
-A backend's connection lives as long as its trainer: it passes descriptors, is told the process id
-and at last the exit status, and its end, whatever ended the backend, ends the trainer. But where
-the backend has said before that no call uses it, the trainer is kept for the next one that asks by
-the same key. This process never sees a row, a state or a statement, and holds no descriptor of a
-trainer but while it waits for one that is kept to take them.
+A backend's connection exists as long as its trainer. The backend sends descriptors through it, and
+receives the process id and finally the exit status. The end of the connection, whatever ended the
+backend, ends the trainer. If the backend has announced before that no call uses the trainer, the
+trainer becomes idle instead, and the next backend with the same key may reuse it.
+
+This process never sees a row, a state or a statement. It has descriptors of a trainer only while an
+idle trainer has not accepted them yet.
 """
 
 from __future__ import annotations
@@ -29,254 +30,253 @@ from setproctitle import setproctitle
 
 from cerebro_trainer import frameworks, process_isolation, service
 from cerebro_trainer.fork_server import lease, memory, messages
-from cerebro_trainer.fork_server.idle_pool import Shelf, Trainer
-from cerebro_trainer.fork_server.lease import DESCRIPTORS, Tenant
+from cerebro_trainer.fork_server.idle_pool import ForkedTrainer, IdlePool
+from cerebro_trainer.fork_server.lease import DESCRIPTORS, Lease
 
 CREDENTIALS = struct.Struct("3i")
 """Process id, user and group of a peer."""
-BUSY = select.POLLIN | select.POLLRDHUP
-LOOK_SECONDS = 1.0
-"""Between two looks at the memory, while trainers are kept."""
-TAKE_SECONDS = 5.0
-"""How long a trainer that is kept may take to overwrite what it has left, and to take another
-backend's descriptors.
-"""
+CLIENT_EVENTS = select.POLLIN | select.POLLRDHUP
+MEMORY_CHECK_SECONDS = 1.0
+"""Interval between memory checks while there are idle trainers."""
+ACCEPT_SECONDS = 5.0
+"""Time for an idle trainer to clear its previous session and to accept a lease."""
 
 
 @dataclass(eq=False)
-class Post:
-    """A backend's connection, and its trainer as soon as there is one."""
+class Client:
+    """A backend that is connected."""
 
     connection: socket.socket
-    trainer: Trainer | None = None
-    rests: float | None = None
-    """For how many seconds its trainer may be kept if the backend goes now; None while a call uses
-    it.
-    """
-    offer: Tenant | None = None
-    """What a trainer that was kept has not taken yet."""
-    until: float = 0.0
-    """When it has to have taken that."""
+    trainer: ForkedTrainer | None = None
+    idle_seconds: float | None = None
+    """Time for which the trainer may stay idle if the backend goes now; None during a call."""
+    offered_lease: Lease | None = None
+    """A lease that an idle trainer has not accepted yet."""
+    offer_deadline: float = 0.0
 
 
 def serve(listener: socket.socket, framework: str, seconds: float) -> None:
-    """Fork trainers until none is wanted for so many seconds."""
+    """Fork trainers until none has been requested for `seconds`."""
     setproctitle(f"cerebro_nursery: {framework}")
     process_isolation.prefer_for_memory_killer()
     process_isolation.lower_cpu_priority(use_thread=False)
-    _imported(framework)
+    _import_framework(framework)
     gc.collect()
     gc.freeze()
-    Nursery(listener, framework).serve(seconds)
+    ForkServer(listener, framework).serve(seconds)
 
 
-def _imported(framework: str) -> None:
-    """What is imported looks for settings in its home: a folder with nothing in it, as for each
-    trainer.
-    """
+def _import_framework(framework: str) -> None:
+    """Import a framework with an empty home directory, where it looks for settings."""
     with tempfile.TemporaryDirectory(prefix=f"cerebro_trainer-{os.getpid()}-") as home:
         lock = os.open(home, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_SH)  # others sweep folders that nobody holds
-        lease.move_to(home)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # other processes remove folders without a lock
+        lease.change_home(home)
         frameworks.load(framework)
         os.chdir("/")
         os.close(lock)
 
 
-class Nursery:
-    """Serves an address. All is done by the main thread: a trainer ends with the thread that forked
-    it.
+class ForkServer:
+    """Serves an address.
+
+    Everything happens in the main thread, because a trainer ends with the thread that forked it.
     """
 
     def __init__(self, listener: socket.socket, framework: str) -> None:
         self._listener = listener
         self._framework = framework
-        self._posts: dict[int, Post] = {}
-        """By their connections' descriptors."""
-        self._trainers: dict[int, Trainer] = {}
+        self._clients: dict[int, Client] = {}
+        """By the descriptors of their connections."""
+        self._trainers: dict[int, ForkedTrainer] = {}
         """By each of their descriptors."""
-        self._served: dict[Trainer, Post] = {}
-        self._shelf = Shelf(len(os.sched_getaffinity(0)) + 1)
+        self._clients_by_trainer: dict[ForkedTrainer, Client] = {}
+        self._idle_pool = IdlePool(len(os.sched_getaffinity(0)) + 1)
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
-        self._looked = 0.0
+        self._last_memory_check = 0.0
 
     def serve(self, seconds: float) -> None:
-        """Until nobody has come for so many seconds, and no trainer is left."""
+        """Serve until no client has come for `seconds` and no trainer is left."""
         while True:
-            ready = dict(self._poll.poll(self._patience(seconds)))
-            if not (ready or self._posts or self._trainers):
+            ready = dict(self._poll.poll(self._poll_timeout(seconds)))
+            if not (ready or self._clients or self._trainers):
                 return
-            # Whose they were when this was said: a number may be another's by the time it is that
-            # one's turn.
-            trainers = {each: self._trainers[each] for each in ready if each in self._trainers}
-            posts = {each: self._posts[each] for each in ready if each in self._posts}
+            # Look all of them up first: handling one event may close the descriptor of another,
+            # and its number may be reused.
+            trainers = {fd: self._trainers[fd] for fd in ready if fd in self._trainers}
+            clients = {fd: self._clients[fd] for fd in ready if fd in self._clients}
             for descriptor, trainer in trainers.items():
                 if self._trainers.get(descriptor) is trainer:
-                    self._heed(trainer, descriptor)
-            for descriptor, post in posts.items():
-                if self._posts.get(descriptor) is post:
-                    self._attend(post)
+                    self._handle_trainer(trainer, descriptor)
+            for descriptor, client in clients.items():
+                if self._clients.get(descriptor) is client:
+                    self._handle_client(client)
             if self._listener.fileno() in ready:
-                self._admit()
-            self._tidy()
+                self._accept_client()
+            self._end_trainers()
 
-    def _patience(self, seconds: float) -> float | None:
-        """How many milliseconds it may wait for something to do; None for any time."""
-        if not (self._posts or self._trainers):
+    def _poll_timeout(self, seconds: float) -> float | None:
+        """Return the milliseconds until there is something to do; None for no limit."""
+        if not (self._clients or self._trainers):
             return seconds * 1000
-        ends = [post.until for post in self._posts.values() if post.offer]
-        if self._shelf.trainers():
-            ends += [self._shelf.until() or 0.0, self._looked + LOOK_SECONDS]
-        return max(0.0, min(ends) - time.monotonic()) * 1000 + 1 if ends else None
+        deadlines = [
+            client.offer_deadline for client in self._clients.values() if client.offered_lease
+        ]
+        if self._idle_pool.trainers():
+            deadlines.append(self._idle_pool.next_expiry() or 0.0)
+            deadlines.append(self._last_memory_check + MEMORY_CHECK_SECONDS)
+        if not deadlines:
+            return None
+        return max(0.0, min(deadlines) - time.monotonic()) * 1000 + 1
 
-    def _tidy(self) -> None:
-        """End trainers that were kept for long enough, or have no room, or do not take what they
-        should.
-        """
+    def _end_trainers(self) -> None:
+        """End trainers that were idle for too long, lack memory, or do not accept a lease."""
         now = time.monotonic()
-        for trainer in self._shelf.overdue(now):
+        for trainer in self._idle_pool.take_expired(now):
             _kill(trainer)
-        for trainer, post in self._served.items():
-            if post.offer and now >= post.until:
+        for trainer, client in self._clients_by_trainer.items():
+            if client.offered_lease and now >= client.offer_deadline:
                 _kill(trainer)
-        if now - self._looked >= LOOK_SECONDS:
-            self._looked = now
-            kept = self._shelf.trainers()
-            if kept and memory.short(each.pid for each in kept):
-                self._shelf.remove(kept[0])
-                _kill(kept[0])
-                self._looked = 0.0  # whether that was enough
+        if now - self._last_memory_check >= MEMORY_CHECK_SECONDS:
+            self._last_memory_check = now
+            idle = self._idle_pool.trainers()
+            if idle and memory.exceed_share(trainer.pid for trainer in idle):
+                self._idle_pool.remove(idle[0])
+                _kill(idle[0])
+                self._last_memory_check = 0.0  # check again at once
 
-    def _admit(self) -> None:
+    def _accept_client(self) -> None:
         connection, _ = self._listener.accept()
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        if CREDENTIALS.unpack(peer)[1] != os.getuid():
+        _, user, _ = CREDENTIALS.unpack(peer)
+        if user != os.getuid():
             connection.close()
             return
         connection.setblocking(False)
-        self._posts[connection.fileno()] = Post(connection)
-        self._poll.register(connection, BUSY)
+        self._clients[connection.fileno()] = Client(connection)
+        self._poll.register(connection, CLIENT_EVENTS)
         messages.send(connection, {"nursery": os.getpid()})
 
-    def _attend(self, post: Post) -> None:
-        if post.trainer is None:
-            self._begin(post)
+    def _handle_client(self, client: Client) -> None:
+        if client.trainer is None:
+            self._handle_request(client)
             return
-        words = messages.receive(post.connection)
-        if words is None:
-            self._part(post, post.trainer)
+        message = messages.receive(client.connection)
+        if message is None:
+            self._end_client(client, client.trainer)
+            return
+        idle_seconds = message.get("rests")
+        if isinstance(idle_seconds, (int, float)):
+            client.idle_seconds = float(idle_seconds)
         else:
-            rests = words.get("rests")
-            post.rests = float(rests) if isinstance(rests, (int, float)) else None
+            client.idle_seconds = None
 
-    def _part(self, post: Post, trainer: Trainer) -> None:
-        """The backend has gone, or wants no trainer any more."""
-        self._forget(post)
-        _close(post.offer)
-        if post.rests is None or post.offer or trainer.key is None:
-            post.offer = None
-            _kill(trainer)  # its end is told to a backend that waits for it
+    def _end_client(self, client: Client, trainer: ForkedTrainer) -> None:
+        """End the trainer of a backend that has gone or no longer wants it, or make it idle."""
+        self._unregister_client(client)
+        _close(client.offered_lease)
+        if client.idle_seconds is None or client.offered_lease or trainer.key is None:
+            client.offered_lease = None
+            _kill(trainer)  # a backend that waits receives its exit status later
             return
-        del self._served[trainer]
-        post.connection.close()
-        self._shelf.put(trainer, time.monotonic() + post.rests)
+        del self._clients_by_trainer[trainer]
+        client.connection.close()
+        self._idle_pool.add(trainer, time.monotonic() + client.idle_seconds)
 
-    def _begin(self, post: Post) -> None:
-        """Give the trainer that is asked for. Who cannot have one is told so by the end of the
-        connection.
-        """
-        text, received = b"", list[int]()
+    def _handle_request(self, client: Client) -> None:
+        """Provide the requested trainer; close the connection if that is not possible."""
+        packet = b""
+        descriptors: list[int] = []
         with suppress(OSError):
-            text, received, _, _ = socket.recv_fds(
-                post.connection, messages.MOST_BYTES, DESCRIPTORS
+            packet, descriptors, _, _ = socket.recv_fds(
+                client.connection, messages.MAX_BYTES, DESCRIPTORS
             )
-        request = lease.request(text)
-        tenant = Tenant(request or {}, received)
-        if request is None or len(received) != DESCRIPTORS:
-            _close(tenant)
-            self._dismiss(post)
-        elif not self._offered(post, tenant):
-            self._fork(post, tenant)
+        request = lease.parse_request(packet)
+        new_lease = Lease(request or {}, descriptors)
+        if request is None or len(descriptors) != DESCRIPTORS:
+            _close(new_lease)
+            self._dismiss(client)
+        elif not self._offer_idle_trainer(client, new_lease):
+            self._fork(client, new_lease)
 
-    def _offered(self, post: Post, tenant: Tenant) -> bool:
-        """Offer a trainer that is kept to a backend of its key; False where there is none."""
-        key = tenant.request["key"]
-        while key is not None and (trainer := self._shelf.take(key)):
-            if not memory.roomy(trainer.pid, tenant.request["memory"]):
+    def _offer_idle_trainer(self, client: Client, new_lease: Lease) -> bool:
+        """Offer a lease to an idle trainer with the same key; return False if there is none."""
+        key = new_lease.request["key"]
+        while key is not None and (trainer := self._idle_pool.take(key)):
+            if not memory.has_headroom(trainer.pid, new_lease.request["memory"]):
                 _kill(trainer)
                 continue
-            self._served[trainer] = post
+            self._clients_by_trainer[trainer] = client
+            packet = json.dumps(new_lease.request).encode()
             try:
-                socket.send_fds(
-                    trainer.mail, [json.dumps(tenant.request).encode()], tenant.descriptors
-                )
+                socket.send_fds(trainer.mailbox, [packet], new_lease.descriptors)
             except OSError:
-                del self._served[trainer]
+                del self._clients_by_trainer[trainer]
                 _kill(trainer)
                 continue
-            post.trainer, post.offer, post.until = trainer, tenant, time.monotonic() + TAKE_SECONDS
+            client.trainer = trainer
+            client.offered_lease = new_lease
+            client.offer_deadline = time.monotonic() + ACCEPT_SECONDS
             return True
         return False
 
-    def _fork(self, post: Post, tenant: Tenant) -> None:
+    def _fork(self, client: Client, new_lease: Lease) -> None:
         try:
             if len(os.listdir("/proc/self/task")) > 1:
                 raise BlockingIOError("a process with threads is not forked")
-            trainer = self._forked(tenant)
-        except OSError:  # there is no room for another process
-            self._dismiss(post)
+            trainer = self._fork_trainer(new_lease)
+        except OSError:  # also if the system cannot create another process
+            self._dismiss(client)
             return
         finally:
-            _close(tenant)
-        self._serve(post, trainer)
+            _close(new_lease)
+        client.trainer = trainer
+        self._clients_by_trainer[trainer] = client
+        messages.send(client.connection, {"pid": trainer.pid})
 
-    def _serve(self, post: Post, trainer: Trainer) -> None:
-        post.trainer = trainer
-        self._served[trainer] = post
-        messages.send(post.connection, {"pid": trainer.pid})
-
-    def _heed(self, trainer: Trainer, descriptor: int) -> None:
-        if descriptor == trainer.exited:
-            self._bury(trainer)
+    def _handle_trainer(self, trainer: ForkedTrainer, descriptor: int) -> None:
+        if descriptor == trainer.pidfd:
+            self._reap(trainer)
             return
-        post = self._served.get(trainer)
-        if messages.received(trainer.mail) != lease.TAKEN:  # it has ended, which is seen next
-            self._unwatch(trainer.mail.fileno())
-        elif post and post.offer:
-            _close(post.offer)
-            post.offer = None
-            messages.send(post.connection, {"pid": trainer.pid})
+        client = self._clients_by_trainer.get(trainer)
+        if messages.receive_packet(trainer.mailbox) != lease.ACCEPTED:
+            self._unwatch(trainer.mailbox.fileno())  # it has ended; its pidfd becomes readable
+        elif client and client.offered_lease:
+            _close(client.offered_lease)
+            client.offered_lease = None
+            messages.send(client.connection, {"pid": trainer.pid})
 
-    def _bury(self, trainer: Trainer) -> None:
+    def _reap(self, trainer: ForkedTrainer) -> None:
         _, status = os.waitpid(trainer.pid, 0)
-        self._shelf.remove(trainer)
-        for descriptor in (trainer.exited, trainer.mail.fileno()):
+        self._idle_pool.remove(trainer)
+        for descriptor in (trainer.pidfd, trainer.mailbox.fileno()):
             if descriptor in self._trainers:
                 self._unwatch(descriptor)
-        os.close(trainer.exited)
-        trainer.mail.close()
-        post = self._served.pop(trainer, None)
-        if post is None:
+        os.close(trainer.pidfd)
+        trainer.mailbox.close()
+        client = self._clients_by_trainer.pop(trainer, None)
+        if client is None:
             return
-        post.trainer = None
-        if post.offer:  # it was not to be kept after all
-            offer, post.offer = post.offer, None
-            self._fork(post, offer)
+        client.trainer = None
+        rejected_lease = client.offered_lease
+        if rejected_lease:
+            client.offered_lease = None
+            self._fork(client, rejected_lease)
             return
-        messages.send(post.connection, {"status": os.waitstatus_to_exitcode(status)})
-        self._dismiss(post)
+        messages.send(client.connection, {"status": os.waitstatus_to_exitcode(status)})
+        self._dismiss(client)
 
-    def _dismiss(self, post: Post) -> None:
-        if post.connection.fileno() in self._posts:
-            self._forget(post)
-        post.connection.close()
+    def _dismiss(self, client: Client) -> None:
+        if client.connection.fileno() in self._clients:
+            self._unregister_client(client)
+        client.connection.close()
 
-    def _forget(self, post: Post) -> None:
-        del self._posts[post.connection.fileno()]
-        self._poll.unregister(post.connection)
+    def _unregister_client(self, client: Client) -> None:
+        del self._clients[client.connection.fileno()]
+        self._poll.unregister(client.connection)
 
-    def _watch(self, descriptor: int, trainer: Trainer) -> None:
+    def _watch(self, descriptor: int, trainer: ForkedTrainer) -> None:
         self._trainers[descriptor] = trainer
         self._poll.register(descriptor, select.POLLIN)
 
@@ -284,35 +284,33 @@ class Nursery:
         del self._trainers[descriptor]
         self._poll.unregister(descriptor)
 
-    def _forked(self, tenant: Tenant) -> Trainer:
-        """A new process for a backend; an OSError where there can be none."""
-        nursery = os.getpid()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def _fork_trainer(self, new_lease: Lease) -> ForkedTrainer:
+        """Fork a trainer; raise OSError if that is not possible."""
+        fork_server = os.getpid()
+        mailbox, trainer_mailbox = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             pid = os.fork()
             if not pid:
-                self._become_trainer(tenant, theirs, nursery)
-            exited = _watchable(pid)
+                self._run_trainer(new_lease, trainer_mailbox, fork_server)
+            pidfd = _open_pidfd(pid)
         except OSError:
-            ours.close()
+            mailbox.close()
             raise
         finally:
-            theirs.close()
-        ours.setblocking(False)
-        trainer = Trainer(pid, exited, ours, tenant.request["key"])
-        self._watch(exited, trainer)
-        self._watch(ours.fileno(), trainer)
+            trainer_mailbox.close()
+        mailbox.setblocking(False)
+        trainer = ForkedTrainer(pid, pidfd, mailbox, new_lease.request["key"])
+        self._watch(pidfd, trainer)
+        self._watch(mailbox.fileno(), trainer)
         return trainer
 
-    def _become_trainer(self, tenant: Tenant, mail: socket.socket, nursery: int) -> None:
-        """Be a trainer to the end."""
+    def _run_trainer(self, new_lease: Lease, mailbox: socket.socket, fork_server: int) -> None:
+        """Be a trainer until the process ends."""
         try:
-            lease.stand_alone(tenant, mail, nursery)
-            first, later = (
-                lease.move_in(tenant, self._framework),
-                lease.later(tenant, self._framework, mail),
-            )
-            service.serve(first, later)
+            lease.isolate_process(new_lease, mailbox, fork_server)
+            assignment = lease.begin_lease(new_lease, self._framework)
+            later_assignments = lease.receive_leases(new_lease, self._framework, mailbox)
+            service.serve(assignment, later_assignments)
         except SystemExit as error:
             print(error, file=sys.stderr, flush=True)
         except BaseException:
@@ -321,7 +319,8 @@ class Nursery:
             os._exit(1)
 
 
-def _watchable(pid: int) -> int:
+def _open_pidfd(pid: int) -> int:
+    """Return a pidfd; kill the process if the kernel cannot open one."""
     try:
         return os.pidfd_open(pid)
     except OSError:
@@ -330,13 +329,13 @@ def _watchable(pid: int) -> int:
         raise
 
 
-def _kill(trainer: Trainer) -> None:
-    """A trainer, with what it started."""
+def _kill(trainer: ForkedTrainer) -> None:
+    """Kill a trainer with the processes that it has started."""
     with suppress(ProcessLookupError):
         os.kill(trainer.pid, signal.SIGKILL)
         os.killpg(trainer.pid, signal.SIGKILL)
 
 
-def _close(tenant: Tenant | None) -> None:
-    for each in tenant.descriptors if tenant else ():
-        os.close(each)
+def _close(unused_lease: Lease | None) -> None:
+    for descriptor in unused_lease.descriptors if unused_lease else ():
+        os.close(descriptor)
