@@ -1,5 +1,6 @@
-"""The Python client of cerebro_db: model selection for deep learning inside PostgreSQL, spoken to
-in SQL.
+"""Python client of cerebro_db, which trains and selects deep-learning models inside PostgreSQL.
+
+The client sends SQL only.
 
 >>> import cerebro_db
 >>> with cerebro_db.connect("postgresql://localhost/flowers") as session:  # doctest: +SKIP
@@ -20,7 +21,7 @@ __all__ = ["Session", "connect", "errors"]
 
 
 def __getattr__(name: str) -> Any:
-    """Sessions bring SQLAlchemy with them, which the help of a command need not wait for."""
+    """Import Session and connect on first use: the help of a command must not import SQLAlchemy."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from cerebro_db import session

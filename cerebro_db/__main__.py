@@ -1,5 +1,6 @@
-"""Lets `python -I -m cerebro_db` stand for the script, whose path another system user need not
-reach.
+"""Entry point of `python -I -m cerebro_db`.
+
+It replaces the script `cerebro-db` for a system user who cannot reach the path of that script.
 """
 
 from cerebro_db.cli import main

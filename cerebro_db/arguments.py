@@ -1,8 +1,7 @@
-"""What Python values become before they are arguments of an SQL function, and which arguments there
-are.
+"""Conversion of Python values to arguments of SQL functions, and the options of each function.
 
-An option has the name of its SQL argument, so that a misspelt one is found early, and the default
-of the SQL function where it is left out; docs/sql-reference.md says what each means.
+An option has the name of its SQL argument. If it is omitted, the default of the SQL function
+applies. docs/sql-reference.md describes each option.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ ClassValues: TypeAlias = "list[str | None] | list[list[str | None]]"
 
 
 class KerasModel(Protocol):
-    """What is needed of a Keras model to store its architecture."""
+    """The method of a Keras model that returns its architecture."""
 
     def to_json(self) -> str: ...
 
 
 def encode_architecture(model: KerasModel | Mapping[str, Any] | str) -> str:
-    """The JSON text of an architecture; a text is taken as it is, for the server to judge."""
+    """Return an architecture as JSON; a text is returned as it is, and the server checks it."""
     if isinstance(model, str):
         return model
     if isinstance(model, Mapping):
@@ -34,8 +33,10 @@ def encode_architecture(model: KerasModel | Mapping[str, Any] | str) -> str:
 
 
 def flatten_weights(weights: Iterable[NDArray[Any]]) -> bytes:
-    """The arrays of get_weights() in their order, each flattened in C order, as little-endian
-    float32.
+    """Return the weights as little-endian float32.
+
+    Args:
+        weights: arrays in the order of get_weights(); each is flattened in C order.
     """
     import numpy as np
 
@@ -43,7 +44,7 @@ def flatten_weights(weights: Iterable[NDArray[Any]]) -> bytes:
 
 
 def format_grid(grid: Mapping[str, Any] | str) -> str:
-    """A grid as generate_model_configs reads it: a Python literal.
+    """Return a grid as a Python literal, which generate_model_configs reads.
 
     >>> format_grid({"batch_size": [8, 16], "shuffle": [True]})
     "{'batch_size': [8, 16], 'shuffle': [True]}"
@@ -52,7 +53,7 @@ def format_grid(grid: Mapping[str, Any] | str) -> str:
 
 
 def format_parameters(parameters: Mapping[str, Any] | str) -> str:
-    """Compile or fit parameters as load_model_selection_table reads them: settings between commas.
+    """Return compile or fit parameters as load_model_selection_table reads them.
 
     >>> format_parameters({"optimizer": "SGD(learning_rate=0.1)", "metrics": ["mae"]})
     "optimizer='SGD(learning_rate=0.1)', metrics=['mae']"
@@ -63,7 +64,7 @@ def format_parameters(parameters: Mapping[str, Any] | str) -> str:
 
 
 def encode_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options whose dicts are JSON, as arguments of type jsonb take it.
+    """Return the options with dicts encoded as JSON, for arguments of type jsonb.
 
     >>> encode_options({"seed": 1, "space": {"depth": 3}})
     {'seed': 1, 'space': '{"depth": 3}'}
@@ -75,8 +76,7 @@ def encode_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pad_rows(values: ClassValues) -> ClassValues:
-    """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter
-    ones.
+    """Pad class values of several outputs with None to equal lengths, as arrays of SQL require.
 
     >>> pad_rows([["a", "b", "c"], ["no", "yes"]])
     [['a', 'b', 'c'], ['no', 'yes', None]]
@@ -89,7 +89,7 @@ def pad_rows(values: ClassValues) -> ClassValues:
 
 
 class WindowOptions(TypedDict, total=False):
-    """Of cerebro.window_series."""
+    """Options of cerebro.window_series."""
 
     stride: int
     label: str
@@ -98,7 +98,7 @@ class WindowOptions(TypedDict, total=False):
 
 
 class PackOptions(TypedDict, total=False):
-    """Of training_preprocessor_dl."""
+    """Options of training_preprocessor_dl."""
 
     buffer_size: int
     normalizing_const: float
@@ -111,14 +111,14 @@ class PackOptions(TypedDict, total=False):
 
 
 class PackValidationOptions(TypedDict, total=False):
-    """Of validation_preprocessor_dl."""
+    """Options of validation_preprocessor_dl."""
 
     buffer_size: int
     distribution_rules: str
 
 
 class ConfigOptions(TypedDict, total=False):
-    """Of generate_model_configs."""
+    """Options of generate_model_configs."""
 
     search_type: str
     num_configs: int
@@ -127,13 +127,13 @@ class ConfigOptions(TypedDict, total=False):
 
 
 class CombineOptions(TypedDict, total=False):
-    """Of load_model_selection_table."""
+    """Options of load_model_selection_table."""
 
     object_table: str
 
 
 class TrainingOptions(TypedDict, total=False):
-    """What madlib_fit_multiple_model and madlib_fit have in common."""
+    """Options that madlib_fit_multiple_model and madlib_fit share."""
 
     use_gpus: bool
     validation_table: str
@@ -152,20 +152,19 @@ class TrainingOptions(TypedDict, total=False):
 
 
 class FitOptions(TrainingOptions, total=False):
-    """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run
-    `replay_run`; `strategy` is 'auto', 'mop', 'task', 'average' or 'late_average'."""
+    """Options of madlib_fit_multiple_model."""
 
     use_caching: bool
-    schedule: str
-    replay_run: int
+    schedule: str  # 'longest', 'rotation', or 'replay'
+    replay_run: int  # id of the run that 'replay' repeats
     search: str
     search_params: Mapping[str, int]
     feature_budget: int
-    strategy: str
+    strategy: str  # 'auto', 'mop', 'task', 'average' or 'late_average'
 
 
 class PlanFitOptions(TypedDict, total=False):
-    """Of cerebro.plan_fit: those of madlib_fit_multiple_model that decide how it is executed."""
+    """Options of cerebro.plan_fit: those of madlib_fit_multiple_model that affect its execution."""
 
     use_gpus: bool
     validation_table: str
@@ -185,18 +184,16 @@ class PlanFitOptions(TypedDict, total=False):
 
 
 class FitOneOptions(TrainingOptions, total=False):
-    """Of madlib_fit."""
+    """Options of madlib_fit."""
 
     object_table: str
 
 
 class AutomlOptions(TypedDict, total=False):
-    """Of madlib_automl; `automl_method` is 'hyperband' or 'hyperopt', `automl_params` for example
-    'R=9, eta=3'.
-    """
+    """Options of madlib_automl."""
 
-    automl_method: str
-    automl_params: str
+    automl_method: str  # 'hyperband' or 'hyperopt'
+    automl_params: str  # such as 'R=9, eta=3'
     random_state: int
     object_table: str
     use_gpus: bool
@@ -208,9 +205,7 @@ class AutomlOptions(TypedDict, total=False):
 
 
 class TrainOptions(TypedDict, total=False):
-    """Of cerebro.train and cerebro.plan; `types` and `space` are dicts, `models` names
-    templates.
-    """
+    """Options of cerebro.train and cerebro.plan."""
 
     model: str
     budget: timedelta
@@ -219,7 +214,7 @@ class TrainOptions(TypedDict, total=False):
     task: str
     split: str
     weight: str
-    models: list[str]
+    models: list[str]  # names of templates
     space: Mapping[str, Any]
     search: str
     search_params: Mapping[str, int]
@@ -240,17 +235,20 @@ class TrainOptions(TypedDict, total=False):
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """Of hyperband_schedule."""
+    """Options of hyperband_schedule."""
 
     eta: int
     skip_last: int
 
 
 class PredictOptions(TypedDict, total=False):
-    """Of madlib_predict.
+    """Options of madlib_predict.
 
-    `pred_type` is 'prob' (all classes), 'response' (the most probable one), an int n (the n most
-    probable) or a float t, 0 <= t < 1 (those more probable than t).
+    `pred_type` selects the classes of the prediction:
+        'prob': all classes
+        'response': the most probable class
+        an int n: the n most probable classes
+        a float t, 0 <= t < 1: classes with a probability above t
     """
 
     pred_type: str | int | float
@@ -259,21 +257,18 @@ class PredictOptions(TypedDict, total=False):
 
 
 class ByomOptions(TypedDict, total=False):
-    """Of madlib_predict_byom; `class_values` has a list for each output where there are several.
+    """Options of madlib_predict_byom."""
 
-    `pred_type` is that of PredictOptions.
-    """
-
-    pred_type: str | int | float
+    pred_type: str | int | float  # as in PredictOptions
     use_gpus: bool
-    class_values: ClassValues
+    class_values: ClassValues  # a list for each output if the model has several
     normalizing_const: float
     dependent_count: int
     backend: str
 
 
 class EvaluateOptions(TypedDict, total=False):
-    """Of madlib_evaluate."""
+    """Options of madlib_evaluate."""
 
     use_gpus: bool
     mst_key: int

@@ -1,4 +1,4 @@
-"""The command line: each command is a few lines around the module that does the work."""
+"""Command line: registers the commands and prints errors without a traceback."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ for command in (models.train, models.predict, models.models, *READING, trial.che
 
 
 def main() -> None:
-    """Run the command line; what is wrong is told in a line, with a hint, not by a traceback."""
+    """Run the command line; print an error of the client as one line and a hint."""
     try:
         app()
     except CerebroError as error:
         from cerebro_db.display.boards import plain
 
-        server.say("\n".join(plain(line).plain for line in f"ERROR:  {error}".split("\n")))
+        lines = f"ERROR:  {error}".split("\n")
+        server.print_message("\n".join(plain(line).plain for line in lines))
         sys.exit(Exit.ERROR)

@@ -1,6 +1,4 @@
-"""What comes before training: architectures, packed data, configurations. One method per SQL
-function.
-"""
+"""Session methods that prepare a fit: architectures, packed data and configurations."""
 
 from __future__ import annotations
 
@@ -26,9 +24,9 @@ from cerebro_db.arguments import (
 )
 from cerebro_db.errors import InvalidParameter
 from cerebro_db.frames import write_frame
-from cerebro_db.model_sources import Source, read_source, read_weights
+from cerebro_db.model_sources import ModelSource, read_source, read_weights
 from cerebro_db.options import accept_options
-from cerebro_db.result_set import Records
+from cerebro_db.result_set import Records, name_columns
 from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -36,27 +34,32 @@ if TYPE_CHECKING:
 
     from cerebro_db.frames import Frame
 
-
-EXPLORED = ("model_id", "layer", "features")
+PROBE_COLUMNS = ("model_id", "layer", "features")
 
 
 class DataPreparation:
-    """Methods that write the tables which a fit reads."""
+    """Session methods that write the tables that a fit reads."""
 
     engine: sa.Engine
     _sql: SqlSession
 
     def write_frame(self, frame: Frame, table: str) -> None:
-        """Writes the rows of a DataFrame, of pandas or polars, to a table that anyone may read as
-        any other.
+        """Write the rows of a DataFrame, of pandas or polars, to a table.
 
-        A table of that name is replaced where it was written from a DataFrame, too; DuplicateTable
-        of any other.
+        A table of that name is replaced if it was written from a DataFrame, too.
+
+        Raises:
+            DuplicateTable: the table exists and was not written from a DataFrame.
         """
         write_frame(self.engine, frame, table)
 
-    def source_of(self, source: str | Frame, target: str, table: str | None = None) -> str:
-        """The table itself, named as in SQL; or one of the rows of a DataFrame, which it writes."""
+    def _write_source(self, source: str | Frame, target: str, table: str | None) -> str:
+        """Return the name of the source table; write it first if the source is a DataFrame.
+
+        Args:
+            target: column to predict; names the table by default.
+            table: name of the table for the rows of a DataFrame.
+        """
         if isinstance(source, str):
             if table is not None:
                 raise InvalidParameter(
@@ -77,25 +80,30 @@ class DataPreparation:
         description: str | None = None,
         weights: Iterable[NDArray[Any]] | Path | None = None,
     ) -> None:
-        """Stores an architecture (a Keras model, its JSON text, or that as a dict) as a row of
-        `table`.
+        """Store an architecture as a row of `table` (load_keras_model).
 
-        `weights`, as of model.get_weights(), are where training starts, as flat float32 in that
-        order; or the Path of a safetensors file, of an export or with a state_dict of PyTorch. The
-        Path of a .keras file, or of a folder of an export, has both.
+        Args:
+            model: a Keras model, or its JSON as a text or a dict; or the Path of a .keras file or
+                of a folder of an export, which contain the weights, too.
+            weights: initial weights, as from model.get_weights(); or the Path of a safetensors
+                file: an export, or a state_dict of PyTorch.
         """
-        source = (
-            Source(encode_architecture(model), None)
-            if not isinstance(model, Path)
-            else read_source(model)
-        )
-        given = read_weights(source.architecture, weights) if isinstance(weights, Path) else weights
-        chosen = source.weights if given is None else given
+        if isinstance(model, Path):
+            source = read_source(model)
+        else:
+            source = ModelSource(encode_architecture(model), None)
+        arrays: Iterable[NDArray[Any]] | None
+        if weights is None:
+            arrays = source.weights
+        elif isinstance(weights, Path):
+            arrays = read_weights(source.architecture, weights)
+        else:
+            arrays = weights
         self._sql.call(
             "load_keras_model",
             keras_model_arch_table=table,
             model_arch=source.architecture,
-            model_weights=None if chosen is None else flatten_weights(chosen),
+            model_weights=None if arrays is None else flatten_weights(arrays),
             name=name,
             description=description,
         )
@@ -112,11 +120,18 @@ class DataPreparation:
         activation: str = "softmax",
         seed: int = 1,
     ) -> Records[dict[str, Any]]:
-        """Makes an architecture for each layer of a network with weights, with the same head:
-        cerebro.explore_layers.
+        """Create an architecture with the same head for each layer (cerebro.explore_layers).
 
-        All in front of the head is frozen: trained as one run, they say which layer gives the best
-        features.
+        All layers before the head are frozen. Training the architectures as one run shows which
+        layer has the best features.
+
+        Args:
+            model_arch_table: table of the network, which has weights.
+            explored_model: id of the network.
+            layers: names of layers on which the head is placed.
+            outputs: units of the last layer of the head.
+            hidden: units of the other layers of the head.
+            activation: activation of the last layer.
         """
         rows = self._sql.query_cerebro(
             "explore_layers",
@@ -129,18 +144,20 @@ class DataPreparation:
             activation=activation,
             seed=seed,
         )
-        return Records([dict(zip(EXPLORED, row, strict=True)) for row in rows], list(EXPLORED))
+        return name_columns(rows, PROBE_COLUMNS)
 
     def delete_model(self, table: str, model_id: int) -> None:
-        """Deletes an architecture, and with the last one its table: delete_keras_model."""
+        """Delete an architecture; the last one with its table (delete_keras_model)."""
         self._sql.call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
 
     def load_function(
         self, object_table: str, source: str, name: str, *, description: str | None = None
     ) -> None:
-        """Registers a loss or metric by its source: load_custom_function. For superusers.
+        """Register a loss or a metric (load_custom_function); for superusers.
 
-        inspect.getsource() gives the source of a function; imports that it needs have to be added.
+        Args:
+            source: Python source of the function, as from inspect.getsource(), with the imports
+                that it needs.
         """
         self._sql.call(
             "load_custom_function",
@@ -151,13 +168,11 @@ class DataPreparation:
         )
 
     def load_top_k_accuracy(self, object_table: str, k: int) -> None:
-        """Registers the metric top_<k>_accuracy: load_top_k_accuracy_function. For superusers."""
+        """Register the metric top_<k>_accuracy (load_top_k_accuracy_function); for superusers."""
         self._sql.call("load_top_k_accuracy_function", object_table=object_table, k=k)
 
     def delete_function(self, object_table: str, function: int | str) -> None:
-        """Deletes a custom function by its id or its name: delete_custom_function. For
-        superusers.
-        """
+        """Delete a custom function by id or by name (delete_custom_function); for superusers."""
         key = {"name": function} if isinstance(function, str) else {"id": function}
         self._sql.call("delete_custom_function", object_table=object_table, **key)
 
@@ -172,8 +187,12 @@ class DataPreparation:
         width: int,
         **options: Unpack[WindowOptions],
     ) -> None:
-        """Cuts series, one for each id in the order of ts, into windows of equal length:
-        cerebro.window_series.
+        """Cut time series into windows of `width` samples (cerebro.window_series).
+
+        Args:
+            id: column that identifies the series of a row.
+            ts: column of the time, which orders a series.
+            columns: columns of the values.
         """
         self._sql.call_cerebro(
             "window_series",
@@ -195,7 +214,7 @@ class DataPreparation:
         independent_varname: str,
         **options: Unpack[PackOptions],
     ) -> None:
-        """Packs rows into buffers and spreads them over segments: training_preprocessor_dl."""
+        """Pack rows into buffers and distribute them over segments (training_preprocessor_dl)."""
         self._sql.call(
             "training_preprocessor_dl",
             source_table=source_table,
@@ -215,7 +234,7 @@ class DataPreparation:
         training_preprocessor_table: str,
         **options: Unpack[PackValidationOptions],
     ) -> None:
-        """Packs rows as an earlier training table was packed: validation_preprocessor_dl."""
+        """Pack rows in the same way as a packed training table (validation_preprocessor_dl)."""
         self._sql.call(
             "validation_preprocessor_dl",
             source_table=source_table,
@@ -236,9 +255,7 @@ class DataPreparation:
         fit_params_grid: Mapping[str, Any] | str,
         **options: Unpack[ConfigOptions],
     ) -> None:
-        """Writes training configurations: generate_model_configs. A grid is a dict whose values are
-        lists.
-        """
+        """Write training configurations (generate_model_configs); a grid is a dict of lists."""
         self._sql.call(
             "generate_model_configs",
             model_arch_table=model_arch_table,
@@ -259,16 +276,14 @@ class DataPreparation:
         fit_params_list: Sequence[Mapping[str, Any] | str],
         **options: Unpack[CombineOptions],
     ) -> None:
-        """Writes every combination of models, compile and fit parameters:
-        load_model_selection_table.
-        """
+        """Write all combinations of models and parameters (load_model_selection_table)."""
         self._sql.call(
             "load_model_selection_table",
             model_arch_table=model_arch_table,
             model_selection_table=model_selection_table,
             model_id_list=list(model_id_list),
-            compile_params_list=[format_parameters(one) for one in compile_params_list],
-            fit_params_list=[format_parameters(one) for one in fit_params_list],
+            compile_params_list=[format_parameters(params) for params in compile_params_list],
+            fit_params_list=[format_parameters(params) for params in fit_params_list],
             **options,
         )
 
@@ -276,7 +291,5 @@ class DataPreparation:
     def hyperband_schedule(
         self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]
     ) -> None:
-        """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each:
-        hyperband_schedule.
-        """
+        """Write the brackets of Hyperband for up to `r` iterations (hyperband_schedule)."""
         self._sql.call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)

@@ -1,9 +1,9 @@
-"""The only module that knows psycopg2: addresses, calls that may take hours, bulk loading.
+"""The only module that uses psycopg2: database URLs, long calls and bulk loading.
 
-A call such as a fit can run for hours. A blocking psycopg2 session would hold back the server's
-messages, and Ctrl-C, until it ends; so calls go through an asynchronous session of their own, which
-also lets a trainer that one call left waiting serve the next. Reading goes through the SQLAlchemy
-engine.
+A call such as a fit can run for hours. In a blocking psycopg2 session, the server's messages and
+Ctrl-C would take effect only after the call. Calls therefore use an asynchronous session of their
+own; a trainer that remains idle after one call serves the next. Queries that only read use the
+SQLAlchemy engine.
 """
 
 from __future__ import annotations
@@ -28,31 +28,34 @@ from cerebro_db import errors
 NoticeHandler = Callable[[str], None]
 DRIVER = "postgresql+psycopg2"
 TICK_SECONDS = 0.5
+"""Longest time without a call of `on_tick` while the server works."""
 LOG = logging.getLogger("cerebro_db")
 
 
 def log_notice(message: str) -> None:
-    """A message of the server in the log of Python: a warning as such, everything else as
-    information.
-    """
-    LOG.log(logging.WARNING if message.startswith("WARNING") else logging.INFO, "%s", message)
+    """Log a message of the server in Python: warnings as warnings, all others as information."""
+    level = logging.WARNING if message.startswith("WARNING") else logging.INFO
+    LOG.log(level, "%s", message)
 
 
 def get_engine(target: str | sa.URL | sa.Engine) -> sa.Engine:
-    """The engine itself, which must use psycopg2, or a new one for a postgresql:// or SQLAlchemy
-    URL.
+    """Return the engine itself, or a new engine for a URL of PostgreSQL or SQLAlchemy.
+
+    Raises:
+        InvalidParameter: the engine uses another driver, or the URL is invalid.
     """
     if not isinstance(target, sa.Engine):
         return sa.create_engine(parse_url(target))
-    if (name := f"{target.dialect.name}+{target.dialect.driver}") != DRIVER:
+    driver = f"{target.dialect.name}+{target.dialect.driver}"
+    if driver != DRIVER:
         raise errors.InvalidParameter(
-            f"cannot use an engine of {name}", hint=f"Create it for {DRIVER}://."
+            f"cannot use an engine of {driver}", hint=f"Create it for {DRIVER}://."
         )
     return target
 
 
 def parse_url(target: str | sa.URL) -> sa.URL:
-    """The URL as SQLAlchemy wants it; libpq's forms of it are understood.
+    """Return a database URL, which may have one of libpq's forms, in the form of SQLAlchemy.
 
     >>> parse_url("postgresql://ann@%2Frun%2Fpg:5433/flowers").render_as_string()
     'postgresql+psycopg2://ann@/run/pg:5433/flowers'
@@ -69,42 +72,44 @@ def parse_url(target: str | sa.URL) -> sa.URL:
             f"cannot use the database URL scheme {url.drivername!r}",
             hint="Use postgresql:// instead.",
         )
-    return url.set(drivername=DRIVER, host=unquote(url.host) if url.host else url.host)
+    host = url.host and unquote(url.host)
+    return url.set(drivername=DRIVER, host=host)
 
 
 def to_driver_value(value: object) -> object:
-    """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame,
-    as Python's.
+    """Convert numpy scalars, such as an mst_key of a DataFrame, to values of Python.
 
     >>> to_driver_value([np.int64(3), 4]), to_driver_value(np.float32(0.5)), to_driver_value("prob")
     ([3, 4], 0.5, 'prob')
     """
     if isinstance(value, list):
         return [to_driver_value(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raises what the driver reports as an error of cerebro_db.errors, with the driver's as its
-    cause.
-    """
+    """Raise errors of the driver as errors of cerebro_db.errors; the driver's one is the cause."""
     try:
         yield
     except sa.exc.DBAPIError as error:
-        raise _translation(error.orig or error) from error
+        raise _translate(error.orig or error) from error
     except sa.exc.TimeoutError as error:
         raise errors.ConnectionFailure(
             f"the engine had no connection to spare: {error}",
             hint="Give it a larger pool, or close connections.",
         ) from error
     except psycopg2.Error as error:
-        raise _translation(error) from error
+        raise _translate(error) from error
 
 
-def _translation(error: BaseException) -> errors.CerebroError:
-    """Without a SQLSTATE the server was not asked: it was not there, or the driver cannot send a
-    value.
+def _translate(error: BaseException) -> errors.CerebroError:
+    """Return the error of the client for an error of the driver.
+
+    An error without a SQLSTATE does not come from the server: the connection failed, or the driver
+    cannot send a value.
     """
     if isinstance(error, psycopg2.ProgrammingError) and error.pgcode is None:
         return errors.InvalidParameter(str(error).strip())
@@ -117,9 +122,13 @@ def copy_rows(
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
 ) -> None:
-    """COPY `rows` into the table named by its parts; a list becomes a one-dimensional array."""
+    """Load rows into a table with COPY; a list becomes a one-dimensional array.
+
+    Args:
+        table: parts of the table's name, such as ("demo", "digits").
+    """
     lines = io.StringIO()
-    csv.writer(lines).writerows([_field(value) for value in row] for row in rows)
+    csv.writer(lines).writerows([_format_csv_field(value) for value in row] for row in rows)
     lines.seek(0)
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
         sql.Identifier(*table), sql.SQL(", ").join(map(sql.Identifier, columns))
@@ -129,16 +138,17 @@ def copy_rows(
         cursor.copy_expert(statement, lines)
 
 
-def _field(value: object) -> object:
-    return "{" + ",".join(map(str, value)) + "}" if isinstance(value, list) else value
+def _format_csv_field(value: object) -> object:
+    if isinstance(value, list):
+        return "{" + ",".join(map(str, value)) + "}"
+    return value
 
 
 class CallSession:
-    """One database session for calls of SQL functions, one call at a time.
+    """A database session that calls SQL functions, one at a time; each call is a transaction.
 
-    It connects when first used, with the connection parameters of the engine; settings that the
-    engine's event handlers make are not seen, those in the URL's `options` are. Every call is a
-    transaction.
+    The session connects at its first call, with the connection parameters of the engine. Settings
+    in the URL's `options` apply; settings made by event handlers of the engine do not.
     """
 
     def __init__(self, engine: sa.Engine, on_notice: NoticeHandler = log_notice) -> None:
@@ -152,57 +162,62 @@ class CallSession:
         arguments: Mapping[str, object],
         on_tick: Callable[[], None] = lambda: None,
     ) -> list[tuple[Any, ...]]:
-        """The rows of SELECT * FROM function(name => value, …).
+        """Return the rows of SELECT * FROM function(name => value, …).
 
-        Messages of the server reach `on_notice` when they are sent. `on_tick` is called in between,
-        at least twice a second. Ctrl-C, or an error in one of these, cancels the statement, waits
-        for its end and goes on to the caller.
+        Messages of the server are passed to `on_notice` as soon as they are sent. Ctrl-C, or an
+        error of `on_notice` or `on_tick`, cancels the statement and is raised after its end.
+
+        Args:
+            function: parts of the function's name: schema and name.
+            on_tick: called between messages, at least twice a second.
+
+        Raises:
+            ObjectNotReady: another call is in progress in this session.
         """
         with translate_errors():
-            session = self._connected()
+            session = self._connect()
             if session.isexecuting():
                 raise errors.ObjectNotReady(
                     "a call goes on in this session already",
                     hint="Wait for it, or use a session of its own.",
                 )
-            messages: deque[str] = (
-                deque()
-            )  # of a list the driver would drop the oldest beyond fifty
+            # The driver drops the oldest messages of a list that has more than fifty.
+            messages: deque[str] = deque()
             session.notices = cast(list[str], messages)
 
-            def attend() -> None:
+            def handle_messages() -> None:
                 while messages:
                     self._on_notice(messages.popleft().rstrip())
                 on_tick()
 
             cursor = session.cursor()
             _send(cursor, function, arguments)
-            _wait_or_cancel(session, attend)
+            _wait_or_cancel(session, handle_messages)
             return cursor.fetchall()
 
     @property
     def pid(self) -> int | None:
-        """The server process of the session; None before it is connected."""
+        """Server process of the session; None before the session connects."""
         return None if self._session is None else self._session.info.backend_pid
 
     def cancel(self) -> None:
-        """Cancels the call in progress, from another thread; nothing when there is none."""
+        """Cancel the call that is in progress in another thread, if there is one."""
         if self._session is not None:
             with translate_errors():
                 self._session.cancel()
 
     def close(self) -> None:
-        """Ends the database session, and with it the trainers that wait in it."""
+        """Close the database session, which ends its idle trainers, too."""
         if self._session is not None:
             self._session.close()
             self._session = None
 
-    def _connected(self) -> extensions.connection:
+    def _connect(self) -> extensions.connection:
         if self._session is None or self._session.closed:
-            with self._engine.connect() as model:
-                info = cast(extensions.connection, model.connection.driver_connection).info
-                address = extensions.make_dsn(**{**info.dsn_parameters, "password": info.password})
-            session = psycopg2.connect(address, async_=True)
+            with self._engine.connect() as template:
+                info = cast(extensions.connection, template.connection.driver_connection).info
+                dsn = extensions.make_dsn(**{**info.dsn_parameters, "password": info.password})
+            session = psycopg2.connect(dsn, async_=True)
             _wait(session)
             self._session = session
         return self._session
@@ -211,13 +226,13 @@ class CallSession:
 def _send(
     cursor: extensions.cursor, function: Sequence[str], arguments: Mapping[str, object]
 ) -> None:
-    """Begins SELECT * FROM function(name => value, …)."""
-    named = (
+    """Start SELECT * FROM function(name => value, …)."""
+    named_arguments = (
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
         for name in arguments
     )
     statement = sql.SQL("SELECT * FROM {}({})").format(
-        sql.Identifier(*function), sql.SQL(", ").join(named)
+        sql.Identifier(*function), sql.SQL(", ").join(named_arguments)
     )
     try:
         cursor.execute(statement, arguments)
@@ -227,10 +242,10 @@ def _send(
         ) from error
 
 
-def _wait_or_cancel(session: extensions.connection, attend: Callable[[], None]) -> None:
-    """Until the statement has ended, by itself or because attending to it failed."""
+def _wait_or_cancel(session: extensions.connection, handle_messages: Callable[[], None]) -> None:
+    """Wait for the end of the statement; cancel it if the handling of messages fails."""
     try:
-        _wait(session, attend)
+        _wait(session, handle_messages)
     except BaseException:
         if not session.closed and session.isexecuting():
             session.cancel()
@@ -239,19 +254,23 @@ def _wait_or_cancel(session: extensions.connection, attend: Callable[[], None]) 
         raise
 
 
-def _wait(session: extensions.connection, attend: Callable[[], None] = lambda: None) -> None:
-    """Until what the session does is done; the driver takes messages in at every poll.
+def _wait(
+    session: extensions.connection, handle_messages: Callable[[], None] = lambda: None
+) -> None:
+    """Wait for the end of the session's current operation.
 
-    It swallows what the receiver of a message raises, so messages are handed on here.
+    The driver receives messages at every poll, and ignores errors of its own message handlers.
+    Messages are therefore handled here.
     """
     while True:
         try:
             state = session.poll()
         except psycopg2.Error:
-            attend()
+            handle_messages()
             raise
-        attend()
+        handle_messages()
         if state == extensions.POLL_OK:
             return
-        reading, writing = state == extensions.POLL_READ, state == extensions.POLL_WRITE
-        select.select([session] if reading else [], [session] if writing else [], [], TICK_SECONDS)
+        readers = [session] if state == extensions.POLL_READ else []
+        writers = [session] if state == extensions.POLL_WRITE else []
+        select.select(readers, writers, [], TICK_SECONDS)

@@ -1,6 +1,6 @@
-"""What can go wrong, one class per SQLSTATE: the backend's classes under the same names.
+"""Errors of the client, one class per SQLSTATE, with the names of the backend's classes.
 
-What the client itself refuses has the class, and so the SQLSTATE, that the server would give it.
+An error that the client itself raises has the class and the SQLSTATE that the server would use.
 The client never imports the backend's package; a test compares the two lists.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class CerebroError(Exception):
-    """Base of all errors of the client; itself used for a SQLSTATE that has no class of its own."""
+    """Base class of all errors of the client, and the class of a SQLSTATE without its own class."""
 
     sqlstate = "XX000"
 
@@ -39,201 +39,199 @@ class CerebroError(Exception):
 
 
 class InvalidParameter(CerebroError):
-    """An argument has a value outside what is allowed."""
+    """Argument with a value outside the allowed range."""
 
     sqlstate = "22023"
 
 
 class NullNotAllowed(CerebroError):
-    """A value that must be there is NULL."""
+    """NULL as a value that is required."""
 
     sqlstate = "22004"
 
 
 class NumericOutOfRange(CerebroError):
-    """A number left its range, such as a loss that became NaN."""
+    """Number outside its range, such as a loss that became NaN."""
 
     sqlstate = "22003"
 
 
 class InvalidText(CerebroError):
-    """A text does not follow the syntax expected of it."""
+    """Text with invalid syntax."""
 
     sqlstate = "22P02"
 
 
 class InvalidName(CerebroError):
-    """A table or column name is not a legal name."""
+    """Invalid name of a table or a column."""
 
     sqlstate = "42602"
 
 
 class DeadlockDetected(CerebroError):
-    """Sessions of a run wait for a lock that the caller's own transaction holds."""
+    """Wait of a run's sessions for a lock that the caller's own transaction holds."""
 
     sqlstate = "40P01"
 
 
 class UndefinedTable(CerebroError):
-    """A table that is named does not exist."""
+    """Reference to a table that does not exist."""
 
     sqlstate = "42P01"
 
 
 class UndefinedColumn(CerebroError):
-    """A column that is named does not exist."""
+    """Reference to a column that does not exist."""
 
     sqlstate = "42703"
 
 
 class UndefinedObject(CerebroError):
-    """A model, configuration or run that is named does not exist."""
+    """Reference to a model, a configuration or a run that does not exist."""
 
     sqlstate = "42704"
 
 
 class DuplicateObject(CerebroError):
-    """Something of that name exists already."""
+    """Name of an object that exists already."""
 
     sqlstate = "42710"
 
 
 class DuplicateColumn(CerebroError):
-    """A name would stand for two columns of an output table."""
+    """Name that an output table would have for two columns."""
 
     sqlstate = "42701"
 
 
 class DuplicateTable(CerebroError):
-    """An output table exists already."""
+    """Output table that exists already."""
 
     sqlstate = "42P07"
 
 
 class WrongObjectType(CerebroError):
-    """A relation exists but is not of the kind expected, such as a table that was not packed."""
+    """Relation of an unexpected kind, such as a table that was not packed."""
 
     sqlstate = "42809"
 
 
 class DatatypeMismatch(CerebroError):
-    """A column has a type that cannot be used here, or shapes do not fit."""
+    """Column of an unsupported type, or shapes that do not match."""
 
     sqlstate = "42804"
 
 
 class FeatureNotSupported(CerebroError):
-    """The request is understood but not available."""
+    """Valid request for a feature that is not available."""
 
     sqlstate = "0A000"
 
 
 class InsufficientPrivilege(CerebroError):
-    """The caller may not do this."""
+    """Action for which the caller lacks a privilege."""
 
     sqlstate = "42501"
 
 
 class ActiveTransaction(CerebroError):
-    """The caller's transaction does not allow this, for its isolation level or its locks."""
+    """Action that the caller's transaction forbids by its isolation level or its locks."""
 
     sqlstate = "25001"
 
 
 class ReadOnlyTransaction(CerebroError):
-    """The caller's transaction is read only."""
+    """Write in a read-only transaction of the caller."""
 
     sqlstate = "25006"
 
 
 class ObjectNotReady(CerebroError):
-    """Something is not in the state that this step needs."""
+    """Object that is not in the state that this step requires."""
 
     sqlstate = "55000"
 
 
 class LockNotAvailable(CerebroError):
-    """Another session has locked a table for longer than this one waits."""
+    """Table that another session locked for longer than this session waits."""
 
     sqlstate = "55P03"
 
 
 class ObjectInUse(CerebroError):
-    """Another session works on this just now."""
+    """Object on which another session is working."""
 
     sqlstate = "55006"
 
 
 class ConnectionFailure(CerebroError):
-    """A worker session could not be opened or was lost."""
+    """Worker session that could not be opened or was lost."""
 
     sqlstate = "08006"
 
 
 class QueryCanceled(CerebroError):
-    """The call was cancelled, timed out, or its client is gone."""
+    """Call that was cancelled, timed out, or lost its client."""
 
     sqlstate = "57014"
 
 
 class ServerGone(CerebroError):
-    """The server ended while a call was under way."""
+    """End of the server during a call."""
 
     sqlstate = "57P01"
 
 
 class OutOfMemory(CerebroError):
-    """A trainer needed more memory than it may have."""
+    """Trainer that needed more memory than its limit."""
 
     sqlstate = "53200"
 
 
 class DiskFull(CerebroError):
-    """A table would leave too little of the server's disk free."""
+    """Table that would leave too little free space on the server's disk."""
 
     sqlstate = "53100"
 
 
 class TooManyConnections(CerebroError):
-    """The server, the role, the database or the administrator's setting allows no further session
-    now.
-    """
+    """Session beyond a limit of the server, the role, the database or the administrator."""
 
     sqlstate = "53300"
 
 
 class ConfigurationLimit(CerebroError):
-    """A limit set by the administrator was reached."""
+    """Limit of the administrator that was reached."""
 
     sqlstate = "53400"
 
 
 class LimitExceeded(CerebroError):
-    """Something is larger than PostgreSQL can take."""
+    """Object larger than PostgreSQL supports."""
 
     sqlstate = "54000"
 
 
 class TrainerFailure(CerebroError):
-    """A trainer could not be started, ended early, or answered nonsense."""
+    """Trainer that did not start, ended early, or sent an invalid response."""
 
     sqlstate = "58000"
 
 
 class DataCorrupted(CerebroError):
-    """What was stored is not what was written."""
+    """Stored data that differ from the data written."""
 
     sqlstate = "XX001"
 
 
 class ConfigFailure(CerebroError):
-    """One configuration cannot be trained; the others of its run can."""
+    """Configuration that cannot be trained, unlike the other configurations of its run."""
 
     sqlstate = "MS001"
 
 
 class MissingLibrary(ObjectNotReady, ImportError):
-    """An optional library is not installed where the client runs; `name` is that of its package."""
+    """Optional library that is not installed on the client; `name` is its package."""
 
     def __init__(self, message: str, *, hint: str, name: str) -> None:
         super().__init__(message, hint=hint)
@@ -241,27 +239,26 @@ class MissingLibrary(ObjectNotReady, ImportError):
 
 
 class UnknownOption(InvalidParameter, TypeError):
-    """A method has no option of that name; so it is a TypeError, as of any wrong argument in
-    Python.
-    """
+    """Option that a method does not have; a TypeError, as for any wrong argument in Python."""
 
 
-# PL/Python puts the class of the exception before the message of an error that Python code raised.
-_RAISED_BY = re.compile(r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+): ")
+# PL/Python writes the class of a Python exception before its message.
+_EXCEPTION_CLASS = re.compile(r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+): ")
 
 
-def plain_message(message: str) -> str:
-    """The message as its author wrote it.
+def remove_exception_class(message: str) -> str:
+    """Return the message without the exception class that PL/Python adds.
 
-    >>> plain_message("plpy.Error: Output table 'flowers' already exists.")
+    >>> remove_exception_class("plpy.Error: Output table 'flowers' already exists.")
     "Output table 'flowers' already exists."
     """
-    return _RAISED_BY.sub("", message)
+    return _EXCEPTION_CLASS.sub("", message)
 
 
 def convert_driver_error(error: BaseException) -> CerebroError:
-    """The error of this module for one of psycopg2; without a SQLSTATE the connection was not
-    there.
+    """Return the error of this module for an error of psycopg2.
+
+    An error without a SQLSTATE means that the connection failed.
     """
     sqlstate: str | None = getattr(error, "pgcode", None)
     if sqlstate is None:
@@ -270,7 +267,7 @@ def convert_driver_error(error: BaseException) -> CerebroError:
     message = getattr(diagnostics, "message_primary", None) or str(error).strip()
     cls = find_error_class(sqlstate)
     return cls(
-        plain_message(message),
+        remove_exception_class(message),
         hint=getattr(diagnostics, "message_hint", None),
         detail=getattr(diagnostics, "message_detail", None),
         sqlstate=sqlstate,
@@ -278,11 +275,12 @@ def convert_driver_error(error: BaseException) -> CerebroError:
 
 
 def find_error_class(sqlstate: str) -> type[CerebroError]:
-    """The class of a SQLSTATE; CerebroError where there is none of its own.
+    """Return the class of a SQLSTATE; CerebroError if the SQLSTATE has no class of its own.
 
     >>> find_error_class("42P01").__name__
     'UndefinedTable'
     """
-    return next(
-        (cls for cls in CerebroError.__subclasses__() if cls.sqlstate == sqlstate), CerebroError
-    )
+    for cls in CerebroError.__subclasses__():
+        if cls.sqlstate == sqlstate:
+            return cls
+    return CerebroError

@@ -1,8 +1,7 @@
-"""Rows of a DataFrame as a table: a model can be trained on what a notebook holds, and the database
-keeps what it was.
+"""Rows of a DataFrame as a table, so that a model can be trained on the data of a notebook.
 
-The type of a column is that of its values, not of its array: frames of pandas and of polars become
-the same table.
+The type of a column follows from its values, not from the type of its array. Frames of pandas and
+of polars therefore become the same table.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
     Frame: TypeAlias = pandas.DataFrame | polars.DataFrame
 
 COMMENT = "Rows of a DataFrame, written by cerebro_db"
-"""By this a table is told that may be written anew."""
-ROWS = 10_000
-"""Sent at a time."""
+"""Marks a table that may be replaced."""
+BATCH_ROWS = 10_000
+"""Rows of one INSERT."""
 TYPES: Mapping[type, sa.types.TypeEngine[Any]] = {
     bool: sa.Boolean(),
     int: sa.BigInteger(),
@@ -42,17 +41,23 @@ TYPES: Mapping[type, sa.types.TypeEngine[Any]] = {
     time: sa.Time(),
     timedelta: sa.Interval(),
 }
-"""The type of a column by that of its values; a subclass comes before its parent."""
+"""Type of a column by the type of its values; a subclass comes before its parent."""
 
 
 def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
-    """Makes a table, named as in SQL, of the rows and columns of a DataFrame, in one transaction.
+    """Create a table from the rows and columns of a DataFrame, in one transaction.
 
-    A table of that name is replaced where it was written from a frame itself; DuplicateTable of any
-    other. InvalidParameter where values of a column are of different types, or of one that the
-    database has not.
+    A table of that name is replaced if it was written from a frame.
+
+    Args:
+        table: name of the table, as in SQL.
+
+    Raises:
+        DuplicateTable: the table exists and was not written from a frame.
+        InvalidParameter: a name of a column is missing or occurs twice, or the values of a column
+            have different types or a type that the database does not support.
     """
-    columns = {name: _values(frame, name) for name in frame.columns}
+    columns = {name: _read_column(frame, name) for name in frame.columns}
     for name in columns:
         if not isinstance(name, str) or not name:
             raise errors.InvalidParameter(
@@ -64,87 +69,100 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
             f"the DataFrame has the columns {list(frame.columns)!r:.200}; expected at least one, "
             "each of its own name"
         )
-    fields = [sa.Column(name, _type(name, its)) for name, its in columns.items()]
+    sql_columns = [sa.Column(name, _choose_type(name, values)) for name, values in columns.items()]
     with translate_errors(), engine.begin() as connection:
-        named = connection.execute(sa.select(sa.func.parse_ident(table))).scalar_one()
-        made = sa.Table(
-            named[-1], sa.MetaData(), *fields, schema=".".join(named[:-1]) or None, comment=COMMENT
+        *schema, table_name = connection.execute(sa.select(sa.func.parse_ident(table))).scalar_one()
+        new_table = sa.Table(
+            table_name,
+            sa.MetaData(),
+            *sql_columns,
+            schema=".".join(schema) or None,
+            comment=COMMENT,
         )
-        if _is_of_frame(connection, table):
-            made.drop(connection)
-        made.create(connection)
-        _insert(connection, made, columns)
+        if _has_frame_table(connection, table):
+            new_table.drop(connection)
+        new_table.create(connection)
+        _insert(connection, new_table, columns)
 
 
-def _values(frame: Frame, name: str) -> Sequence[Any]:
-    """The values of a column as Python's own, None where one is missing."""
+def _read_column(frame: Frame, name: str) -> Sequence[Any]:
+    """Return the values of a column as values of Python; a missing one is None."""
     column: Any = frame[name]
     if getattr(column, "ndim", 1) != 1:
         raise errors.InvalidParameter(f"the DataFrame has several columns that are called {name!r}")
-    if not hasattr(column, "isna"):
-        return column.to_list()  # type: ignore[no-any-return]  # of polars
-    return [_plain(value) for value in column.astype(object).where(column.notna(), None)]
+    if not hasattr(column, "isna"):  # a column of polars
+        return column.to_list()  # type: ignore[no-any-return]
+    return [_to_python(value) for value in column.astype(object).where(column.notna(), None)]
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+def _to_python(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value
 
 
-def _type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
-    """The type that holds all values of a column; texts where there are none.
+def _choose_type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
+    """Return a type for all values of a column; text if the column has no values.
 
-    >>> _type("x", [1, None, 0.5]), _type("x", [None]), _type("x", [[1, 2], [0.5]])
-    (DOUBLE_PRECISION(), Text(), ARRAY(DOUBLE_PRECISION()))
+    >>> _choose_type("x", [1, None, 0.5]), _choose_type("x", [None])
+    (DOUBLE_PRECISION(), Text())
+    >>> _choose_type("x", [[1, 2], [0.5]])
+    ARRAY(DOUBLE_PRECISION())
     """
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {list}:
-        inner = [item for value in values if value is not None for item in value]
-        if not any(isinstance(item, list) for item in inner):
-            return postgresql.ARRAY(_type(name, inner))
-        return postgresql.ARRAY(
-            _type(name, [item for row in inner for item in row or []]), dimensions=2
-        )
-    if kinds == {int, float}:
-        return TYPES[float]
-    fitting = [known for known in TYPES if kinds and all(issubclass(kind, known) for kind in kinds)]
-    if not kinds:
+    value_types = {type(value) for value in values if value is not None}
+    if not value_types:
         return TYPES[str]
-    if not fitting:
+    if value_types == {list}:
+        items = [item for value in values if value is not None for item in value]
+        if not any(isinstance(item, list) for item in items):
+            return postgresql.ARRAY(_choose_type(name, items))
+        inner_items = [item for row in items for item in row or []]
+        return postgresql.ARRAY(_choose_type(name, inner_items), dimensions=2)
+    if value_types == {int, float}:
+        return TYPES[float]
+    matching_types = [
+        python_type
+        for python_type in TYPES
+        if all(issubclass(value_type, python_type) for value_type in value_types)
+    ]
+    if not matching_types:
         raise errors.InvalidParameter(
             f"column {name!r} of the DataFrame has values of type "
-            f"{', '.join(sorted(kind.__name__ for kind in kinds))}; expected one of numbers, "
-            "texts, dates or times, bytes, or lists of numbers",
+            f"{', '.join(sorted(value_type.__name__ for value_type in value_types))}; expected one "
+            "of numbers, texts, dates or times, bytes, or lists of numbers",
             hint=f"For example frame[{name!r}] = frame[{name!r}].astype(str)",
         )
-    if fitting[0] is datetime:
-        return postgresql.TIMESTAMP(
-            timezone=any(value is not None and value.tzinfo for value in values)
-        )
-    return TYPES[fitting[0]]
+    if matching_types[0] is datetime:
+        has_zone = any(value is not None and value.tzinfo for value in values)
+        return postgresql.TIMESTAMP(timezone=has_zone)
+    return TYPES[matching_types[0]]
 
 
-def _is_of_frame(connection: sa.Connection, table: str) -> bool:
-    """Whether there is such a table; DuplicateTable where it was not made of a frame."""
+def _has_frame_table(connection: sa.Connection, table: str) -> bool:
+    """Return whether the table exists.
+
+    Raises:
+        DuplicateTable: the table was not written from a frame.
+    """
     relation = records.CLASS.c
-    described = sa.func.obj_description(relation.oid, "pg_class")
-    found = connection.execute(
-        sa.select(described).where(relation.oid == sa.func.to_regclass(table))
-    ).first()
-    if found is not None and found[0] != COMMENT:
+    comment = sa.func.obj_description(relation.oid, "pg_class")
+    query = sa.select(comment).where(relation.oid == sa.func.to_regclass(table))
+    existing = connection.execute(query).first()
+    if existing is not None and existing[0] != COMMENT:
         raise errors.DuplicateTable(
             f"table {table} exists, and was not written from a DataFrame",
             hint="Drop it, or give another name: table='my_rows'.",
         )
-    return found is not None
+    return existing is not None
 
 
 def _insert(
     connection: sa.Connection, table: sa.Table, columns: Mapping[str, Sequence[Any]]
 ) -> None:
     rows: Iterator[tuple[Any, ...]] = zip(*columns.values(), strict=True)
-    while some := [dict(zip(columns, row, strict=True)) for row in islice(rows, ROWS)]:
+    while batch := [dict(zip(columns, row, strict=True)) for row in islice(rows, BATCH_ROWS)]:
         try:
-            connection.execute(table.insert(), some)
+            connection.execute(table.insert(), batch)
         except ValueError as error:  # such as a text with a zero byte
             raise errors.InvalidParameter(
                 f"the driver cannot send a value of the DataFrame: {error}"

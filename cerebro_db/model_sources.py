@@ -1,7 +1,6 @@
-"""Models that come as files: of Keras, of an export, or weights of PyTorch for an architecture that
-is known.
+"""Models from files: Keras files, exported folders, and weights of PyTorch for an architecture.
 
-Files are read as data here; what an architecture may consist of, the server checks.
+Files are read as data here; the server checks the architecture.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from cerebro_db.export.networks import build_architecture
 from cerebro_db.optional_imports import import_library
 
 Array = NDArray[Any]
-UNUSED = "num_batches_tracked"
-"""What PyTorch counts, and nothing of Keras has."""
-PLACES = {
+IGNORED_BUFFER = "num_batches_tracked"
+"""Counter of PyTorch that layers of Keras do not have."""
+PYTORCH_NAMES = {
     "kernel": "weight",
     "embeddings": "weight",
     "gamma": "weight",
@@ -38,11 +37,11 @@ PLACES = {
     "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }
-"""What PyTorch calls a weight of Keras, in the layers that both have alike."""
-PYTORCH = (".pt", ".pt2", ".pth")
-"""How files end that torch.save and torch.export write."""
-PICKLES = ("/data.pkl", "/archive_format")
-"""What is in them, under the name of the file."""
+"""PyTorch's name of a weight by its name in Keras, in layers that both libraries have."""
+PYTORCH_SUFFIXES = (".pt", ".pt2", ".pth")
+"""Suffixes of files of torch.save and torch.export."""
+PICKLE_MEMBERS = ("/data.pkl", "/archive_format")
+"""Members of such a file, in a folder with the name of the file."""
 LAYERS = (
     "Dense",
     "Embedding",
@@ -52,24 +51,31 @@ LAYERS = (
     "BatchNormalization",
     "LayerNormalization",
 )
+"""Layers that accept weights of PyTorch."""
 
 
-class Source(NamedTuple):
-    """An architecture as JSON text, and weights in the order of get_weights(), if it has any."""
+class ModelSource(NamedTuple):
+    """An architecture with its weights, if it has any."""
 
-    architecture: str
-    weights: Sequence[Array] | None
+    architecture: str  # JSON
+    weights: Sequence[Array] | None  # in the order of get_weights()
 
 
-def read_source(path: Path) -> Source:
-    """The model of a .keras file, or of a folder that was exported as safetensors."""
+def read_source(path: Path) -> ModelSource:
+    """Return the model of a .keras file, or of a folder that was exported as safetensors.
+
+    Raises:
+        UndefinedObject: the path, or a file of the folder, does not exist.
+        InvalidParameter: the path is not a model.
+        FeatureNotSupported: the file contains pickles, or Keras refuses to load it in safe mode.
+    """
     if not path.exists():
         raise UndefinedObject(
             f"{path} does not exist", hint="Name a .keras file, or a folder of an export."
         )
     if path.is_dir():
-        return _folder(path)
-    _refuse_pickles(path)
+        return _read_folder(path)
+    _check_no_pickles(path)
     if path.suffix != KERAS:
         raise InvalidParameter(
             f"{path.name} is no model; expected a {KERAS} file, or a folder with {ARCHITECTURE} "
@@ -85,27 +91,31 @@ def read_source(path: Path) -> Source:
             f"{str(error).splitlines()[0]:.300}",
             hint="A model may have Keras' own layers, and no Lambda.",
         ) from error
-    return Source(model.to_json(), model.get_weights())
+    return ModelSource(model.to_json(), model.get_weights())
 
 
 def read_weights(architecture: str, path: Path) -> list[Array]:
-    """The weights of a safetensors file for an architecture: those of an export, or a state_dict of
-    PyTorch.
+    """Return the weights of a safetensors file, in the order of get_weights().
 
-    DatatypeMismatch names what does not fit.
+    Args:
+        architecture: JSON of the network to which the weights belong.
+        path: an export, or a state_dict of PyTorch.
+
+    Raises:
+        DatatypeMismatch: names or shapes of the weights do not match the architecture.
     """
-    tensors, order = _tensors(path)
+    tensors, order = _read_tensors(path)
     if order is not None:
         return [tensors[name] for name in order]
-    return _of_modules(build_architecture(architecture), path.name, tensors)
+    return _convert_weights(build_architecture(architecture), path.name, tensors)
 
 
-def _refuse_pickles(path: Path) -> None:
-    """Raises FeatureNotSupported for a file that PyTorch has written, whatever it is called."""
-    names = list[str]()
+def _check_no_pickles(path: Path) -> None:
+    """Refuse a file of PyTorch, whatever its name."""
+    members = list[str]()
     with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as file:
-        names = file.namelist()
-    if path.suffix in PYTORCH or any(name.endswith(PICKLES) for name in names):
+        members = file.namelist()
+    if path.suffix in PYTORCH_SUFFIXES or any(name.endswith(PICKLE_MEMBERS) for name in members):
         raise FeatureNotSupported(
             f"{path.name} is a file of torch.save or torch.export: it holds pickles, and who loads "
             "them runs code",
@@ -115,35 +125,38 @@ def _refuse_pickles(path: Path) -> None:
         )
 
 
-def _folder(folder: Path) -> Source:
-    missing = [name for name in (ARCHITECTURE, WEIGHTS) if not (folder / name).is_file()]
-    if missing:
-        raise UndefinedObject(
-            f"folder {folder} has no {missing[0]}", hint="cerebro-db export safetensors writes it."
-        )
-    tensors, order = _tensors(folder / WEIGHTS)
+def _read_folder(folder: Path) -> ModelSource:
+    for name in (ARCHITECTURE, WEIGHTS):
+        if not (folder / name).is_file():
+            raise UndefinedObject(
+                f"folder {folder} has no {name}", hint="cerebro-db export safetensors writes it."
+            )
+    tensors, order = _read_tensors(folder / WEIGHTS)
     if order is None:
         raise InvalidParameter(
             f"{WEIGHTS} of folder {folder} does not say the order of its weights",
             hint="Weights of PyTorch are given as weights=Path(…), beside the architecture.",
         )
-    return Source((folder / ARCHITECTURE).read_text(), [tensors[name] for name in order])
+    return ModelSource((folder / ARCHITECTURE).read_text(), [tensors[name] for name in order])
 
 
-def _tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
-    """All tensors of a file, and their order where it says it."""
+def _read_tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
+    """Return all tensors of a file by name, and their order if the metadata contain it."""
     safetensors = import_library("safetensors", "export")
-    _refuse_pickles(path)
+    _check_no_pickles(path)
     try:
         with safetensors.safe_open(path, framework="np") as file:
-            tensors = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-            told = (file.metadata() or {}).get(ORDER)
+            names = file.keys()
+            tensors = {name: np.asarray(file.get_tensor(name)) for name in names}
+            metadata = file.metadata() or {}
     except (OSError, safetensors.SafetensorError) as error:
         raise InvalidParameter(
             f"{path} is no file of safetensors: {error}", hint="Name one that is."
         ) from error
-    order = None if told is None else list(map(str, json.loads(told)))
-    if order is not None and set(order) != set(tensors):
+    if metadata.get(ORDER) is None:
+        return tensors, None
+    order = [str(name) for name in json.loads(metadata[ORDER])]
+    if set(order) != set(tensors):
         raise DatatypeMismatch(
             f"the order of {path.name} does not name all its tensors",
             hint="Export the model again.",
@@ -151,50 +164,51 @@ def _tensors(path: Path) -> tuple[dict[str, Array], list[str] | None]:
     return tensors, order
 
 
-def _of_modules(model: Any, file: str, tensors: Mapping[str, Array]) -> list[Array]:
-    """The weights of Keras out of those of modules: named like its layers, or by numbers in the
-    same order.
+def _convert_weights(model: Any, file: str, tensors: Mapping[str, Array]) -> list[Array]:
+    """Convert weights of PyTorch modules to the weights of a Keras model.
+
+    The modules have the names of the layers, or numbers in the same order.
     """
     _check_order(model)
     layers = [layer for layer in model.layers if layer.weights]
-    modules = _modules(tensors)
-    names = sorted(modules, key=int) if all(name.isdigit() for name in modules) else None
-    if names is not None and len(names) != len(layers):
-        raise DatatypeMismatch(
-            f"{file} has {len(names)} modules with weights, the architecture {len(layers)} layers "
-            "with weights",
-            hint="Both must have the same layers in the same order.",
-        )
-    found: dict[int, Array] = {}
-    for place, layer in enumerate(layers):
-        name = layer.name if names is None else names[place]
+    modules = _group_by_module(tensors)
+    names = [layer.name for layer in layers]
+    if all(name.isdigit() for name in modules):
+        names = sorted(modules, key=int)
+        if len(names) != len(layers):
+            raise DatatypeMismatch(
+                f"{file} has {len(names)} modules with weights, the architecture {len(layers)} "
+                "layers with weights",
+                hint="Both must have the same layers in the same order.",
+            )
+    arrays: dict[int, Array] = {}
+    for name, layer in zip(names, layers, strict=True):
         if name not in modules:
             raise DatatypeMismatch(
                 f"{file} has no module {name!r}; it has {', '.join(sorted(modules))}",
                 hint="Name the layers of the architecture like the modules, or save an "
                 "nn.Sequential.",
             )
-        found |= _of_layer(layer, f"{file}, module {name!r}", modules.pop(name))
-    if names is None and modules:
+        arrays |= _convert_layer(layer, f"{file}, module {name!r}", modules.pop(name))
+    if modules:
         raise DatatypeMismatch(
             f"{file} has modules that no layer is named like: {', '.join(sorted(modules))}"
         )
-    return [found[id(weight)] for weight in model.weights]
+    return [arrays[id(weight)] for weight in model.weights]
 
 
-def _modules(tensors: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
-    found: dict[str, dict[str, Array]] = {}
+def _group_by_module(tensors: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Return the tensors by the path of their module and by their name in it."""
+    modules: dict[str, dict[str, Array]] = {}
     for path, tensor in tensors.items():
         module, _, name = path.rpartition(".")
-        if name != UNUSED:
-            found.setdefault(module, {})[name] = tensor
-    return found
+        if name != IGNORED_BUFFER:
+            modules.setdefault(module, {})[name] = tensor
+    return modules
 
 
 def _check_order(model: Any) -> None:
-    """PyTorch has channels before places and Keras behind them, so an image in one row has another
-    order.
-    """
+    """Refuse layers that flatten images: PyTorch has channels before positions, Keras after."""
     for layer in model.layers:
         if type(layer).__name__ in ("Flatten", "Reshape") and len(layer.input.shape) > 2:
             raise FeatureNotSupported(
@@ -205,34 +219,38 @@ def _check_order(model: Any) -> None:
             )
 
 
-def _of_layer(layer: Any, where: str, module: dict[str, Array]) -> dict[int, Array]:
-    """The weights of a layer by the identities of its variables."""
+def _convert_layer(layer: Any, location: str, module: dict[str, Array]) -> dict[int, Array]:
+    """Return the weights of a layer by the identities of its variables.
+
+    Args:
+        location: file and module, for error messages.
+        module: tensors of the module by name; those of the layer are removed.
+    """
     kind = type(layer).__name__
     if kind not in LAYERS:
         raise FeatureNotSupported(
-            f"{where}: weights of {kind} are not taken from PyTorch; expected {', '.join(LAYERS)}"
+            f"{location}: weights of {kind} are not taken from PyTorch; expected "
+            f"{', '.join(LAYERS)}"
         )
-    found = {}
+    arrays = {}
     for weight in layer.weights:
-        name = PLACES.get(weight.name, weight.name)
+        name = PYTORCH_NAMES.get(weight.name, weight.name)
         if name not in module:
             raise DatatypeMismatch(
-                f"{where} has no {name!r}, which {kind} {layer.name!r} has as {weight.name!r}"
+                f"{location} has no {name!r}, which {kind} {layer.name!r} has as {weight.name!r}"
             )
         tensor = module.pop(name)
-        turned = (
-            np.moveaxis(tensor, (1, 0), (-2, -1))
-            if weight.name == "kernel" and tensor.ndim > 1
-            else tensor
-        )
-        if turned.shape != tuple(weight.shape):
+        array = tensor
+        if weight.name == "kernel" and tensor.ndim > 1:
+            array = np.moveaxis(tensor, (1, 0), (-2, -1))
+        if array.shape != tuple(weight.shape):
             raise DatatypeMismatch(
-                f"{where}: {name!r} has shape {tensor.shape}, as {weight.name!r} of {kind} "
-                f"{layer.name!r} {turned.shape}; expected {tuple(weight.shape)}"
+                f"{location}: {name!r} has shape {tensor.shape}, as {weight.name!r} of {kind} "
+                f"{layer.name!r} {array.shape}; expected {tuple(weight.shape)}"
             )
-        found[id(weight)] = np.ascontiguousarray(turned)
+        arrays[id(weight)] = np.ascontiguousarray(array)
     if module:
         raise DatatypeMismatch(
-            f"{where} has {', '.join(sorted(module))}, which {kind} {layer.name!r} has not"
+            f"{location} has {', '.join(sorted(module))}, which {kind} {layer.name!r} has not"
         )
-    return found
+    return arrays

@@ -1,6 +1,4 @@
-"""Models by name: what is asked of them, once or before they are trained. One method per SQL
-function.
-"""
+"""Session methods for models by name: plans, predictions, evaluation and versions."""
 
 from __future__ import annotations
 
@@ -10,27 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 from cerebro_db.arguments import TrainOptions, encode_options
 from cerebro_db.options import accept_options
-from cerebro_db.result_set import Records
+from cerebro_db.result_set import Records, name_columns
 from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-PLAN = ("section", "name", "what", "why", "data")
-DRIFT = ("column", "kind", "training_missing", "missing", "psi", "part", "new_categories")
-FINDING = ("what", "ok", "detail")
-REFRESHED = ("run_id", "version", "deployed", "metric", "value", "training_rows", "validation_rows")
-PREDICTED = ("id", "prediction", "probability", "probabilities", "lower", "upper")
-
-EVALUATED = ("group", "metric", "class", "predicted", "value", "rows")
-
-IMPORTANCE = ("column_name", "importance", "importance_error", "metric", "rows")
-
-ATTRIBUTION = ("id", "column_name", "value", "attribution", "gap", "patch")
+PLAN_COLUMNS = ("section", "name", "what", "why", "data")
+DRIFT_COLUMNS = (
+    "column",
+    "kind",
+    "training_missing",
+    "missing",
+    "psi",
+    "part",
+    "new_categories",
+)
+FINDING_COLUMNS = ("what", "ok", "detail")
+REFRESH_COLUMNS = (
+    "run_id",
+    "version",
+    "deployed",
+    "metric",
+    "value",
+    "training_rows",
+    "validation_rows",
+)
+PREDICTION_COLUMNS = ("id", "prediction", "probability", "probabilities", "lower", "upper")
+EVALUATION_COLUMNS = ("group", "metric", "class", "predicted", "value", "rows")
+IMPORTANCE_COLUMNS = ("column_name", "importance", "importance_error", "metric", "rows")
+ATTRIBUTION_COLUMNS = ("id", "column_name", "value", "attribution", "gap", "patch")
 
 
 class NamedModels:
-    """Methods over models by name; `Session.train` makes them."""
+    """Session methods for models by name, which `Session.train` creates."""
 
     _sql: SqlSession
 
@@ -38,104 +49,107 @@ class NamedModels:
     def plan(
         self, source: str, target: str, **options: Unpack[TrainOptions]
     ) -> Records[dict[str, Any]]:
-        """What `train` would do with the same arguments, by section: cerebro.plan."""
-        found = self._sql.query_cerebro(
-            "plan", source=source, target=target, **encode_options(options)
+        """Return the plan of a call of `train` with the same arguments (cerebro.plan)."""
+        return self._query(
+            "plan", PLAN_COLUMNS, source=source, target=target, **encode_options(options)
         )
-        return _named(found, PLAN)
 
     def predictions(
         self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
     ) -> Records[dict[str, Any]]:
-        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in
-        memory here.
+        """Return the predictions of a model for all raw rows of a table (cerebro.predict).
 
-        An own model is meant, or that of `owner`, who has granted it.
+        Args:
+            id_col: column that identifies a row; by default the primary key.
+            owner: role that has granted the model; None for a model of the caller.
         """
-        found = self._sql.query_cerebro(
-            "predict", model=model, source=source, id_col=id_col, owner=owner
+        return self._query(
+            "predict", PREDICTION_COLUMNS, model=model, source=source, id_col=id_col, owner=owner
         )
-        return _named(found, PREDICTED)
 
     def evaluation(
         self, model: str, source: str, group_by: Sequence[str] | None = None
     ) -> Records[dict[str, Any]]:
-        """How good a model by name is over the rows of a table, and of each group of them:
-        cerebro.evaluate.
+        """Return metrics of a model on the rows of a table (cerebro.evaluate).
+
+        Args:
+            group_by: columns; the metrics of each group of rows are returned, too.
         """
-        groups = None if group_by is None else list(group_by)
-        return _named(
-            self._sql.query_cerebro("evaluate", model=model, source=source, group_by=groups),
-            EVALUATED,
+        if group_by is not None:
+            group_by = list(group_by)  # the driver sends a list as an array
+        return self._query(
+            "evaluate", EVALUATION_COLUMNS, model=model, source=source, group_by=group_by
         )
 
     def importance(self, model: str, source: str) -> Records[dict[str, Any]]:
-        """How much worse a model by name gets where a column of the rows is shuffled:
-        cerebro.importance.
+        """Return the permutation importance of each column on rows of a table (cerebro.importance).
+
+        The importance of a column is the loss in the metric when its values are shuffled.
         """
-        return _named(self._sql.query_cerebro("importance", model=model, source=source), IMPORTANCE)
+        return self._query("importance", IMPORTANCE_COLUMNS, model=model, source=source)
 
     def attribution(
         self, model: str, source: str, id_col: str | None = None
     ) -> Records[dict[str, Any]]:
-        """What each column of each row of a table adds to its prediction by a model by name:
-        cerebro.attribution.
-        """
-        found = self._sql.query_cerebro("attribution", model=model, source=source, id_col=id_col)
-        return _named(found, ATTRIBUTION)
+        """Return the contribution of each column to each prediction (cerebro.attribution)."""
+        return self._query(
+            "attribution", ATTRIBUTION_COLUMNS, model=model, source=source, id_col=id_col
+        )
 
     def predict_row(
         self, model: str, record: Mapping[str, Any], *, owner: str | None = None
     ) -> dict[str, Any]:
-        """What a model by name says of one row, by the names of its columns:
-        cerebro.predict_row.
+        """Return the prediction of a model for one row (cerebro.predict_row).
+
+        Args:
+            record: values by column.
         """
-        values = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
-        return dict(self._sql.call_cerebro("predict_row", **values))
+        arguments = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
+        return dict(self._sql.call_cerebro("predict_row", **arguments))
 
     def drift(self, model: str, source: str) -> Records[dict[str, Any]]:
-        """How far the columns of a table lie from what a model by name was trained on:
-        cerebro.drift.
-        """
-        return _named(self._sql.query_cerebro("drift", model=model, source=source), DRIFT)
+        """Compare the columns of a table with the training data of a model (cerebro.drift)."""
+        return self._query("drift", DRIFT_COLUMNS, model=model, source=source)
 
     def verify(self, model: str, version: int | str | None = None) -> Records[dict[str, Any]]:
-        """Whether a version of a model by name comes out once more, to the bit: cerebro.verify."""
-        wanted = None if version is None else str(version)
-        return _named(self._sql.query_cerebro("verify", model=model, version=wanted), FINDING)
+        """Train a version again and compare the result bit by bit (cerebro.verify)."""
+        version_name = None if version is None else str(version)
+        return self._query("verify", FINDING_COLUMNS, model=model, version=version_name)
 
     def refresh(self, model: str, since: str | None = None) -> Records[dict[str, Any]]:
-        """Trains a model by name on the rows of now; its new version, none where no rows are new:
-        cerebro.refresh.
+        """Train a model on the current rows of its source (cerebro.refresh).
+
+        Returns:
+            The new version; no record if the source has no new rows.
         """
-        return _named(self._sql.query_cerebro("refresh", model=model, since=since), REFRESHED)
+        return self._query("refresh", REFRESH_COLUMNS, model=model, since=since)
 
     def deploy(self, model: str, version: int | str = "best") -> int:
-        """Lets a version of a model by name predict; its number: cerebro.deploy."""
+        """Deploy a version of a model and return its number (cerebro.deploy)."""
         return int(self._sql.call_cerebro("deploy", model=model, version=str(version)))
 
     def register(self, model: str, table: str, mst_key: int | None = None) -> int:
-        """Gives a model of a model table a name; the number of the version that it is:
-        cerebro.register.
-        """
-        return int(
-            self._sql.call_cerebro("register", model=model, table_name=table, mst_key=mst_key)
-        )
+        """Register a model of a model table by name; return its version (cerebro.register)."""
+        version = self._sql.call_cerebro("register", model=model, table_name=table, mst_key=mst_key)
+        return int(version)
 
     def drop_model(self, model: str) -> None:
-        """Removes a model by name with all its versions: cerebro.drop_model."""
+        """Remove a model with all its versions (cerebro.drop_model)."""
         self._sql.call_cerebro("drop_model", model=model)
 
     def grant_predict(self, model_table: str, role: str) -> None:
-        """Lets a role predict with a model by name, or those of a table, and not read it:
-        cerebro.grant_predict.
+        """Allow a role to predict with a model, but not to read it (cerebro.grant_predict).
+
+        Args:
+            model_table: a model by name, or a table, for all its models.
         """
         self._sql.call_cerebro("grant_predict", model_table=model_table, role=role)
 
     def revoke_predict(self, model_table: str, role: str) -> None:
-        """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
+        """Revoke a privilege that grant_predict granted (cerebro.revoke_predict)."""
         self._sql.call_cerebro("revoke_predict", model_table=model_table, role=role)
 
-
-def _named(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Records[dict[str, Any]]:
-    return Records([dict(zip(columns, row, strict=True)) for row in rows], list(columns))
+    def _query(
+        self, function: str, columns: Sequence[str], /, **arguments: object
+    ) -> Records[dict[str, Any]]:
+        return name_columns(self._sql.query_cerebro(function, **arguments), columns)

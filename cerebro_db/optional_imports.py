@@ -1,6 +1,4 @@
-"""Libraries of the package's extras: imported when they are needed, and named if they are
-missing.
-"""
+"""Import of the optional libraries that the package's extras install."""
 
 from __future__ import annotations
 
@@ -11,7 +9,13 @@ from cerebro_db.errors import MissingLibrary
 
 
 def import_library(name: str, extra: str) -> Any:
-    """The module of that name; MissingLibrary says which extra installs what it lacks.
+    """Return the module of that name.
+
+    Args:
+        extra: extras of the package that install the module, separated by commas.
+
+    Raises:
+        MissingLibrary: the module, or one that it imports, is not installed.
 
     >>> import_library("json", "export").loads("[1]")
     [1]

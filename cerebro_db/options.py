@@ -1,8 +1,7 @@
-"""Options of a method that are written down as a TypedDict: listed by help(), and told from what is
-misspelt.
+"""Check of `**options` against a TypedDict, so that help() lists them and misspelt ones fail early.
 
-Python itself would show `**options`, take any name, and leave it to the server to say that there is
-no such function.
+Without the check, Python would accept any name, and the server would report only that the function
+does not exist.
 """
 
 from __future__ import annotations
@@ -18,42 +17,50 @@ from cerebro_db.errors import UnknownOption
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def accept_options(kind: type[Any]) -> Callable[[F], F]:
-    """Decorates a method whose `**options` are those of `kind`; one that is left out has the
-    default of the SQL function."""
+def accept_options(option_type: type[Any]) -> Callable[[F], F]:
+    """Return a decorator for a method whose `**options` are the keys of a TypedDict.
 
-    def decorated(method: F) -> F:
+    An option that the caller omits has the default of the SQL function.
+
+    Raises:
+        UnknownOption: raised by the method for an option that the TypedDict does not have.
+    """
+
+    def decorate(method: F) -> F:
         @wraps(method)
-        def checked(*positional: object, **named: object) -> object:
-            for name in named:
+        def call_checked(*args: object, **kwargs: object) -> object:
+            for name in kwargs:
                 if name not in signature.parameters:
-                    raise _unknown(method.__name__, name, list(get_type_hints(kind)))
-            return method(*positional, **named)
+                    raise _unknown_option(method.__name__, name, list(get_type_hints(option_type)))
+            return method(*args, **kwargs)
 
-        signature = _listed(method, kind)
-        checked.__signature__ = signature  # type: ignore[attr-defined]
-        return checked  # type: ignore[return-value]
+        signature = _list_options(method, option_type)
+        call_checked.__signature__ = signature  # type: ignore[attr-defined]
+        return call_checked  # type: ignore[return-value]
 
-    return decorated
+    return decorate
 
 
-def _listed(method: Callable[..., Any], kind: type[Any]) -> inspect.Signature:
-    """The signature with a parameter for each option."""
-    found = inspect.signature(method)
-    own = [
-        one for one in found.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD
+def _list_options(method: Callable[..., Any], option_type: type[Any]) -> inspect.Signature:
+    """Return the signature of the method with a parameter for each option."""
+    signature = inspect.signature(method)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
-    further = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-        for name, hint in get_type_hints(kind).items()
-    ]
-    return found.replace(parameters=[*own, *further])
+    for name, hint in get_type_hints(option_type).items():
+        option = inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint
+        )
+        parameters.append(option)
+    return signature.replace(parameters=parameters)
 
 
-def _unknown(method: str, name: str, known: list[str]) -> UnknownOption:
-    near = get_close_matches(name, known, 1)
+def _unknown_option(method: str, name: str, options: list[str]) -> UnknownOption:
+    matches = get_close_matches(name, options, 1)
     return UnknownOption(
         f"{method}() has no option {name!r}",
-        detail=f"Its options are {', '.join(sorted(known))}.",
-        hint=f"Did you mean {near[0]!r}?" if near else None,
+        detail=f"Its options are {', '.join(sorted(options))}.",
+        hint=f"Did you mean {matches[0]!r}?" if matches else None,
     )

@@ -1,4 +1,4 @@
-"""Plans of runs, as text in the form of EXPLAIN. One method per SQL function."""
+"""Session methods that return plans of runs as text, in the form of EXPLAIN."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 class Plans:
-    """Methods that tell how a run would go, and how it has gone. With the format 'json' the text is
-    one document.
-    """
+    """Session methods that return a plan as text; with format 'json', the text is one document."""
 
     _sql: SqlSession
 
@@ -29,7 +27,7 @@ class Plans:
         format: str = "text",
         **options: Unpack[PlanFitOptions],
     ) -> str:
-        """How `fit` would be executed, and how long that is expected to take: cerebro.plan_fit."""
+        """Return the plan of a call of `fit` with its expected times (cerebro.plan_fit)."""
         lines = self._sql.query_cerebro(
             "plan_fit",
             source_table=source_table,
@@ -41,6 +39,6 @@ class Plans:
         return "\n".join(line for (line,) in lines)
 
     def plan_of(self, run_id: int, format: str = "text") -> str:
-        """The plan of a run beside what happened: cerebro.plan_of."""
+        """Return the plan of a run with its actual times (cerebro.plan_of)."""
         lines = self._sql.query_cerebro("plan_of", run_id=run_id, format=format)
         return "\n".join(line for (line,) in lines)

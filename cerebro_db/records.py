@@ -1,7 +1,7 @@
-"""What the client knows of the schema `cerebro`: one frozen record per relation it reads.
+"""Relations of the schema `cerebro` that the client reads, and one frozen record for each.
 
-The record is the only description: the SQLAlchemy table is made from its fields, so that a query
-can neither ask for a column that the record lacks nor leave one out. Times are timezone-aware.
+The SQLAlchemy table is created from the fields of the record. A query therefore selects exactly
+the columns that the record has. Times are timezone-aware.
 """
 
 from __future__ import annotations
@@ -15,29 +15,25 @@ import sqlalchemy as sa
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One call of a fit function; `spec` holds its arguments, `pid` is the backend that runs or ran
-    it.
-
-    `software` has versions by names."""
+    """One call of a fit function."""
 
     run_id: int
     name: str | None
     owner: str
     status: str
-    spec: dict[str, Any]
+    spec: dict[str, Any]  # arguments of the call
     started_at: datetime
     ended_at: datetime | None
     error: str | None
     epochs: int
     segments: list[int]
-    pid: int
-    software: dict[str, str]
+    pid: int  # backend that runs or ran the call
+    software: dict[str, str]  # versions by name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is. `eta` is the time still needed, None while nothing is known about it;
-    `queue_position` is that of a run that is queued."""
+    """Progress of a run."""
 
     run_id: int
     name: str | None
@@ -52,40 +48,36 @@ class Progress:
     best_mst_key: int | None
     best_value: float | None
     elapsed: timedelta
-    eta: timedelta | None
-    queue_position: int | None
+    eta: timedelta | None  # remaining time; None while it is unknown
+    queue_position: int | None  # None unless the run is queued
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueueEntry:
-    """A run that is under way: in how many `places` it has a trainer at work, of the `fewest` and
-    the `most` that it wants, and its `position` where it is queued. Of others' runs no `owner` is
-    known, but which are of one `role`."""
+    """A run that is in progress or queued."""
 
     run_id: int
-    owner: str | None
+    owner: str | None  # None for a run of another user
     status: str
-    position: int | None
+    position: int | None  # None unless the run is queued
     arrived_at: datetime
-    places: int
-    fewest: int
-    most: int
+    places: int  # slots in which trainers of the run work
+    fewest: int  # minimum number of slots that the run requests
+    most: int  # maximum number
     configs: int
-    steady: bool
-    role: int
-    role_used: float | None
-    role_trainers: int | None
+    steady: bool  # the run keeps its slots until its end
+    role: int  # number that runs of one role share
+    role_used: float | None  # recent slot-seconds of the role
+    role_trainers: int | None  # quotas of the role
     role_configs: int | None
-    rests: bool
+    rests: bool  # the processor time of the role is used up
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One config's place in the leaderboard of its run; `value` is its newest `metric` on
-    `dataset`.
+    """Rank of a config in the leaderboard of its run.
 
-    `template` is that of cerebro.train; `validation` and `training` are the metric over either data
-    set. Of each group of rows, if there are any, configs are ranked apart.
+    If the run has groups of rows, the configs of each group are ranked separately.
     """
 
     run_id: int
@@ -96,24 +88,24 @@ class Standing:
     status: str
     dataset: str
     metric: str
-    value: float | None
+    value: float | None  # newest value of `metric` on `dataset`
     training_time: timedelta | None
     reason: str | None
-    template: str | None = None
-    validation: float | None = None
-    training: float | None = None
+    template: str | None = None  # template of cerebro.train
+    validation: float | None = None  # metric on the validation set
+    training: float | None = None  # metric on the training set
     seconds: float | None = None
     group_value: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One value of one config after one epoch; `dataset` is 'training' or 'validation'."""
+    """Value of one metric of one config after one epoch."""
 
     run_id: int
     mst_key: int
     epoch: int
-    dataset: str
+    dataset: str  # 'training' or 'validation'
     name: str
     value: float | None
     time: datetime
@@ -121,11 +113,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """What one segment did from `started_at` to `ended_at`; `kind` is 'train', 'average' or
-    'evaluate'.
-
-    `worker_pid` is the server process of the worker; None of an evaluation.
-    """
+    """Work of one segment on one config, from `started_at` to `ended_at`."""
 
     run_id: int
     segment_id: int
@@ -133,14 +121,14 @@ class Span:
     epoch: int
     started_at: datetime
     ended_at: datetime | None
-    kind: str
+    kind: str  # 'train', 'average' or 'evaluate'
     status: str
-    worker_pid: int | None = None
+    worker_pid: int | None = None  # server process of the worker; None for an evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """One config training over one segment's partition, once."""
+    """One pass of one config over the partition of one segment."""
 
     run_id: int
     epoch: int
@@ -160,18 +148,15 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one config of a run has cost so far; `mst_key` is None for what belongs to the run and
-    to no config.
+    """Current cost of one config, or of the run itself.
 
-    Seconds and bytes are None where nobody has measured them, of runs of earlier versions;
-    `unmeasured` counts visits and evaluations of which no sum knows. `money` and `kwh` are None
-    unless an administrator has set prices and watts.
+    Seconds and bytes are None for runs of earlier versions, which did not measure them.
     """
 
     run_id: int
     name: str | None
     owner: str
-    mst_key: int | None
+    mst_key: int | None  # None for the cost of the run that belongs to no config
     status: str
     trainer_seconds: float | None
     backend_seconds: float | None
@@ -179,16 +164,14 @@ class Cost:
     stored_byte_seconds: float
     moved_bytes: int | None
     peak_memory_bytes: int | None
-    money: float | None
-    kwh: float | None
-    unmeasured: int
+    money: float | None  # None unless an administrator has set prices
+    kwh: float | None  # None unless an administrator has set watts
+    unmeasured: int  # visits and evaluations that the sums do not include
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter of one config: a field of its template, or a setting of its compile or fit
-    parameters.
-    """
+    """A parameter of a config: a field of its template, or a compile or fit parameter."""
 
     run_id: int
     mst_key: int
@@ -197,7 +180,7 @@ class Parameter:
 
 
 def make_table(name: str, record: type[Any]) -> sa.TableClause:
-    """The relation cerebro.`name` with the columns that `record` has fields for."""
+    """Return the relation cerebro.`name` with a column for each field of the record."""
     return sa.table(name, *(sa.column(field.name) for field in fields(record)), schema="cerebro")
 
 

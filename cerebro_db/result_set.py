@@ -1,7 +1,7 @@
-"""What a question about runs or tables is answered with: a list of records, which is shown as a
-table, and can become a DataFrame.
+"""Results of queries about runs and tables: lists of records that display as tables.
 
-Neither pandas nor polars is required: each is asked for only when its frame is wanted.
+They convert to DataFrames. Neither pandas nor polars is required; each is imported only when its
+frame is requested.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
     import polars
 
 R = TypeVar("R")
-ROWS = 60
-"""So many of the records are shown."""
-WIDTH = 120
-"""Of a table where the standard output is no terminal."""
+MAX_ROWS = 60
+"""Largest number of records that a table shows."""
+DEFAULT_WIDTH = 120
+"""Width of a table if the standard output is not a terminal."""
 
 
 class Records(list[R]):
-    """Records in the order of the answer: dataclasses of cerebro_db.records, or a dict for a row of
-    any table.
+    """Records in the order of the query: dataclasses of cerebro_db.records, or a dict per row.
 
     >>> Records([{"id": 1, "prob": 0.5}], ["id", "prob"]).columns
     ('id', 'prob')
@@ -46,79 +45,85 @@ class Records(list[R]):
         self.columns = tuple(columns)
 
     def __repr__(self) -> str:
-        """The table as a text."""
-        headings, rows = self._shown()
+        """Return the table as text."""
+        headings, rows = self._escape_cells()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for number, heading in enumerate(headings):
-            table.add_column(
-                Text(heading), justify="right" if _numeric(row[number] for row in rows) else "left"
-            )
+            is_number = all(_is_number(row[number]) for row in rows)
+            table.add_column(Text(heading), justify="right" if is_number else "left")
         for row in rows:
             table.add_row(*map(Text, row))
-        width = shutil.get_terminal_size((WIDTH, 0)).columns
-        console = Console(file=StringIO(), width=width, color_system=None, force_jupyter=False)
-        console.print(table)
-        lines = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
-        return "\n".join([*filter(None, lines), *self._rest()])
+        output = StringIO()
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        Console(file=output, width=width, color_system=None, force_jupyter=False).print(table)
+        lines = [line.rstrip() for line in output.getvalue().splitlines()]
+        return "\n".join([*filter(None, lines), *self._format_footer()])
 
     def _repr_html_(self) -> str:
-        """The table in a notebook."""
-        headings, rows = self._shown()
-        head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
+        """Return the table as HTML, for a notebook."""
+        headings, rows = self._escape_cells()
+        head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
         body = "".join(
             f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
             for row in self.format_html_cells(rows)
         )
-        rest = "".join(f"<p>{text}</p>" for text in self._rest())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        footer = "".join(f"<p>{line}</p>" for line in self._format_footer())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{footer}"
 
     def format_html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-        """What a notebook shows of the cells of the first records."""
+        """Return the cells of the first records as HTML."""
         return [[html.escape(cell) for cell in row] for row in rows]
 
     def format_cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
-        """The headings of the table, and what is in it of the first so many records."""
-        return self.columns, [
-            [format_value(get_fields(one)[name]) for name in self.columns]
-            for one in islice(self, count)
+        """Return the headings of the table, and the cells of the first `count` records."""
+        rows = [
+            [format_value(get_fields(record)[name]) for name in self.columns]
+            for record in islice(self, count)
         ]
+        return self.columns, rows
 
-    def _shown(self) -> tuple[list[str], list[list[str]]]:
-        headings, rows = self.format_cells(ROWS)
-        return [escape_controls(heading) for heading in headings], [
-            [escape_controls(cell) for cell in row] for row in rows
-        ]
+    def _escape_cells(self) -> tuple[list[str], list[list[str]]]:
+        headings, rows = self.format_cells(MAX_ROWS)
+        escaped_rows = [[escape_controls(cell) for cell in row] for row in rows]
+        return [escape_controls(heading) for heading in headings], escaped_rows
 
-    def _rest(self) -> list[str]:
-        return [f"… and {len(self) - ROWS} more"] if len(self) > ROWS else []
+    def _format_footer(self) -> list[str]:
+        return [f"… and {len(self) - MAX_ROWS} more"] if len(self) > MAX_ROWS else []
 
     def frame(self) -> pandas.DataFrame:
-        """The records as rows of a DataFrame of pandas; without records it has the columns all the
-        same.
-        """
-        found: pandas.DataFrame = import_library("pandas", "frames").DataFrame(
-            [get_fields(record) for record in self], columns=list(self.columns)
+        """Return the records as a DataFrame of pandas, which has the columns even without rows."""
+        rows = [get_fields(record) for record in self]
+        frame: pandas.DataFrame = import_library("pandas", "frames").DataFrame(
+            rows, columns=list(self.columns)
         )
-        return found
+        return frame
 
     def polars(self) -> polars.DataFrame:
-        """The records as rows of a DataFrame of polars, with columns of what is in all of them.
+        """Return the records as a DataFrame of polars.
 
-        Fields such as `params`, whose keys differ, become JSON.
+        Mappings such as `params`, whose keys differ between records, become JSON.
         """
-        frames = import_library("polars", "frames")
         rows = [get_fields(record) for record in self]
-        columns = {name: [_flat(row[name]) for row in rows] for name in self.columns}
-        found: polars.DataFrame = frames.DataFrame(columns, strict=False)
-        return found
+        columns = {name: [_encode_mapping(row[name]) for row in rows] for name in self.columns}
+        frame: polars.DataFrame = import_library("polars", "frames").DataFrame(
+            columns, strict=False
+        )
+        return frame
 
 
-def _flat(value: object) -> object:
-    return json.dumps(value, default=str) if isinstance(value, Mapping) else value
+def name_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> Records[dict[str, Any]]:
+    """Return the rows of a function as records: dicts keyed by the columns."""
+    return Records([dict(zip(columns, row, strict=True)) for row in rows], columns)
+
+
+def _encode_mapping(value: object) -> object:
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=str)
+    return value
 
 
 def format_value(value: object) -> str:
-    """A value in a table.
+    """Return the text of a value in a table.
 
     >>> format_value(0.123456), format_value(None), format_value({"lr": 0.1})
     ('0.1235', '', "{'lr': 0.1}")
@@ -129,11 +134,13 @@ def format_value(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value.replace(microsecond=0, tzinfo=None) if isinstance(value, datetime) else value)
+    if isinstance(value, datetime):
+        return str(value.replace(microsecond=0, tzinfo=None))
+    return str(value)
 
 
 def escape_controls(content: str) -> str:
-    """A text in which nothing commands a terminal: control characters are written as in Python.
+    """Escape control characters as Python does, so that a text sends no commands to a terminal.
 
     >>> escape_controls("naïve \\x1b[2J")
     'naïve \\\\x1b[2J'
@@ -141,12 +148,11 @@ def escape_controls(content: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in content)
 
 
-def _numeric(cells: Iterable[str]) -> bool:
-    return all(
-        not cell or cell.replace(".", "").replace("e-", "").lstrip("-").isdigit() for cell in cells
-    )
+def _is_number(cell: str) -> bool:
+    """Return whether a cell is empty or contains a number."""
+    return not cell or cell.replace(".", "").replace("e-", "").lstrip("-").isdigit()
 
 
 def get_fields(record: object) -> Mapping[str, Any]:
-    """The fields of a record by name."""
+    """Return the fields of a record by name."""
     return record if isinstance(record, Mapping) else vars(record)

@@ -1,6 +1,4 @@
-"""Acts on a live run, whoever has begun it. One method per SQL function; each returns the id of the
-act.
-"""
+"""Session methods that control a live run, which any session may have started."""
 
 from __future__ import annotations
 
@@ -12,22 +10,25 @@ from cerebro_db.sql_session import SqlSession
 
 
 class RunControl:
-    """Methods that steer a run while another session waits for it."""
+    """Session methods that send a command to a run while another session waits for the run.
+
+    Each method calls the SQL function of its name and returns the id of the command.
+    """
 
     _sql: SqlSession
 
     def stop_config(self, run_id: int, mst_key: int) -> int:
-        """Lets a configuration begin no further visit: cerebro.stop_config."""
+        """Stop a configuration: it starts no further visit (cerebro.stop_config)."""
         return int(self._sql.call_cerebro("stop_config", run_id=run_id, mst_key=mst_key))
 
     def continue_config(self, run_id: int, mst_key: int) -> int:
-        """Trains a configuration on that was stopped or rests: cerebro.continue_config."""
+        """Train a stopped configuration on to the last epoch (cerebro.continue_config)."""
         return int(self._sql.call_cerebro("continue_config", run_id=run_id, mst_key=mst_key))
 
     def clone_config(
         self, run_id: int, mst_key: int, change: Mapping[str, Any], *, warm: bool = True
     ) -> int:
-        """Adds a configuration like another one, but for some parameters: cerebro.clone_config."""
+        """Add a copy of a configuration with some parameters changed (cerebro.clone_config)."""
         arguments = {
             "run_id": run_id,
             "mst_key": mst_key,
@@ -43,39 +44,42 @@ class RunControl:
         n: int | None = None,
         selection_table: str | None = None,
     ) -> int:
-        """Adds `n` configurations of a space, or those of a model selection table:
-        cerebro.add_configs.
+        """Add configurations to a run (cerebro.add_configs).
+
+        Args:
+            space: search space from which `n` configurations are sampled.
+            selection_table: model selection table whose configurations are added.
         """
-        drawn = {"space": None if space is None else json.dumps(space), "n": n}
-        return int(
-            self._sql.call_cerebro(
-                "add_configs", run_id=run_id, **drawn, selection_table=selection_table
-            )
-        )
+        arguments = {
+            "run_id": run_id,
+            "space": None if space is None else json.dumps(space),
+            "n": n,
+            "selection_table": selection_table,
+        }
+        return int(self._sql.call_cerebro("add_configs", **arguments))
 
     def drill_down(
         self, run_id: int, mst_key: int, space: Mapping[str, object], n: int | None = None
     ) -> int:
-        """Adds configurations that are like one, but for what the space says:
-        cerebro.drill_down.
+        """Add copies of a configuration with parameters sampled from a space (cerebro.drill_down).
+
+        Parameters that the space does not contain keep their values.
         """
         arguments = {"run_id": run_id, "mst_key": mst_key, "space": json.dumps(space), "n": n}
         return int(self._sql.call_cerebro("drill_down", **arguments))
 
     def set_epochs(self, run_id: int, n: int, mst_key: int | None = None) -> int:
-        """Says for how many epochs a configuration, or all of them, are trained:
-        cerebro.set_epochs.
-        """
+        """Set the number of epochs of a configuration, or of all (cerebro.set_epochs)."""
         return int(self._sql.call_cerebro("set_epochs", run_id=run_id, n=n, mst_key=mst_key))
 
     def prioritise(self, run_id: int, mst_key: int) -> int:
-        """Lets a configuration take workers before all others: cerebro.prioritise."""
+        """Assign workers to a configuration before all others (cerebro.prioritise)."""
         return int(self._sql.call_cerebro("prioritise", run_id=run_id, mst_key=mst_key))
 
     def pause_run(self, run_id: int) -> int:
-        """Lets a run begin no further visit: cerebro.pause_run."""
+        """Pause a run: it starts no further visit (cerebro.pause_run)."""
         return int(self._sql.call_cerebro("pause_run", run_id=run_id))
 
     def continue_run(self, run_id: int) -> int:
-        """Lets a run go on that was paused: cerebro.continue_run."""
+        """Continue a run that is paused (cerebro.continue_run)."""
         return int(self._sql.call_cerebro("continue_run", run_id=run_id))

@@ -1,4 +1,4 @@
-"""What can be asked about runs, from any session, while they go on and afterwards."""
+"""Queries about runs, live or finished, from any session."""
 
 from __future__ import annotations
 
@@ -28,142 +28,152 @@ R = TypeVar("R")
 
 
 class RunReader:
-    """The runs that the engine's user may see, and tables. A run id that names none of them gives
-    no records.
+    """Reader of tables, and of the runs that the engine's user may see.
 
-    Records come in a list, whose method frame() makes a pandas DataFrame of it.
+    Methods return lists of records, whose method frame() converts them to a pandas DataFrame. For
+    an unknown run id the list is empty.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
 
     def runs(self) -> Records[Run]:
-        """All runs, newest first."""
+        """Return all runs, the newest first."""
         return self._read(Run, sa.select(records.RUN).order_by(records.RUN.c.run_id.desc()))
 
     def newest_run(self) -> int | None:
-        """The id of the newest run."""
-        with translate_errors(), self.engine.connect() as connection:
-            found = connection.execute(sa.select(sa.func.max(records.RUN.c.run_id))).scalar_one()
-        return None if found is None else int(found)
+        """Return the id of the newest run."""
+        return self._read_run_id(sa.select(sa.func.max(records.RUN.c.run_id)))
 
     def newest_run_of(self, pid: int) -> int | None:
-        """The id of the newest run that server process `pid` has begun in its present session."""
-        run, process = records.RUN.c, records.ACTIVITY.c
+        """Return the id of the newest run of a server process, started in its current session."""
+        run = records.RUN.c
+        process = records.ACTIVITY.c
         query = (
             sa.select(sa.func.max(run.run_id))
             .join_from(records.RUN, records.ACTIVITY, process.pid == run.pid)
             .where(run.pid == pid, process.backend_start <= run.started_at)
         )
-        with translate_errors(), self.engine.connect() as connection:
-            found = connection.execute(query).scalar_one()
-        return None if found is None else int(found)
+        return self._read_run_id(query)
 
     def progress(self, run_id: int) -> Progress:
-        """How far one run is; UndefinedObject where there is none such."""
-        found = self._read(Progress, _of(records.PROGRESS, run_id))
-        if not found:
+        """Return the progress of a run.
+
+        Raises:
+            UndefinedObject: the run does not exist or is not visible.
+        """
+        rows = self._read(Progress, _select_run(records.PROGRESS, run_id))
+        if not rows:
             raise unknown_run_error(run_id)
-        return found[0]
+        return rows[0]
 
     def queue(self) -> Records[QueueEntry]:
-        """All runs that are under way, those of others too, those that are queued at the end."""
+        """Return all runs in progress, then all queued runs; runs of other users are included."""
         queue = records.QUEUE
-        return self._read(
-            QueueEntry,
-            sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at),
-        )
+        order = (queue.c.position.nulls_first(), queue.c.arrived_at)
+        return self._read(QueueEntry, sa.select(queue).order_by(*order))
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
-        """The configs of a run, best first."""
+        """Return the configs of a run, the best first."""
         board = records.LEADERBOARD
-        return self._read(Standing, _of(board, run_id).order_by(board.c.rank, board.c.mst_key))
+        query = _select_run(board, run_id).order_by(board.c.rank, board.c.mst_key)
+        return self._read(Standing, query)
 
     def learning_curve(self, run_id: int) -> Records[Point]:
-        """Every metric of every config after every epoch at which it was computed."""
+        """Return every metric of every config after every epoch in which it was computed."""
         curve = records.LEARNING_CURVE
         order = (curve.c.mst_key, curve.c.dataset, curve.c.name, curve.c.epoch)
-        return self._read(Point, _of(curve, run_id).order_by(*order))
+        return self._read(Point, _select_run(curve, run_id).order_by(*order))
 
     def timeline(self, run_id: int) -> Records[Span]:
-        """What each segment did when, in order of time."""
-        return self._read(
-            Span, _of(records.TIMELINE, run_id).order_by(records.TIMELINE.c.started_at)
-        )
+        """Return the work of each segment, in order of time."""
+        timeline = records.TIMELINE
+        return self._read(Span, _select_run(timeline, run_id).order_by(timeline.c.started_at))
 
     def parameters(self, run_id: int) -> Records[Parameter]:
-        """What the configs of a run differ by, one value a record."""
+        """Return the parameters by which the configs of a run differ, one value a record."""
         table = records.PARAMETER
-        return self._read(Parameter, _of(table, run_id).order_by(table.c.mst_key, table.c.name))
+        query = _select_run(table, run_id).order_by(table.c.mst_key, table.c.name)
+        return self._read(Parameter, query)
 
     def cost(self, run_id: int | None = None) -> Records[Cost]:
-        """What a run has cost, by config, the run itself first; of all runs without one, newest
-        first.
+        """Return the cost of a run and of its configs, the run itself first.
+
+        Args:
+            run_id: id of the run; None for all runs, the newest first.
         """
         table = records.COST
-        wanted = sa.select(table) if run_id is None else _of(table, run_id)
-        return self._read(
-            Cost, wanted.order_by(table.c.run_id.desc(), table.c.mst_key.nulls_first())
-        )
+        query = sa.select(table) if run_id is None else _select_run(table, run_id)
+        order = (table.c.run_id.desc(), table.c.mst_key.nulls_first())
+        return self._read(Cost, query.order_by(*order))
 
     def visits(self, run_id: int) -> Records[Visit]:
-        """Every visit, also those going on and those that failed, in order of time."""
-        return self._read(Visit, _of(records.VISIT, run_id).order_by(records.VISIT.c.started_at))
+        """Return all visits, also running and failed ones, in order of time."""
+        table = records.VISIT
+        return self._read(Visit, _select_run(table, run_id).order_by(table.c.started_at))
 
     def rows(self, table: str, /, **equal: object) -> Records[dict[str, Any]]:
-        """The rows of a table or view, such as an output of evaluate or predict, in no particular
-        order.
+        """Return rows of a table or view, such as an output of evaluate, in no particular order.
 
-        All of them, or those whose columns have the values that are given by the columns' names.
+        Args:
+            table: name of the table, as in SQL.
+            equal: values by column; only rows with these values are returned.
+
+        Raises:
+            UndefinedTable: the table does not exist.
         """
-        relation, schema = records.CLASS, records.NAMESPACE
-        named = (
+        relation = records.CLASS
+        schema = records.NAMESPACE
+        name_query = (
             sa.select(schema.c.nspname, relation.c.relname)
             .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
             .where(relation.c.oid == sa.func.to_regclass(table))
         )
         with translate_errors(), self.engine.connect() as connection:
-            found = connection.execute(named).first()
-            if found is None:
+            name = connection.execute(name_query).first()
+            if name is None:
                 raise errors.UndefinedTable(
                     f"table {table} does not exist",
                     hint="Name it as in SQL, with its schema if need be.",
                 )
-            wanted = [sa.column(name) == value for name, value in equal.items()]
-            everything = (
+            conditions = [sa.column(column) == value for column, value in equal.items()]
+            query = (
                 sa.select(sa.text("*"))
-                .select_from(sa.table(found.relname, schema=found.nspname))
-                .where(*wanted)
+                .select_from(sa.table(name.relname, schema=name.nspname))
+                .where(*conditions)
             )
-            # Else the columns would be those that a table of this name had when it was read first.
-            result = connection.execution_options(compiled_cache=None).execute(everything)
+            # A cached query would return the columns of an earlier table of this name.
+            result = connection.execution_options(compiled_cache=None).execute(query)
             return Records(map(dict, result.mappings()), result.keys())
 
-    def _read(self, record: type[R], query: sa.Select[tuple[object, ...]]) -> Records[R]:
-        columns = [field.name for field in fields(record)]  # type: ignore[arg-type]
+    def _read_run_id(self, query: sa.Select[tuple[Any]]) -> int | None:
         with translate_errors(), self.engine.connect() as connection:
-            return Records((record(**row) for row in connection.execute(query).mappings()), columns)
+            run_id = connection.execute(query).scalar_one()
+        return None if run_id is None else int(run_id)
+
+    def _read(self, record_type: type[R], query: sa.Select[tuple[object, ...]]) -> Records[R]:
+        columns = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
+        with translate_errors(), self.engine.connect() as connection:
+            rows = connection.execute(query).mappings()
+            return Records((record_type(**row) for row in rows), columns)
 
 
 def unknown_run_error(run_id: int) -> errors.UndefinedObject:
-    """What is wrong with the number of a run that nobody sees."""
+    """Return the error for a run id that does not exist or is not visible."""
     return errors.UndefinedObject(
         f"run {run_id} does not exist, or belongs to a role that you do not have",
         hint="SELECT run_id, name, status FROM cerebro.run lists the runs that you may see.",
     )
 
 
-def _of(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
-    return sa.select(table).where(
-        table.c.run_id == index(run_id)
-    )  # one of numpy's, from a DataFrame, will do
+def _select_run(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
+    # `index` accepts an integer of numpy, as from a DataFrame.
+    return sa.select(table).where(table.c.run_id == index(run_id))
 
 
 def group_by_config(points: Iterable[Point]) -> dict[int, list[Point]]:
-    """The points of a learning curve by the `mst_key` of their config, each in the order that they
-    have there.
-    """
-    found: dict[int, list[Point]] = {}
+    """Return the points of a learning curve by `mst_key`, in their original order."""
+    curves: dict[int, list[Point]] = {}
     for point in points:
-        found.setdefault(point.mst_key, []).append(point)
-    return found
+        curves.setdefault(point.mst_key, []).append(point)
+    return curves

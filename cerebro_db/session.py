@@ -1,7 +1,8 @@
-"""Python methods over the SQL functions and views of cerebro_db: nothing here that SQL cannot do.
+"""Sessions: Python methods for the SQL functions and views of cerebro_db.
 
-Names of tables and columns are given as in SQL ('flowers', 'lab.flowers', '"My Table"'); the server
-resolves them by the search_path of the session.
+A session cannot do anything that SQL cannot. Names of tables and columns are written as in SQL
+('flowers', 'lab.flowers', '"My Table"'). The server resolves them by the search_path of the
+session.
 """
 
 from __future__ import annotations
@@ -50,22 +51,26 @@ if TYPE_CHECKING:
 
 
 def connect(target: str | sa.URL | sa.Engine, *, on_notice: NoticeHandler = log_notice) -> Session:
-    """A session with the database of a postgresql:// URL, an SQLAlchemy URL or an engine.
+    """Return a session with a database; it connects at the first call.
 
-    Nothing is connected before the first call. An engine that was handed in stays open after the
-    session. `on_notice` gets each message of the server when it is sent, such as those that a fit
-    sends per epoch; by default they go to the logger `cerebro_db`.
+    Args:
+        target: a postgresql:// URL, an SQLAlchemy URL, or an engine. An engine remains open after
+            the session.
+        on_notice: receives each message of the server as soon as it is sent, such as those of a
+            fit after each epoch; by default the logger `cerebro_db`.
     """
-    return Session(
-        get_engine(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice
-    )
+    owns_engine = not isinstance(target, sa.Engine)
+    return Session(get_engine(target), owns_engine=owns_engine, on_notice=on_notice)
 
 
 class Session(DataPreparation, NamedModels, Administration, Exports, RunControl, Plans):
-    """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run
-    one at a time in one database session, and each commits; what is read comes through the engine.
+    """A user's session with one database.
 
-    Every method raises a class of cerebro_db.errors, chosen by SQLSTATE, when the server refuses.
+    Calls (load, pack, configs, fit, evaluate, predict) run one at a time in one database session,
+    and each call commits. Methods that only read use the engine.
+
+    If the server reports an error, every method raises the class of cerebro_db.errors that has the
+    SQLSTATE of the error.
     """
 
     def __init__(self, engine: sa.Engine, *, owns_engine: bool, on_notice: NoticeHandler) -> None:
@@ -78,42 +83,43 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
     def close(self) -> None:
-        """Ends the database session of the calls, and the engine where this session made it."""
+        """Close the database session of the calls, and the engine if `connect` created it."""
         self._sql.close()
         if self._owns_engine:
             self.engine.dispose()
 
     def cancel(self) -> None:
-        """Cancels the call that goes on in another thread; what its run has completed stays."""
+        """Cancel the call in another thread; the completed visits of its run remain."""
         self._sql.cancel()
 
     @property
     def schema(self) -> str:
-        """The schema that holds the functions: the one named in CREATE EXTENSION."""
+        """Schema of the functions, which CREATE EXTENSION named."""
         return self._sql.schema
 
     def leaderboard(self, run_id: int) -> Board:
-        """The configs of a run, best first. Shown, it is a table of what tells them apart."""
+        """Return the configs of a run, the best first; printed, a table of their differences."""
         return Board(super().leaderboard(run_id))
 
     def learning_curve(self, run_id: int) -> Curves:
-        """Every metric of every config after every epoch at which it was computed. A notebook shows
-        it as a picture.
+        """Return every metric of every config after every epoch in which it was computed.
+
+        A notebook displays the result as a chart.
         """
         return Curves(super().learning_curve(run_id))
 
     def current_run(self) -> int | None:
-        """The newest run that this session started; while a fit goes on in another thread, that
-        one.
-        """
-        return None if self._sql.pid is None else self.newest_run_of(self._sql.pid)
+        """Return the newest run of this session; it may be in progress in another thread."""
+        if self._sql.pid is None:
+            return None
+        return self.newest_run_of(self._sql.pid)
 
     @accept_options(FitOptions)
     def fit(
@@ -126,13 +132,15 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         progress: bool | None = None,
         **options: Unpack[FitOptions],
     ) -> int:
-        """Trains every configuration: madlib_fit_multiple_model. Returns the run's id when it has
-        ended.
+        """Train all configurations and return the id of the run (madlib_fit_multiple_model).
 
-        `progress` shows a live bar, or some lines where the standard output is not a terminal; by
-        default the bar is shown on terminals only. Ctrl-C cancels the run.
+        Ctrl-C cancels the run.
+
+        Args:
+            progress: show a live bar, or lines if the standard output is not a terminal; by
+                default, the bar is shown on terminals and in notebooks only.
         """
-        return self._fitted(
+        return self._fit(
             "madlib_fit_multiple_model",
             progress,
             source_table=source_table,
@@ -156,10 +164,11 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         progress: bool | None = None,
         **options: Unpack[FitOneOptions],
     ) -> int:
-        """Trains one model, averaged over segments after each iteration: madlib_fit. Otherwise as
-        `fit`.
+        """Train one model, averaged over segments after each iteration (madlib_fit).
+
+        The other arguments and the result are those of `fit`.
         """
-        return self._fitted(
+        return self._fit(
             "madlib_fit",
             progress,
             source_table=source_table,
@@ -172,23 +181,28 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
             **options,
         )
 
-    def _fitted(self, function: str, progress: bool | None, **arguments: object) -> int:
-        """SqlSession a function that trains; the run's id."""
-        self._watched(function, progress, **arguments)
-        run = self.current_run()
-        if run is None:
+    def _fit(self, function: str, progress: bool | None, **arguments: object) -> int:
+        """Call a function that trains, and return the id of its run."""
+        self._call_with_progress(function, progress, **arguments)
+        run_id = self.current_run()
+        if run_id is None:
             raise errors.ObjectNotReady("the fit ended without leaving a run that its user can see")
-        return run
+        return run_id
 
-    def _watched(self, function: str, progress: bool | None, **arguments: object) -> None:
-        """SqlSession a function that trains, and shows how its runs go on."""
-        before = self.current_run()
-        with shown(lambda: self._begun_after(before), progress) as look:
-            self._sql.call(function, look, **arguments)
+    def _call_with_progress(
+        self, function: str, progress: bool | None, **arguments: object
+    ) -> None:
+        """Call a function that trains, and show the progress of its runs."""
+        previous_run = self.current_run()
+        with shown(lambda: self._read_new_progress(previous_run), progress) as on_tick:
+            self._sql.call(function, on_tick, **arguments)
 
-    def _begun_after(self, before: int | None) -> Progress | None:
-        run = self.current_run()
-        return None if run is None or run == before else self.progress(run)
+    def _read_new_progress(self, previous_run: int | None) -> Progress | None:
+        """Return the progress of the current run; None while it is still the previous one."""
+        run_id = self.current_run()
+        if run_id is None or run_id == previous_run:
+            return None
+        return self.progress(run_id)
 
     @accept_options(AutomlOptions)
     def automl(
@@ -204,13 +218,12 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         progress: bool | None = None,
         **options: Unpack[AutomlOptions],
     ) -> None:
-        """Searches for the configuration with the lowest loss, in one run, and keeps its model:
-        madlib_automl.
+        """Search for the configuration with the lowest loss, in one run (madlib_automl).
 
-        Grids are as of `configs`; `progress` shows the run that goes on, as `fit` does. Ctrl-C
-        cancels the search.
+        The model of the best configuration is stored. Grids are those of `configs`, and `progress`
+        is that of `fit`. Ctrl-C cancels the search.
         """
-        self._watched(
+        self._call_with_progress(
             "madlib_automl",
             progress,
             source_table=source_table,
@@ -232,8 +245,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         num_iterations: int,
         **options: Unpack[FitOptions],
     ) -> int:
-        """Begins what `fit` does, in the background, and returns the run's id as soon as it is
-        logged: cerebro.submit.
+        """Start a fit in the background and return the id of the run (cerebro.submit).
 
         The run needs neither this session nor its connection.
         """
@@ -248,33 +260,36 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         return int(run_id)
 
     def submit_call(self, function: str, arguments: Mapping[str, object]) -> int:
-        """Begins any call that trains in the background, and returns the run's id: cerebro.submit.
+        """Start any call that trains in the background; return the run's id (cerebro.submit).
 
-        Such as 'madlib_automl', with its arguments by their names in SQL.
+        Args:
+            function: name of the function, such as 'madlib_automl'.
+            arguments: arguments by their names in SQL.
         """
-        return int(self._sql.call_cerebro("submit", call=function, arguments=json.dumps(arguments)))
+        encoded_arguments = json.dumps(arguments)
+        run_id = self._sql.call_cerebro("submit", call=function, arguments=encoded_arguments)
+        return int(run_id)
 
     def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
-        """Waits until nobody works for a run any more; its status, or 'running' after the timeout:
-        cerebro.wait.
+        """Wait until no session works for a run, and return its status (cerebro.wait).
+
+        After the timeout, the status is 'running'.
         """
         return str(self._sql.call_cerebro("wait", run_id=run_id, timeout=timeout))
 
     def cancel_run(self, run_id: int) -> bool:
-        """Cancels a run, in the background or not; False where nobody works for it:
-        cerebro.cancel.
-        """
+        """Cancel a run of any session (cerebro.cancel); return False if none works for it."""
         return bool(self._sql.call_cerebro("cancel", run_id=run_id))
 
     def resume(self, run_id: int, *, background: bool = False) -> None:
-        """Goes on with a run that was interrupted, cancelled or failed, and makes its output
-        tables: cerebro.resume.
-        """
+        """Resume an interrupted, cancelled or failed run; write its outputs (cerebro.resume)."""
         self._sql.call_cerebro("resume", run_id=run_id, background=background)
 
     def write_outputs(self, run_id: int, name: str) -> None:
-        """Makes output tables of a run, under any name, of what it has come to so far:
-        cerebro.write_outputs.
+        """Write output tables of a run's current results (cerebro.write_outputs).
+
+        Args:
+            name: name of the model output table.
         """
         self._sql.call_cerebro("write_outputs", run_id=run_id, name=name)
 
@@ -286,9 +301,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         output_table: str,
         **options: Unpack[EvaluateOptions],
     ) -> None:
-        """Writes loss and metric of a model on a packed table to `output_table`:
-        madlib_evaluate.
-        """
+        """Write loss and metric of a model on a packed table to a table (madlib_evaluate)."""
         self._sql.call(
             "madlib_evaluate",
             model_table=model_table,
@@ -307,9 +320,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         output_table: str,
         **options: Unpack[PredictOptions],
     ) -> None:
-        """Writes predictions for the rows of an unpacked table to `output_table`:
-        madlib_predict.
-        """
+        """Write predictions for the rows of an unpacked table to a table (madlib_predict)."""
         self._sql.call(
             "madlib_predict",
             model_table=model_table,
@@ -331,9 +342,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         output_table: str,
         **options: Unpack[ByomOptions],
     ) -> None:
-        """Writes predictions with a model that was loaded with its weights, not trained here:
-        madlib_predict_byom.
-        """
+        """Write predictions of a model that was loaded with its weights (madlib_predict_byom)."""
         if options.get("class_values"):
             options["class_values"] = pad_rows(options["class_values"])
         self._sql.call(
@@ -357,18 +366,24 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         progress: bool | None = None,
         **options: Unpack[TrainOptions],
     ) -> Board:
-        """Trains a model by name that predicts a column of a raw table from its others:
-        cerebro.train.
+        """Train a model by name that predicts a column from the others (cerebro.train).
 
-        Rows of a DataFrame are written to `table` before, as `write_frame` does; else it is called
-        `<target>_rows`.
+        Ctrl-C cancels the run.
 
-        Returns the configurations that were tried, best first; with `background=True` those of a
-        run that has just begun. `progress` shows the run as `fit` does. Ctrl-C cancels it.
+        Args:
+            source: a raw table, or a DataFrame, which is first written to a table.
+            target: column to predict.
+            table: table for the rows of a DataFrame; by default `<target>_rows`.
+            progress: as in `fit`.
+
+        Returns:
+            The configurations of the run, the best first; with `background=True`, the run has
+            only just started.
         """
-        before, name = self.current_run(), self.source_of(source, target, table)
-        with shown(lambda: self._begun_after(before), progress) as look:
-            found = self._sql.query_cerebro(
-                "train", look, source=name, target=target, **encode_options(options)
+        previous_run = self.current_run()
+        source_table = self._write_source(source, target, table)
+        with shown(lambda: self._read_new_progress(previous_run), progress) as on_tick:
+            rows = self._sql.query_cerebro(
+                "train", on_tick, source=source_table, target=target, **encode_options(options)
             )
-        return self.leaderboard(found[0][0])
+        return self.leaderboard(rows[0][0])

@@ -1,4 +1,4 @@
-"""The database session in which functions are called, and which schema they are in."""
+"""The database session that calls the SQL functions, and the schema of these functions."""
 
 from __future__ import annotations
 
@@ -13,32 +13,36 @@ from cerebro_db.driver import CallSession, NoticeHandler, to_driver_value, trans
 
 
 class SqlSession:
-    """SqlSession of SQL functions by name. They run one at a time in one database session, and each
-    commits.
+    """One database session that calls SQL functions by name, one at a time; each call commits.
 
-    `on_notice` gets each message of the server when it is sent.
+    Args:
+        on_notice: receives each message of the server as soon as it is sent.
     """
 
     def __init__(self, engine: sa.Engine, on_notice: NoticeHandler) -> None:
         self._engine = engine
-        self._caller = CallSession(engine, on_notice)
+        self._call_session = CallSession(engine, on_notice)
 
     @property
     def pid(self) -> int | None:
-        """The server process of the database session; None before the first call."""
-        return self._caller.pid
+        """Server process of the database session; None before the first call."""
+        return self._call_session.pid
 
     def close(self) -> None:
-        """Ends the database session."""
-        self._caller.close()
+        """Close the database session."""
+        self._call_session.close()
 
     def cancel(self) -> None:
-        """Cancels the call that goes on in another thread."""
-        self._caller.cancel()
+        """Cancel the call that is in progress in another thread."""
+        self._call_session.cancel()
 
     @cached_property
     def schema(self) -> str:
-        """The schema that holds the functions: the one named in CREATE EXTENSION."""
+        """Schema of the functions, which CREATE EXTENSION named.
+
+        Raises:
+            ObjectNotReady: the database does not have the extension.
+        """
         query = (
             sa.select(records.NAMESPACE.c.nspname)
             .join(records.EXTENSION, records.EXTENSION.c.extnamespace == records.NAMESPACE.c.oid)
@@ -56,19 +60,22 @@ class SqlSession:
     def call(
         self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
     ) -> Any:
-        """What a function in the extension's schema returns; an argument that is None has its
-        default.
+        """Call a function in the extension's schema and return its value.
+
+        Args:
+            on_tick: called at least twice a second during the call.
+            arguments: arguments by name; an argument that is None has its default.
         """
         return self._call_function((self.schema, function), on_tick, arguments)
 
     def call_cerebro(self, function: str, /, **arguments: object) -> Any:
-        """The same of a function in schema cerebro."""
+        """Call a function in schema cerebro and return its value."""
         return self._call_function(("cerebro", function), lambda: None, arguments)
 
     def query_cerebro(
         self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
     ) -> list[tuple[Any, ...]]:
-        """The rows of a function in schema cerebro that returns a table."""
+        """Call a function in schema cerebro that returns a table, and return the rows."""
         return self._query_function(("cerebro", function), on_tick, arguments)
 
     def _call_function(
@@ -80,7 +87,7 @@ class SqlSession:
     def _query_function(
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
     ) -> list[tuple[Any, ...]]:
-        given = {
+        non_null = {
             name: to_driver_value(value) for name, value in arguments.items() if value is not None
         }
-        return self._caller.call(function, given, on_tick)
+        return self._call_session.call(function, non_null, on_tick)

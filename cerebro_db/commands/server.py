@@ -24,8 +24,8 @@ Port = Annotated[
 ]
 
 
-def say(message: str) -> None:
-    """A word on what goes on, where it is no part of the answer."""
+def print_message(message: str) -> None:
+    """Print a message that is not part of the output to the standard error."""
     typer.echo(message, err=True)
 
 
@@ -66,4 +66,4 @@ def stop(data: Data = None) -> None:
 def _server(data: Path | None, port: int = PORT) -> EmbeddedServer:
     from cerebro_db.server.embedded_server import EmbeddedServer
 
-    return EmbeddedServer(data, port, say)
+    return EmbeddedServer(data, port, print_message)

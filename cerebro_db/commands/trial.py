@@ -8,7 +8,7 @@ import typer
 
 from cerebro_db.commands.database import Json, Url, running
 from cerebro_db.commands.exits import Exit
-from cerebro_db.commands.server import say
+from cerebro_db.commands.server import print_message
 
 
 def check(json: Json = False, url: Url = None) -> None:
@@ -37,4 +37,4 @@ def demo(
         import_library(name, "demo")
     from cerebro_db.demo.walkthrough import main
 
-    raise typer.Exit(main(url or EmbeddedServer(say=say).start()))
+    raise typer.Exit(main(url or EmbeddedServer(say=print_message).start()))

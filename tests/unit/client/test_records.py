@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cerebro_db import errors
 from cerebro_db.records import Point
-from cerebro_db.result_set import ROWS, Records
+from cerebro_db.result_set import MAX_ROWS, Records
 
 POINTS = st.builds(
     Point,
@@ -94,10 +94,10 @@ def test_in_a_notebook_the_text_is_no_output_of_its_own(monkeypatch: pytest.Monk
 def test_of_many_the_first_are_shown_and_how_many_more_there_are() -> None:
     shown = Records([{"id": number} for number in range(1000)], ["id"])
     assert [line.strip() for line in repr(shown).splitlines()[-2:]] == [
-        str(ROWS - 1),
-        f"… and {1000 - ROWS} more",
+        str(MAX_ROWS - 1),
+        f"… and {1000 - MAX_ROWS} more",
     ]
-    assert f"{1000 - ROWS} more" in shown._repr_html_()
+    assert f"{1000 - MAX_ROWS} more" in shown._repr_html_()
 
 
 @pytest.mark.parametrize("hostile", ["<b>bold</b>", "[bold]markup[/]", "\x1b[2J", "two\nlines"])
