@@ -1,6 +1,4 @@
-"""Rows of a buffer brought to lengths that are already compiled for: cut, gathered, or filled
-up.
-"""
+"""Selection and padding of rows, so that buffers have lengths for which loops are compiled."""
 
 from __future__ import annotations
 
@@ -15,51 +13,52 @@ Columns: TypeAlias = tuple[list[Any], list[Any]]
 """Inputs and targets, each by position; all arrays have equal lengths."""
 
 CAPACITIES = 8
-LEAST_CAPACITY = 64
-"""Loops are compiled for so many rows, or for one of a few numbers of rows up to each power of two.
-"""
+"""Number of capacities up to each power of two."""
+MIN_CAPACITY = 64
+"""Smallest number of rows for which a loop is compiled."""
 
 
-def mapped(columns: Columns, change: Callable[[Any], Any]) -> Columns:
-    """The columns with every array changed alike."""
+def map_arrays(columns: Columns, function: Callable[[Any], Any]) -> Columns:
+    """Apply a function to every array."""
     inputs, targets = columns
-    return [change(array) for array in inputs], [change(array) for array in targets]
+    return [function(array) for array in inputs], [function(array) for array in targets]
 
 
-def taken(columns: Columns, chosen: npt.NDArray[np.int32]) -> Columns:
-    """The chosen rows, in their order."""
-    return mapped(columns, lambda array: np.take(array, chosen, axis=0))
+def take_rows(columns: Columns, positions: npt.NDArray[np.int32]) -> Columns:
+    """Return the rows at some positions, in their order."""
+    return map_arrays(columns, lambda array: np.take(array, positions, axis=0))
 
 
-def cut(columns: Columns, begin: int, end: int) -> Columns:
-    """The rows from `begin` up to but not including `end`."""
-    return mapped(columns, lambda array: array[begin:end])
+def slice_rows(columns: Columns, begin: int, end: int) -> Columns:
+    """Return the rows from `begin` up to but not including `end`."""
+    return map_arrays(columns, lambda array: array[begin:end])
 
 
-def blocked(columns: Columns, batch_size: int) -> Columns:
-    """Arrays of shape (batches, batch_size, ...)."""
-    return mapped(columns, lambda array: array.reshape(-1, batch_size, *array.shape[1:]))
+def split_batches(columns: Columns, batch_size: int) -> Columns:
+    """Return arrays of shape (batches, batch_size, ...)."""
+    return map_arrays(columns, lambda array: array.reshape(-1, batch_size, *array.shape[1:]))
 
 
-def filled(columns: Columns, order: npt.NDArray[np.int32]) -> tuple[Columns, Array]:
-    """The columns, and an order of their rows, at the columns' capacity."""
-    rows = capacity(len(columns[0][0]))
-    return mapped(columns, lambda array: padded(array, rows)), padded(order, rows)
+def pad_to_capacity(columns: Columns, order: npt.NDArray[np.int32]) -> tuple[Columns, Array]:
+    """Pad the columns and an order of their rows to the capacity for that many rows."""
+    rows = round_up_to_capacity(len(columns[0][0]))
+    return map_arrays(columns, lambda array: pad_rows(array, rows)), pad_rows(order, rows)
 
 
-def padded(array: Array, rows: int) -> Array:
-    """The array with zeros after it, so that it has so many rows."""
-    result = np.zeros((rows, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array
-    return result
+def pad_rows(array: Array, rows: int) -> Array:
+    """Append zeros to an array, so that it has `rows` rows."""
+    padded = np.zeros((rows, *array.shape[1:]), array.dtype)
+    padded[: len(array)] = array
+    return padded
 
 
-def capacity(rows: int) -> int:
-    """The number of rows for which a loop over so many is compiled; a table's buffers are about
-    equally long.
+def round_up_to_capacity(rows: int) -> int:
+    """Return the number of rows for which a loop over `rows` rows is compiled.
 
-    >>> capacity(1), capacity(1000), capacity(1001), capacity(1025)
-    (64, 1024, 1024, 1280)
+    The buffers of a table have about equal lengths, so that a few compilations serve all of them.
+
+    >>> [round_up_to_capacity(rows) for rows in (1, 1000, 1001, 1025)]
+    [64, 1024, 1024, 1280]
     """
-    unit = max(LEAST_CAPACITY, (1 << (rows - 1).bit_length()) // CAPACITIES)
+    unit = max(MIN_CAPACITY, (1 << (rows - 1).bit_length()) // CAPACITIES)
     return -(-rows // unit) * unit

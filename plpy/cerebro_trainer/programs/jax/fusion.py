@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import Columns, filled, padded, taken
+from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity, take_rows
 from cerebro_trainer.programs.fusion import Member, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
 
@@ -66,15 +66,18 @@ class JaxFusion(StackedFusion):
         done = rows - rows % batch_size
         total = np.zeros(len(orders))
         if done:
-            (whole, first), steps = filled(columns, orders[0]), np.int32(done // batch_size)
-            padded_orders = np.stack([padded(order, len(first)) for order in orders])
+            (whole, first), steps = (
+                pad_to_capacity(columns, orders[0]),
+                np.int32(done // batch_size),
+            )
+            padded_orders = np.stack([pad_rows(order, len(first)) for order in orders])
             values = self.hyperparameters, self.values
             self.values, losses = self._fused.loop(
                 *values, whole, padded_orders, steps, batch=batch_size
             )
             total += np.asarray(losses, np.float64)[:, :steps].sum(axis=1) * batch_size
         if done < rows:
-            rest = taken(columns, np.stack([order[done:] for order in orders]))
+            rest = take_rows(columns, np.stack([order[done:] for order in orders]))
             self.values, loss = self._fused.step(self.hyperparameters, self.values, rest)
             total += np.asarray(loss, np.float64) * (rows - done)
         return total

@@ -23,7 +23,14 @@ import numpy.typing as npt
 from jax._src import compilation_cache
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, taken
+from cerebro_trainer.data.padding import (
+    Columns,
+    map_arrays,
+    pad_to_capacity,
+    slice_rows,
+    split_batches,
+    take_rows,
+)
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import code_cache
@@ -184,7 +191,7 @@ class JaxProgram(KerasProgram):
         states, losses = _held(self.metrics.variables), []
         with _out_of_memory():
             for begin, end in self._parts(columns[0]):
-                loss, states = evaluate(states, cut(columns, begin, end))
+                loss, states = evaluate(states, slice_rows(columns, begin, end))
                 losses.append((loss, end - begin))
             total = sum((float(loss) * rows for loss, rows in losses), 0.0)
         _assign(self.metrics.variables, states)
@@ -194,7 +201,7 @@ class JaxProgram(KerasProgram):
         fitted = self.io_spec.fit_inputs(inputs)
         forward = partial(self._forward, _on_device(self.variables))
         with _out_of_memory():
-            parts = [forward(cut((fitted, []), *part)[0]) for part in self._parts(fitted)]
+            parts = [forward(slice_rows((fitted, []), *part)[0]) for part in self._parts(fitted)]
             return [
                 np.concatenate([np.asarray(part[position]) for part in parts])
                 for position in range(len(self.io_spec.outputs))
@@ -230,7 +237,8 @@ class JaxProgram(KerasProgram):
             values = _on_device(self.variables)
             with _out_of_memory():
                 parts = [
-                    compiled(values, cut((arrays, []), *part)[0]) for part in self._parts(arrays)
+                    compiled(values, slice_rows((arrays, []), *part)[0])
+                    for part in self._parts(arrays)
                 ]
                 return np.concatenate([np.asarray(part) for part in parts])
 
@@ -255,16 +263,16 @@ class JaxProgram(KerasProgram):
             done = len(order) - len(order) % batch_size
             steps = done // batch_size
             values, found = train(
-                values, *filled(columns, order), np.int32(steps), batch=batch_size
+                values, *pad_to_capacity(columns, order), np.int32(steps), batch=batch_size
             )
             losses.append((found, steps))
         while form == "scan_block" and len(order) - done >= BLOCK_STEPS * batch_size:
             chosen = order[done : done + BLOCK_STEPS * batch_size]
-            values, found = train(values, blocked(taken(columns, chosen), batch_size))
+            values, found = train(values, split_batches(take_rows(columns, chosen), batch_size))
             losses.append((found, BLOCK_STEPS))
             done += len(chosen)
         for begin in range(done, len(order), batch_size):
-            values, loss = step(values, taken(columns, order[begin : begin + batch_size]))
+            values, loss = step(values, take_rows(columns, order[begin : begin + batch_size]))
             losses.append((loss, 1))
         return values, losses
 
@@ -312,7 +320,7 @@ class JaxProgram(KerasProgram):
         def body(position: Any, carried: tuple[Values, Any]) -> tuple[Values, Any]:
             values, losses = carried
             chosen = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
-            found = mapped(columns, lambda array: jnp.take(array, chosen, 0, mode="clip"))
+            found = map_arrays(columns, lambda array: jnp.take(array, chosen, 0, mode="clip"))
             values, loss = self._step(numbers, values, found)
             return values, losses.at[position].set(loss)
 

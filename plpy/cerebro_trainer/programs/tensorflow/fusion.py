@@ -29,7 +29,7 @@ from keras.src.optimizers.base_optimizer import BaseOptimizer
 from tensorflow.python.ops.parallel_for import pfor
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import Array, Columns, filled, padded
+from cerebro_trainer.data.padding import Array, Columns, pad_rows, pad_to_capacity
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.programs.fusion import Member, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
@@ -191,14 +191,14 @@ class TensorflowFusion(StackedFusion):
     def train_lanes(
         self, buffer: Buffer, orders: Orders, batch_size: int
     ) -> npt.NDArray[np.float64]:
-        columns, first = filled(self.io_spec.fit(buffer), orders[0])
+        columns, first = pad_to_capacity(self.io_spec.fit(buffer), orders[0])
         rows = len(orders[0])
         batches, rest = divmod(rows, batch_size)
         total = np.zeros(len(orders))
         for begin, size, count in ((0, batch_size, batches), (rows - rest, rest, 1)):
             if size and count:
                 chosen = np.stack(
-                    [padded(order[begin : begin + size * count], len(first)) for order in orders]
+                    [pad_rows(order[begin : begin + size * count], len(first)) for order in orders]
                 )
                 self.values, losses = self._fused.run(
                     self.hyperparameters, self.values, columns, chosen, size, count

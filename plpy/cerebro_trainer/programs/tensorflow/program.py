@@ -21,7 +21,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import filled
+from cerebro_trainer.data.padding import pad_to_capacity
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
@@ -147,7 +147,7 @@ class TensorflowProgram(KerasProgram):
                 reduce_retracing=form == "xla_step",
             )
         if form == "xla_loop":
-            (inputs, targets), order = filled((inputs, targets), order)
+            (inputs, targets), order = pad_to_capacity((inputs, targets), order)
         return float(
             self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches))
         )
