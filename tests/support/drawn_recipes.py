@@ -6,29 +6,23 @@ from base64 import b64encode
 
 from hypothesis import strategies as st
 
-from cerebro_plpy.preprocessing.recipe.feature import (
-    ARRAYS,
-    CHANNELS,
-    LARGEST,
-    MOMENTS,
-    NUMBERS,
-    SIDES,
-    Array,
-    Category,
-    Feature,
-    Image,
-    ImageFile,
-    LeftOut,
-    LongVector,
-    Moment,
-    Number,
-    PlainArray,
-    Scale,
-    Series,
-    Text,
-    Vector,
-)
+from cerebro_plpy.preprocessing.kinds.array import Array
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image import Image
+from cerebro_plpy.preprocessing.kinds.image_file import CHANNELS, SIDES, ImageFile
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
+from cerebro_plpy.preprocessing.kinds.series import Series
+from cerebro_plpy.preprocessing.kinds.text import Text
+from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.column_values import LARGEST
+from cerebro_plpy.preprocessing.values.families import ARRAYS, MOMENTS, NUMBERS
+from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

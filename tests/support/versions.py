@@ -16,10 +16,11 @@ from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.configs.templates.registry import find_template
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, network_inputs
+from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 WHOLE_TABLE = Expression("true")
 HASHED = Expression("pg_catalog.hashtext(t::text)::bigint << 32")

@@ -22,8 +22,9 @@ from servers import Address, Database
 from versions import copy_state, deploy
 from workbench import Row, Workbench, compile_text, opened, several
 
-from cerebro_plpy.preprocessing.recipe.feature import Number, Scale
+from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.scale import Scale
 
 FIT_WORKERS = 1
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")

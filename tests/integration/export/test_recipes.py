@@ -27,8 +27,8 @@ from cerebro_db.export import recipe as standalone
 from cerebro_db.export.recipe import text_hashing
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import raw_columns
 
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = [

@@ -11,7 +11,10 @@ from roles import another_role, own_schema
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.preprocessing.recipe.feature import Image, LongVector, Series, Vector
+from cerebro_plpy.preprocessing.kinds.image import Image
+from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
+from cerebro_plpy.preprocessing.kinds.series import Series
+from cerebro_plpy.preprocessing.kinds.vector import Vector
 
 ROWS = 400
 MODEL = "shapes"

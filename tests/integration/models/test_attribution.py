@@ -12,7 +12,8 @@ from versions import Trained, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
-from cerebro_plpy.preprocessing.recipe.feature import Moment, Number
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
 
 ROWS = 1100
 """More than a block."""

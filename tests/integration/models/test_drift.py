@@ -14,9 +14,11 @@ from roles import another_role, refused
 from trials import trials
 from workbench import Workbench
 
-from cerebro_plpy.preprocessing.recipe.feature import Number, Scale
+from cerebro_plpy.preprocessing.kinds.feature import VALUE
+from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.drift_profile import VALUE, bins, edges_of
+from cerebro_plpy.preprocessing.scoring.drift_profile import bins, edges_of
+from cerebro_plpy.preprocessing.values.scale import Scale
 
 GUESTS = """
     CREATE TABLE guests AS

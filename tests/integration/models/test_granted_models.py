@@ -17,7 +17,8 @@ from versions import Trained, deploy, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
-from cerebro_plpy.preprocessing.recipe.feature import Category, Number
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.number import Number
 
 MODEL = """a.b "c" '%s'"""
 ROWS = 5000

@@ -8,19 +8,18 @@ import pytest
 from recipes import Session
 from workbench import Workbench
 
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image import Image
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
+from cerebro_plpy.preprocessing.kinds.series import Series
+from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import CAST, Expression
-from cerebro_plpy.preprocessing.recipe.feature import (
-    Feature,
-    Image,
-    LeftOut,
-    LongVector,
-    Scale,
-    Series,
-    Vector,
-)
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import CAST
+from cerebro_plpy.preprocessing.values.scale import Scale
 
 EMBEDDING = """
     CREATE TYPE public.embedding;

@@ -13,11 +13,11 @@ from workbench import Workbench
 
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
 from cerebro_plpy.preprocessing.rows.groups import Asked, read_groups
 from cerebro_plpy.preprocessing.rows.opened_source import Wishes
 from cerebro_plpy.preprocessing.rows.split import sides
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
+from cerebro_plpy.preprocessing.values.columns import raw_columns
 
 ROWS = 400
 ORDERED = {

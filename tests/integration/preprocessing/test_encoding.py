@@ -19,18 +19,15 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import FARTHEST
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
-from cerebro_plpy.preprocessing.recipe.feature import (
-    JSON,
-    LARGEST,
-    MOMENTS,
-    Category,
-    Moment,
-    Number,
-    Scale,
-    Vector,
-)
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.column_values import LARGEST
+from cerebro_plpy.preprocessing.values.families import JSON, MOMENTS
+from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))

@@ -14,11 +14,13 @@ from recipes import Session
 from trials import trials
 from workbench import Workbench
 
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image_file import ImageFile
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import Feature, ImageFile, LeftOut
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 EVERYWHERE = Source("albums", Expression("true"), Expression("t.id::bigint << 32"))
 INNER = encoded(np.zeros((5, 6, 3), np.uint8), "JPEG")

@@ -11,14 +11,19 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import FARTHEST
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn, raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import Category, LeftOut, Moment, Number, Text
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
 from cerebro_plpy.preprocessing.rows.split import naming, read_split, row_hash, sides
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import TEXT
 
 PASSENGERS = """
     CREATE TABLE passengers AS

@@ -11,9 +11,10 @@ from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, encode
+from cerebro_plpy.preprocessing.recipe.encoding import encode
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 FIT_WORKERS = 1
 COMPARED = (REALMLP, SIMPLE, LINEAR)

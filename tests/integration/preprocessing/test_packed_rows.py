@@ -50,12 +50,14 @@ def tours(bench: Workbench) -> Iterator[Relation]:
     bench.rows("DROP TABLE tours")
 
 
-@pytest.mark.parametrize(("target", "most"), [("price", split_encoding.MOST_MARKED), ("kind", 0)])
+@pytest.mark.parametrize(
+    ("target", "most"), [("price", split_encoding.MOST_HASHED_VALUES), ("kind", 0)]
+)
 def test_rows_are_packed_as_they_are_encoded(
     bench: Workbench, tours: Relation, monkeypatch: pytest.MonkeyPatch, target: str, most: int
 ) -> None:
     """Also where there are too many categories for a trainer to know them."""
-    monkeypatch.setattr(split_encoding, "MOST_MARKED", most)
+    monkeypatch.setattr(split_encoding, "MOST_HASHED_VALUES", most)
     session, adapter = Session(bench), Greenplum() if bench.greenplum else Postgres()
     bench.rows("BEGIN")
     try:

@@ -21,13 +21,18 @@ from workbench import Workbench
 
 from cerebro_plpy.database.reading import TEXTS
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.recipe import canonical_text
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn, raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, category, encode
-from cerebro_plpy.preprocessing.recipe.feature import MOMENTS, NUMBERS, Category, Feature, Number
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.recipe.encoding import encode
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.preprocessing.rows.value_comparison import compare, ordered
+from cerebro_plpy.preprocessing.values import canonical_text
+from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import MOMENTS, NUMBERS
 from cerebro_plpy.records import replace
 
 VALUES = {
@@ -170,7 +175,7 @@ def test_values_have_the_texts_that_recipes_know(
         )
         for column, name in names.items()
     ]
-    told = [category(column.name, column.family) for column in columns]
+    told = [distinct_text(column.name, column.family) for column in columns]
     told.append(Expression(canonical_text.amount('t."the money"')))
     plain.append(Expression('t."the money"::numeric'))
     assert rows(session, settings, *told) == rows(session, dict(TEXTS), *plain)

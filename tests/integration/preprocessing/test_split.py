@@ -7,9 +7,9 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
 from cerebro_plpy.preprocessing.rows import split as split_rules
 from cerebro_plpy.preprocessing.rows.split import Split, has_copies, numbered, read_split, sides
+from cerebro_plpy.preprocessing.values.columns import raw_columns
 
 ROWS = 10_000
 SALES = """

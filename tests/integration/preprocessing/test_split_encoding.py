@@ -19,21 +19,20 @@ from trials import trials
 from workbench import Workbench
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.recipe.encoding import NetworkInput, network_inputs
-from cerebro_plpy.preprocessing.recipe.feature import (
-    LARGEST,
-    MOMENTS,
-    Category,
-    ImageFile,
-    LeftOut,
-    Moment,
-    Number,
-    Scale,
-    Text,
-    Vector,
-)
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.feature import NetworkInput
+from cerebro_plpy.preprocessing.kinds.image_file import ImageFile
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.kinds.text import Text
+from cerebro_plpy.preprocessing.kinds.vector import Vector
+from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import Marks, constants, outline, raw_inputs
+from cerebro_plpy.preprocessing.values.column_values import LARGEST
+from cerebro_plpy.preprocessing.values.families import MOMENTS
+from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.recipe_values import RecipeValues

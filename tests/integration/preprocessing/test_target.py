@@ -9,11 +9,11 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning.target import Target, check_target, read_target
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn, raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.rows.class_counts import Places, has_many, tally
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 HOUSES = """
     CREATE TYPE grade AS ENUM ('poor', 'fair', 'good');

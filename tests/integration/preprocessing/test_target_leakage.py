@@ -8,9 +8,9 @@ from workbench import Workbench
 
 from cerebro_plpy.preprocessing.learning import target_leakage
 from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 # Of each row drawn numbers, which are the same always: u and v from 0 to 1, z about normal.
 PATIENTS = """

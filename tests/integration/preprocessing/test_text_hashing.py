@@ -14,12 +14,12 @@ from trials import trials
 from workbench import Workbench
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.preprocessing.kinds.text import MOST_BUCKETS, Text
 from cerebro_plpy.preprocessing.learning.text_statistics import Wording, wording
-from cerebro_plpy.preprocessing.recipe import encoding, text_hashing
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import MOST_BUCKETS, Text
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values import text_hashing
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 PIECES = (
     "The",
@@ -95,7 +95,7 @@ def encoded(
     session: Session, feature: Text, texts: Sequence[str | None], collation: str = '"C"'
 ) -> list[list[int]]:
     column = quote_identifier(feature.column)
-    value = encoding.wide(feature)
+    value = feature.value("t")
     source = (
         f"(SELECT v.x COLLATE {collation} AS {column} FROM json_array_elements_text(%s::json) v "
         "(x))"

@@ -23,6 +23,7 @@ from cerebro_plpy.operations.explain import attribution, evaluate_model, importa
 from cerebro_plpy.operations.fit import window_series
 from cerebro_plpy.operations.predict import predict_table
 from cerebro_plpy.operations.predict.prediction_source import RawSource
+from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning import target_leakage, text_statistics
 from cerebro_plpy.preprocessing.learning.labels import usable_label
 from cerebro_plpy.preprocessing.learning.raw_table import (
@@ -33,8 +34,7 @@ from cerebro_plpy.preprocessing.learning.raw_table import (
     read_table,
 )
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, network_inputs
-from cerebro_plpy.preprocessing.recipe.feature import PlainArray
+from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.preprocessing.rows import statistics
@@ -42,6 +42,7 @@ from cerebro_plpy.preprocessing.rows.groups import Asked, read_groups
 from cerebro_plpy.preprocessing.rows.opened_source import Wishes
 from cerebro_plpy.preprocessing.rows.sample import with_sample
 from cerebro_plpy.preprocessing.scoring import drift_profile
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 ROWS = 700
 MADE = """

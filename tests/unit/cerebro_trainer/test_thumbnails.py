@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cerebro_plpy.preprocessing.recipe import thumbnails as asking
+from cerebro_plpy.preprocessing.values import thumbnails as asking
 from cerebro_trainer.data import raw_rows, thumbnails
 from cerebro_trainer.errors import RequestError, RowError
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from cerebro_db.export.recipe.rows import NUMBERS, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_plpy.configs.templates.layers.model_io import wide_name
-from cerebro_plpy.preprocessing.recipe.encoding import array_constants, paddings
-from cerebro_plpy.preprocessing.recipe.feature import MARKED, SCALED, Array, Category
+from cerebro_plpy.preprocessing.kinds.array import Array
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, NUMBERS_INPUT, Recipe
 
 
@@ -22,9 +21,10 @@ def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None
     told = json.loads(json.dumps(drawn.to_json()))
     recipe, rows = Recipe.from_json(told), RawRows.of(json.dumps(told))
     found = dict(rows.scaled_inputs)
-    of = [each for each in recipe.inputs if isinstance(each, (*SCALED, *MARKED))]
     expected = [
-        (*s.bounds, s.center, s.width, padding) for each in of for s, padding in paddings(each)
+        tuple(constants.in_wire_order)
+        for feature in recipe.inputs
+        for constants in feature.scale_constants
     ]
     numbers = found.pop(NUMBERS, RawInput(NUMBERS, ()))
     assert NUMBERS == NUMBERS_INPUT and [each.constants for each in numbers.numbers] == expected
@@ -41,13 +41,12 @@ def test_constants_are_those_of_the_database_in_its_order(drawn: Recipe) -> None
     }
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
-        channels = [
-            (low, high, center, *rest) for center, low, high, *rest in array_constants(array)
-        ]
-        wanted = [channels[place % len(channels)] for place in range(array.wide.elements)]
+        channels = list(map(tuple, array.input_constants(name)["scales"]))
+        elements = array.shape_of_input.elements
+        wanted = [channels[place % len(channels)] for place in range(elements)]
         assert [each.constants for each in found[name].numbers] == wanted
     assert list(rows.wide_features) == [
         wide_name(place) for place in range(1, len(recipe.wide) + 1)
     ]
     categories = [each["column"] for each in rows.categories]
-    assert categories == [each.column for each in recipe.inputs if isinstance(each, Category)]
+    assert categories == list(recipe.category_columns)

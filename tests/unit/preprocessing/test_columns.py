@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn, selected
+from cerebro_plpy.preprocessing.values.columns import RawColumn, selected
 
 NAMES = ("a", "b", 'odd, "name"', "target")
 COLUMNS = [RawColumn(name, "integer", "integer", False) for name in NAMES]

@@ -15,15 +15,14 @@ from trials import trials
 
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.preprocessing.recipe.feature import Category, Input
+from cerebro_plpy.preprocessing.kinds.category import MOST_SINGLE_BINS, Category
+from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.drift_profile import (
-    MOST_SINGLE,
     Part,
     Profile,
     countings,
     edges_of,
-    parts_of,
     stability,
 )
 
@@ -32,15 +31,15 @@ NUMBERS = st.lists(st.floats(-1e9, 1e9), max_size=11)
 
 
 def profiles(recipe: Recipe) -> st.SearchStrategy[Profile]:
-    def part(feature: Input) -> st.SearchStrategy[Part]:
+    def part(feature: Feature) -> st.SearchStrategy[Part]:
         if isinstance(feature, Category):
-            size = 1 + min(len(feature.values), MOST_SINGLE)
+            size = 1 + min(len(feature.values), MOST_SINGLE_BINS)
             return st.builds(Part, st.just(()), _counts(size))
         return NUMBERS.map(edges_of).flatmap(
             lambda edges: st.builds(Part, st.just(edges), _counts(len(edges) + 1))
         )
 
-    keys = {(each.column, name): part(each) for each in recipe.inputs for name in parts_of(each)}
+    keys = {(each.column, name): part(each) for each in recipe.inputs for name in each.drift_parts}
     missing = {each.column: st.integers(0, 10_000) for each in recipe.inputs}
     return st.builds(Profile, st.fixed_dictionaries(missing), st.fixed_dictionaries(keys))
 
@@ -82,7 +81,7 @@ def test_what_is_changed_is_a_profile_or_refused(
 @given(RECIPES)
 @example(ONE_OF_EACH)
 def test_each_part_of_each_column_is_counted_once(recipe: Recipe) -> None:
-    edges = {(each.column, name): (0.0, 1.0) for each in recipe.inputs for name in parts_of(each)}
+    edges = {(each.column, name): (0.0, 1.0) for each in recipe.inputs for name in each.drift_parts}
     statements = list(countings("t", recipe, edges))
     assert sorted(key for each in statements for key in each.places.values()) == sorted(edges)
     for each in statements:

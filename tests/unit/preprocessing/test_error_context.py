@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cerebro_plpy.errors import OutOfTime
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.rows.error_context import step
 from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source, gather
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 ALL = Source("t", Expression("true"), Expression("0::bigint"))
 

@@ -7,26 +7,23 @@ from drawn_recipes import ONE_OF_EACH, PLAIN_ARRAYS, RECIPES
 from hypothesis import example, given
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image_file import ImageFile
+from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.schema_matching import matched
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import (
-    BYTES,
-    Category,
-    ImageFile,
-    Input,
-    PlainArray,
-    Text,
-)
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.families import BYTES, TEXT
 
 
-def family_of(feature: Input) -> str:
+def family_of(feature: Feature) -> str:
     """Return the family of the columns that a feature is learned from."""
     if isinstance(feature, (Category, Text)):
         return TEXT
     if isinstance(feature, ImageFile):
         return BYTES
-    return "real[]" if isinstance(feature, PlainArray) else feature.family
+    return str(getattr(feature, "family", "real[]"))
 
 
 def columns_of(recipe: Recipe) -> list[RawColumn]:

@@ -8,8 +8,8 @@ import pytest
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import ARRAYS, BYTES, JSON, MOMENTS, NUMBERS
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOMENTS, NUMBERS, TEXT
 
 KINDS = {"number", "category", "text", "moment", "vector", "series", "image"}
 POSSIBLE: dict[str | None, frozenset[str]] = {

@@ -26,8 +26,8 @@ from cerebro_plpy.operations.predict.prediction_source import (
     deployed_version,
     raw_source_with_notice,
 )
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.scoring.occlusion_patches import Patch, patches
+from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.trainer_client import request_schema
 
 MODULE = "attribution"

@@ -19,10 +19,11 @@ from cerebro_plpy.operations.predict.prediction_source import (
     deployed_version,
     raw_source_with_notice,
 )
-from cerebro_plpy.preprocessing.recipe.feature import Input
+from cerebro_plpy.preprocessing.kinds.category import CODE
+from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring import drift_profile
-from cerebro_plpy.preprocessing.scoring.drift_profile import CODE, Profile, parts_of, stability
+from cerebro_plpy.preprocessing.scoring.drift_profile import Profile, stability
 from cerebro_plpy.tables.models.model_versions import Version
 
 MODULE = "drift"
@@ -65,7 +66,7 @@ def read_profile(db: Database, version: Version) -> Profile:
 def _compared(recipe: Recipe, before: Profile, now: Profile) -> Iterator[Row]:
     for feature in recipe.inputs:
         column, found = feature.column, _farthest(feature, before, now)
-        first = parts_of(feature)[0]
+        first = feature.drift_parts[0]
         codes = now.parts[column, CODE] if first == CODE else None
         yield {
             "column": column,
@@ -73,13 +74,13 @@ def _compared(recipe: Recipe, before: Profile, now: Profile) -> Iterator[Row]:
             "training_missing": before.missing_share(column, first),
             "missing": now.missing_share(column, first),
             "psi": None if found is None else found[0],
-            "part": None if found is None or len(parts_of(feature)) == 1 else found[1],
+            "part": None if found is None or len(feature.drift_parts) == 1 else found[1],
             "new_categories": codes.counts[0] / codes.rows if codes and codes.rows else None,
         }
 
 
-def _farthest(feature: Input, before: Profile, now: Profile) -> tuple[float, str] | None:
+def _farthest(feature: Feature, before: Profile, now: Profile) -> tuple[float, str] | None:
     """The largest index of the parts of a column, and which part that is."""
-    keys = [(feature.column, part) for part in parts_of(feature)]
+    keys = [(feature.column, part) for part in feature.drift_parts]
     indices = [(stability(before.parts[key].counts, now.parts[key].counts), key[1]) for key in keys]
     return max(((index, part) for index, part in indices if index is not None), default=None)

@@ -33,10 +33,10 @@ from cerebro_plpy.operations.predict.prediction_source import (
     raw_source_with_notice,
 )
 from cerebro_plpy.preprocessing.learning.labels import usable_label
-from cerebro_plpy.preprocessing.recipe.canonical_text import as_json
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.rows.weight_column import column_name
+from cerebro_plpy.preprocessing.values.canonical_text import as_json
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import argument_checks
 

@@ -26,7 +26,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.preprocessing.learning.labels import usable_label
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, network_inputs
+from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Places, Recipe
 from cerebro_plpy.preprocessing.rows.split import (
     ALIKE,
@@ -37,6 +37,7 @@ from cerebro_plpy.preprocessing.rows.split import (
     row_hash,
 )
 from cerebro_plpy.preprocessing.scoring.occlusion_patches import Patch
+from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import request_schema
 from cerebro_plpy.trainer_client.predictor import Predictor

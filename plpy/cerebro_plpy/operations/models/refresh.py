@@ -51,10 +51,10 @@ from cerebro_plpy.operations.train.train import SCHEDULE
 from cerebro_plpy.operations.train.train_request import deadline
 from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, Newer, RawTable, known_table
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
-from cerebro_plpy.preprocessing.recipe.feature import BYTES, JSON
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import column_name, named
+from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.families import BYTES, JSON
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, completing, reserve_run, train
 from cerebro_plpy.run.request.run_request import FitRequest, Repeat

@@ -29,11 +29,11 @@ from cerebro_plpy.operations.predict.model_predictor import COMPILED
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_table import names, read_summary_row
 from cerebro_plpy.platform.state_tables import version_table
+from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning.schema_matching import matched
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
-from cerebro_plpy.preprocessing.recipe.feature import PlainArray
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.columns import raw_columns
 from cerebro_plpy.tables import model_states, model_summary
 from cerebro_plpy.tables.models import model_grants
 from cerebro_plpy.tables.models.model_registry import REGISTERED

@@ -11,7 +11,8 @@ from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.preprocessing.recipe.encoding import NetworkInput, network_inputs
+from cerebro_plpy.preprocessing.kinds.feature import NetworkInput
+from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.tables.models import granted_versions, model_versions

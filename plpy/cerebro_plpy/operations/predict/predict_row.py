@@ -24,26 +24,8 @@ from cerebro_plpy.operations.predict.model_predictor import (
     models_of_groups,
     predictor,
 )
-from cerebro_plpy.preprocessing.learning.schema_matching import kind
-from cerebro_plpy.preprocessing.recipe.canonical_text import MONEY
-from cerebro_plpy.preprocessing.recipe.encoding import CAST
-from cerebro_plpy.preprocessing.recipe.feature import (
-    BYTES,
-    JSON,
-    Array,
-    Category,
-    Feature,
-    ImageFile,
-    Input,
-    LeftOut,
-    Moment,
-    Number,
-    PlainArray,
-    Text,
-    Vector,
-)
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.records import dataclass, replace
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.models import granted_versions
 from cerebro_plpy.tables.models.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer_client.predictor import Predictor
@@ -51,16 +33,6 @@ from cerebro_plpy.trainer_client.predictor import Predictor
 MODULE = "predict_row"
 KEPT = "cerebro_record_models"
 MOST_KEPT = 8
-EXACT = ("real", MONEY, "real[]")
-"""Types of numbers whose texts are those of no other number type."""
-ARRAYS_AS = {"double precision[]": "real[]", "real[]": "real[]", "numeric[]": "numeric[]"}
-"""Families of arrays by the types that they are read as."""
-FAMILIES = {
-    "date": "date", "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamptz",
-    "interval": "interval", MONEY: MONEY,
-}  # fmt: skip
-"""Of categories whose texts depend on settings, by the types that they are read as."""
 PLAIN = (
     "text", "boolean", "smallint", "integer", "bigint", "numeric", "real", "double precision",
     "jsonb", "bytea", "uuid",
@@ -204,44 +176,14 @@ def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str,
     They are those of the table that the model was trained on where only so a value has the text
     that it had there, by which a category is told. Numbers are exact in numeric, whatever came.
     """
-    types: dict[str, str] = {}
-    features: list[Feature] = []
-    for each in recipe.features:
-        if not isinstance(each, LeftOut):
-            types[each.column] = _type(each, source.get(each.column))
-        features.append(_read_as(each, types.get(each.column, "")))
+    types = {
+        feature.column: feature.record_type(source.get(feature.column)) for feature in recipe.inputs
+    }
+    features = [
+        feature.over_record(types[feature.column]) if feature.is_input else feature
+        for feature in recipe.features
+    ]
     return Recipe(tuple(features)), types
-
-
-def _read_as(feature: Feature, type_: str) -> Feature:
-    """The feature over a column that is read as this type."""
-    if isinstance(feature, Category):
-        return replace(feature, family=FAMILIES.get(type_, "text"))
-    if isinstance(feature, (Vector, Array)):
-        return replace(feature, family=ARRAYS_AS.get(type_, feature.family))
-    if isinstance(feature, Number) and type_ in ("numeric", MONEY):
-        return replace(feature, family=type_)
-    return feature
-
-
-def _type(feature: Input, before: str | None) -> str:
-    if isinstance(feature, Category):
-        return before or "text"
-    if isinstance(feature, PlainArray):
-        return "real" if feature.single else "real[]"
-    if isinstance(feature, Text):
-        return "text"
-    if isinstance(feature, ImageFile):
-        return BYTES
-    if isinstance(feature, Moment):
-        return feature.family
-    if before in EXACT:
-        return before
-    if isinstance(feature, (Vector, Array)):
-        if feature.family == CAST and before:
-            return before
-        return "double precision[]" if feature.family in ("real[]", CAST) else "numeric[]"
-    return {"real": "double precision", JSON: "jsonb"}.get(feature.family, "numeric")
 
 
 def _tell_missing(db: Database, kept: Kept, keys: Collection[str]) -> None:
@@ -275,7 +217,7 @@ def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
             value = db.value(sql("predict.value"), record, name)
             return InvalidText(
                 f"{MODULE} error: column {name!r} of record is {value:.100}; expected "
-                f"{kind(features[name])}.",
+                f"{features[name].expected_values}.",
                 hint=f"It is read as {type_}. What is not known may be null, or be left out.",
             )
     return InvalidText(f"{MODULE} error: record has a value that cannot be read: {record:.100}")

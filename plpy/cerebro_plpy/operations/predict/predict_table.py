@@ -25,9 +25,10 @@ from cerebro_plpy.operations.predict.model_predictor import (
     predictor,
 )
 from cerebro_plpy.operations.predict.prediction_source import RawSource, raw_source_with_notice
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, category
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.weight_column import column_name, named
+from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models import granted_versions
 from cerebro_plpy.tables.models.granted_versions import Usable, Wanted
 from cerebro_plpy.trainer_client.predictor import Predictor
@@ -208,7 +209,7 @@ def raw_blocks(
 
 def _group(whole: Whole, column: str) -> Expression:
     """The group of a row that has a model of its own; of any, where it is not known which have."""
-    value = category(column, whole.family)
+    value = distinct_text(column, whole.family)
     if whole.names is None:
         return value
     return Expression(

@@ -14,8 +14,8 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.source_rows import check_readable, fenced, is_evaluated, kind_of
 from cerebro_plpy.preprocessing.learning.schema_matching import matched
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn, raw_columns
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.granted_versions import Usable

@@ -39,30 +39,15 @@ from cerebro_plpy.operations.train_arguments import TrainArguments, metric_name,
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
-from cerebro_plpy.preprocessing.learning.schema_matching import kind
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.recipe.feature import (
-    Array,
-    Category,
-    Feature,
-    ImageFile,
-    LeftOut,
-    Moment,
-    PlainArray,
-    Text,
-    Vector,
-)
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
-from cerebro_plpy.records import asdict
 from cerebro_plpy.run.planning import explain_output
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Prices
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "plan"
-MISSING = {True: "; where it is missing is an input of its own", False: ""}
 MOST_SHOWN = 10  # of the values of a category, or of classes
-UNSHOWN = ("column", "reason", "rarity")
 
 
 def plan(db: Database, arguments: TrainArguments) -> list[Row]:
@@ -190,55 +175,12 @@ def _groups(table: RawTable) -> Iterator[Row]:
 def _columns(table: RawTable) -> Iterator[Row]:
     types = {column.name: column.type for column in table.columns}
     for feature in table.recipe.features:
-        what, why = _encoding(feature)
-        why = "; ".join(
-            [
-                *([why] if why else []),
-                *(str(each) for each in table.giveaways if each.column == feature.column),
-            ]
-        )
-        constants = {name: value for name, value in asdict(feature).items() if name not in UNSHOWN}
-        if isinstance(feature, Category):
-            constants = {
-                "categories": len(feature.values),
-                "some": list(feature.values[:MOST_SHOWN]),
-            }
+        reasons = [feature.explanation] if feature.explanation else []
+        reasons += [str(each) for each in table.giveaways if each.column == feature.column]
+        constants = feature.shown_constants
         data = {"type": types[feature.column], "kind": feature.kind, **constants}
-        yield _row("column", feature.column, what, why or None, data)
-
-
-def _encoding(feature: Feature) -> tuple[str, str | None]:
-    """How a column is encoded, and why."""
-    if isinstance(feature, LeftOut):
-        return "left out", feature.reason
-    if isinstance(feature, Category):
-        return (
-            f"category of {len(feature.values)} values",
-            "values that are there more than once; others count as none",
-        )
-    if isinstance(feature, PlainArray):
-        return kind(feature), "as it is"
-    if isinstance(feature, Text):
-        said = (
-            f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a "
-            "hash"
-        )
-        return said, "as many words as nearly all training rows have"
-    if isinstance(feature, ImageFile):
-        said = (
-            f"image of {' x '.join(map(str, feature.shape))}, made of each "
-            f"file{MISSING[feature.missing]}"
-        )
-        return said, "it holds the usual size of the images of a sample, or has the largest one"
-    if isinstance(feature, Array):
-        parts = f"{feature.kind} of {' x '.join(map(str, feature.shape))}"
-    elif isinstance(feature, Vector):
-        parts = f"vector of {len(feature.scales)} numbers"
-    else:
-        parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
-    return parts + MISSING[
-        feature.missing
-    ], "centred by the median, scaled by the quartiles of training rows"
+        why = "; ".join(reasons) or None
+        yield _row("column", feature.column, feature.description, why, data)
 
 
 def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) -> Iterator[Row]:

@@ -33,7 +33,6 @@ from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.platform.state_tables import VALIDATION, data_table
-from cerebro_plpy.preprocessing.recipe.feature import LeftOut
 from cerebro_plpy.trainer_client import request_schema, segment_functions
 
 MODULE = "importance"
@@ -68,8 +67,7 @@ def held_back_importance(
         for each, of_column in zip(places, _losses(db, gd, made, rows, remaining))
     }
     features = [
-        None if isinstance(each, LeftOut) else by_column[each.column]
-        for each in made.version.recipe.features
+        by_column[each.column] if each.is_input else None for each in made.version.recipe.features
     ]
     return {
         name: [row and row[name] for row in features] for name in ("importance", "importance_error")

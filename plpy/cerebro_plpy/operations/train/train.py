@@ -56,7 +56,6 @@ from cerebro_plpy.operations.train_arguments import (
 from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
-from cerebro_plpy.preprocessing.recipe.feature import LeftOut
 from cerebro_plpy.records import asdict, fields, replace
 from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
@@ -136,8 +135,8 @@ def tell(db: Database, table: RawTable) -> None:
             f"{few} to train on, or none held back: rows with them have the model of all rows"
         )
     for feature in table.recipe.features:
-        if isinstance(feature, LeftOut):
-            db.notice(f"column {feature.column} is left out: {feature.reason}")
+        if not feature.is_input:
+            db.notice(f"column {feature.column} is left out: {feature.explanation}")
     for each in table.giveaways:
         without = f"columns => '* except {quote_identifier(each.column)}'"
         db.notice(

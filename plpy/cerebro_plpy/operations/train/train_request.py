@@ -46,10 +46,10 @@ from cerebro_plpy.operations.train.prior_configs import named, of_like_tables
 from cerebro_plpy.operations.train_arguments import METRICS, TrainArguments, Wanted, metric_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.recipe.columns import raw_columns
 from cerebro_plpy.preprocessing.rows.groups import LEAST_ROWS, Asked, check_column, read_groups
 from cerebro_plpy.preprocessing.rows.opened_source import Wishes
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
+from cerebro_plpy.preprocessing.values.columns import raw_columns
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.run_request import Deadline
 from cerebro_plpy.tables.models import model_registry

@@ -15,23 +15,20 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.preprocessing.kinds.array import MOST_ELEMENTS, Array
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image import Image
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
+from cerebro_plpy.preprocessing.kinds.series import Series
+from cerebro_plpy.preprocessing.kinds.vector import MOST_NUMBERS, Vector
 from cerebro_plpy.preprocessing.learning.type_inference import scale_of
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import (
-    ARRAYS,
-    MOST_ELEMENTS,
-    MOST_NUMBERS,
-    Array,
-    Feature,
-    Image,
-    LeftOut,
-    LongVector,
-    Scale,
-    Series,
-    Vector,
-)
 from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, SHARES, Source, Spread
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import ARRAYS
+from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 
 ELEMENTS = 300_000
@@ -120,9 +117,9 @@ class Sample(NamedTuple):
     size: int
 
     @property
-    def element(self) -> encoding.Expression:
+    def element(self) -> Expression:
         """An element `e.x` as a number, NULL where it is none."""
-        return encoding.number_of("e.x", ARRAYS[self.column.family or ""])
+        return column_values.number_of("e.x", ARRAYS[self.column.family or ""])
 
     def ask(self, name: str, size: int, **texts: str) -> list[tuple[Any, ...]]:
         """The answer to a question about its arrays."""
@@ -130,7 +127,7 @@ class Sample(NamedTuple):
         return self.reader.run(
             sql(
                 f"arrays.{name}",
-                array=encoding.elements(self.column.name, self.column.family or ""),
+                array=column_values.elements(self.column.name, self.column.family or ""),
                 number=self.element.text,
                 source=few.table,
                 side=few.side.text,
@@ -165,7 +162,7 @@ def _present(
     """How many rows there are, and of each column how many have an element, and how many of
     them.
     """
-    arrays = [encoding.elements(column.name, column.family or "") for column in columns]
+    arrays = [column_values.elements(column.name, column.family or "") for column in columns]
     aggregates = "".join(
         sql("arrays.counted", array=array, n=f"n{place}") for place, array in enumerate(arrays)
     )
@@ -230,7 +227,7 @@ def _pixels(sizes: Sequence[int]) -> tuple[int, ...] | None:
 
 def _wide(sample: Sample, of: type[Array], shape: tuple[int, ...], missing: bool) -> Feature:
     name, family = sample.column.name, sample.column.family or ""
-    channels = shape[-1] if of.by_channel else 1
+    channels = shape[-1] if of.has_channels else 1
     # Of arrays with as many channels, whose elements are in turns of each.
     inner = (
         f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}" if channels > 1 else "true"

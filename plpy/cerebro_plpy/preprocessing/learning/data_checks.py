@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import Total
 from cerebro_plpy.preprocessing.rows.split import Split
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
 def check_inputs(module: str, recipe: Recipe) -> None:
     """Raises InvalidParameter where a recipe has no inputs."""
     if not recipe.inputs:
         reasons = "; ".join(
-            f"{each.column}: {each.reason}" for each in recipe.features if hasattr(each, "reason")
+            f"{feature.column}: {feature.explanation}" for feature in recipe.features
         )
         raise InvalidParameter(
             f"{module} error: no column can be learned from.",

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
 from cerebro_plpy.preprocessing.learning.text_statistics import wording
-from cerebro_plpy.preprocessing.recipe import json_scalars
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import ARRAYS, BYTES, JSON, Category
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source
+from cerebro_plpy.preprocessing.values import json_scalars
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, TEXT
 
 
 def learn(

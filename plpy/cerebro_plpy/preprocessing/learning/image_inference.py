@@ -12,17 +12,12 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.preprocessing.recipe import thumbnails
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import (
-    CHANNELS,
-    MOST_BYTES,
-    SIDES,
-    Feature,
-    ImageFile,
-    LeftOut,
-)
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image_file import CHANNELS, MOST_BYTES, SIDES, ImageFile
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values import thumbnails
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 SAMPLED = 500
 MOST_HEAD, MOST_SEGMENTS = 1 << 18, 100

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import NUMBERS
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
 def label_of(column: RawColumn, task: str) -> Expression:
     """By the column that is predicted; NULL where it is NULL."""
     if task == CLASSIFICATION:
-        return encoding.category(column.name, column.family)
-    return encoding.number(column.name, column.family or "")
+        return column_values.distinct_text(column.name, column.family)
+    return column_values.number(column.name, column.family or "")
 
 
 def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str) -> Expression:

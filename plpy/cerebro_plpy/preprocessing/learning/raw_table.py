@@ -29,10 +29,6 @@ from cerebro_plpy.preprocessing.learning.target import (
     read_target,
 )
 from cerebro_plpy.preprocessing.learning.target_leakage import Giveaway, giveaways
-from cerebro_plpy.preprocessing.recipe import columns as raw
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import BYTES, NUMBERS, ImageFile
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import (
     Places,
@@ -67,6 +63,10 @@ from cerebro_plpy.preprocessing.rows.split import (
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import named, weighing, weights
+from cerebro_plpy.preprocessing.values import columns as raw
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import BYTES, NUMBERS, TEXT
 from cerebro_plpy.records import dataclass, replace
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
@@ -204,14 +204,12 @@ def read_table(
 
 
 def _with_files(source: Source, recipe: Recipe) -> Source:
-    """The source as it tells of all inputs: a sample has no files, which would be many times as
-    large as all else.
+    """Return the source without its sample if the recipe reads files.
+
+    A sample has no files, which would be many times as large as all else.
     """
-    return (
-        source._replace(sample=None)
-        if any(isinstance(each, ImageFile) for each in recipe.inputs)
-        else source
-    )
+    has_files = any(feature.file_bytes for feature in recipe.inputs)
+    return source._replace(sample=None) if has_files else source
 
 
 def _order(

@@ -1,50 +1,24 @@
-"""A recipe for another table than the one that it was learned of: its columns are found there by
-name, and by family.
+"""A recipe over another table than the one that it was learned from.
 
-Numbers of any type are numbers, and a date is a point of time like a timestamp; of a category only
-the text counts.
+Columns are found by name, and must be of a type that the kind of the column accepts.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from math import prod
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import (
-    ARRAYS,
-    BYTES,
-    JSON,
-    NUMBERS,
-    Category,
-    Feature,
-    ImageFile,
-    Input,
-    LeftOut,
-    Moment,
-    Number,
-    PlainArray,
-    Text,
-)
+from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.records import asdict, replace
-
-POINTS = ("date", "timestamp", "timestamptz")
-"""Families of which each has all parts that the others have."""
-OF_TYPES = ("family", "zoned", "single")
-"""Fields that follow from the type of a column."""
-_NUMBERS_ARRAY = re.compile(
-    r"(smallint|integer|bigint|real|double precision|numeric(\([-0-9,]+\))?)\[\]"
-)
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
 def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str) -> Recipe:
-    """The recipe over a table with these columns; `spelling` names it in errors.
+    """Return the recipe over a table with these columns; `spelling` names it in errors.
 
-    Raises UndefinedColumn where columns are missing, and DatatypeMismatch where one is of another
-    kind.
+    Raises:
+        UndefinedColumn: columns are missing.
+        DatatypeMismatch: the type of a column does not fit.
     """
     known = {column.name: column for column in columns}
     missing = [each.column for each in recipe.inputs if each.column not in known]
@@ -55,85 +29,36 @@ def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling:
             hint="Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM "
             f"{spelling} t; a column of which nothing is known may be NULL.",
         )
-    return Recipe(tuple(_matched(module, each, known, spelling) for each in recipe.features))
+    return Recipe(tuple(_over_table(module, each, known, spelling) for each in recipe.features))
 
 
 def take_alike(one: Recipe, other: Recipe) -> bool:
-    """Return whether two recipes make the same inputs of a row, whatever the types of its columns
-    are.
-    """
-    return list(map(_untyped, one.inputs)) == list(map(_untyped, other.inputs))
+    """Whether two recipes compute the same inputs, whatever the types of the columns are."""
+    return [each.without_type() for each in one.inputs] == [
+        each.without_type() for each in other.inputs
+    ]
 
 
-def _untyped(feature: Input) -> tuple[str, dict[str, object]]:
-    return feature.kind, {
-        name: value for name, value in asdict(feature).items() if name not in OF_TYPES
-    }
-
-
-def _matched(
-    module: str, feature: Feature, known: Mapping[str, RawColumn], spelling: str
+def _over_table(
+    module: str, feature: Feature, columns: Mapping[str, RawColumn], spelling: str
 ) -> Feature:
-    if isinstance(feature, LeftOut):
+    """Return a feature over the columns of another table; raises DatatypeMismatch."""
+    if not feature.is_input:
         return feature
-    column = known[feature.column]
-    if isinstance(feature, Category):
-        fits = column.family not in (None, BYTES)
-        read = replace(feature, family=column.family or feature.family)
-        return read if fits else _refuse(module, feature, column, spelling)
-    if isinstance(feature, PlainArray):
-        single = column.family in NUMBERS
-        fits = prod(feature.shape) == 1 if single else bool(_NUMBERS_ARRAY.fullmatch(column.type))
-        return (
-            replace(feature, single=single) if fits else _refuse(module, feature, column, spelling)
+    column = columns[feature.column]
+    result = feature.over_column(column)
+    if result is None:
+        raise DatatypeMismatch(
+            f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the "
+            f"model expects {feature.expected_values}.",
+            hint="Cast it in a view, and predict from that.",
         )
-    if isinstance(feature, ImageFile):
-        return feature if column.family == BYTES else _refuse(module, feature, column, spelling)
-    if isinstance(feature, Text):
-        return feature if column.family == TEXT else _refuse(module, feature, column, spelling)
-    if column.family not in _alike(feature.family):
-        return _refuse(module, feature, column, spelling)
-    return replace(feature, family=column.family)
+    return result
 
 
-def _alike(family: str) -> tuple[str, ...]:
-    """The families that can take the place of one."""
-    return next(
-        (alike for alike in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)) if family in alike), (family,)
-    )
-
-
-def _refuse(module: str, feature: Input, column: RawColumn, spelling: str) -> Feature:
-    wanted = kind(feature)
-    raise DatatypeMismatch(
-        f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the model "
-        f"expects {wanted}.",
-        hint="Cast it in a view, and predict from that.",
-    )
-
-
-def expected(feature: Input) -> str:
-    """A column that a model takes, for messages.
-
-    >>> expected(Category("b", ("x",)))
-    "'b' (a text, or what has one)"
-    """
-    return f"{feature.column!r} ({kind(feature)})"
-
-
-def kind(feature: Input) -> str:
-    """What values a column that a model takes may have, for messages."""
-    if isinstance(feature, Category):
-        return "a text, or what has one"
-    if isinstance(feature, PlainArray):
-        return f"an array of {' x '.join(map(str, feature.shape))} numbers"
-    if isinstance(feature, Text):
-        return "a text"
-    if isinstance(feature, ImageFile):
-        return "a PNG or JPEG image, a bytea"
-    if isinstance(feature, Moment):
-        return f"a {' or '.join(_alike(feature.family))}"
-    return "a number" if isinstance(feature, Number) else "an array of numbers"
+def expected(feature: Feature) -> str:
+    """Return a column that a model takes, for messages."""
+    return f"{feature.column!r} ({feature.expected_values})"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,11 +13,11 @@ from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import NUMBERS
 from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, MOST_CLASSES, Tally
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT
 
 CLASSIFICATION, REGRESSION = TASKS = ("classification", "regression")
 MANY_ROWS = 1000
@@ -147,7 +147,7 @@ def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
 
 
 def _summary(reader: Reader, source: Source, column: RawColumn) -> Summary:
-    number = encoding.number(column.name, column.family or "")
+    number = column_values.number(column.name, column.family or "")
     statement = sql(
         "features.target", number=number.text, source=source.table, side=source.side.text
     )

@@ -13,10 +13,9 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import Category, Moment
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 MOST_ROWS, MOST_VALUES, FEWEST_ROWS = 5000, 300_000, 300
 """So many rows are looked at, but of many columns fewer."""
@@ -123,18 +122,16 @@ def _share(found: _Found, rows: int, expected: float | None, classes: bool) -> f
 
 
 def _places(recipe: Recipe) -> Iterator[_Place]:
-    """In the order of numbers and codes."""
+    """Yield the places of a row's numbers, then those of its codes."""
     names = recipe.numbers
-    flags = {column: place for place, (column, what) in enumerate(names, 1) if what == MISSING}
-    moments = {each.column for each in recipe.inputs if isinstance(each, Moment)}
-    for column, what in names:
-        # A place that says that a value is missing is never missing; one of a point of time counts
-        # nowhere.
-        yield _Place(
-            column,
-            what == MISSING,
-            None if what == MISSING else 0 if column in moments else flags.get(column),
-        )
-    for feature in recipe.inputs:
-        if isinstance(feature, Category):
-            yield _Place(feature.column, True, None)
+    flags = {column: place for place, (column, part) in enumerate(names, 1) if part == MISSING}
+    times = {feature.column for feature in recipe.inputs if feature.is_time}
+    for column, part in names:
+        if part == MISSING:  # a flag is never missing
+            yield _Place(column, True, None)
+        elif column in times:  # a point in time counts nowhere
+            yield _Place(column, False, 0)
+        else:
+            yield _Place(column, False, flags.get(column))
+    for column in recipe.category_columns:
+        yield _Place(column, True, None)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.layers.model_io import RARITIES
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.preprocessing.recipe import encoding, text_hashing
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import MOST_BUCKETS
+from cerebro_plpy.preprocessing.kinds.text import MOST_BUCKETS
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values import column_values, text_hashing
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 SAMPLED_TEXTS, NEARLY_ALL = 10_000, 0.95
 """How many texts are divided into words, and which share of them is not to be cut off."""
@@ -65,7 +65,7 @@ class Wording(NamedTuple):
 
 def wording(reader: Reader, source: Source, column: RawColumn, rows: int) -> Wording:
     """What the texts of a sample are made of; there are so many rows."""
-    text, few = encoding.category(column.name).text, source.few(rows, SAMPLED_TEXTS)
+    text, few = column_values.distinct_text(column.name).text, source.few(rows, SAMPLED_TEXTS)
     statement = sql(
         "features.wording",
         words=text_hashing.listed(text, text_hashing.MOST_WORDS),

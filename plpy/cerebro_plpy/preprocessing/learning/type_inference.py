@@ -11,28 +11,22 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.image import Image
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.kinds.series import Series
+from cerebro_plpy.preprocessing.kinds.text import Text
+from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.learning.text_statistics import Wording
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.feature import (
-    ARRAYS,
-    BYTES,
-    JSON,
-    LARGEST,
-    MOMENTS,
-    NUMBERS,
-    Category,
-    Feature,
-    Image,
-    LeftOut,
-    Moment,
-    Number,
-    Scale,
-    Series,
-    Text,
-    Vector,
-)
-from cerebro_plpy.preprocessing.recipe.text_hashing import MOST_WORDS
 from cerebro_plpy.preprocessing.rows.statistics import PIECES, Spread, Statistics, Texts
+from cerebro_plpy.preprocessing.values.column_values import LARGEST
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOMENTS, NUMBERS, TEXT
+from cerebro_plpy.preprocessing.values.scale import Scale
+from cerebro_plpy.preprocessing.values.text_hashing import MOST_WORDS
 
 FEWEST = 20
 """Of fewer rows it cannot be said that values only name them."""

@@ -1,52 +1,35 @@
 """A recipe: what was learned of raw columns from training rows, as data of a closed grammar.
 
-It is kept as JSON, which whoever owns a model could have changed. So it is checked as a whole each
-time that it is read; what is made of it afterwards relies on nothing else.
+Recipes are stored as JSON, which the owner of a model could have changed. So a recipe is checked as
+a whole whenever it is read; everything that is built from it relies on that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import Table, wide_name
-from cerebro_plpy.preprocessing.recipe.feature import (
-    ABSENT,
-    MARKED,
-    SCALED,
-    WIDE,
-    Category,
-    Feature,
-    ImageFile,
-    Input,
-    LeftOut,
-    Moment,
-    Number,
-    PlainArray,
-    Text,
-    Vector,
-    WideFeature,
-)
-from cerebro_plpy.preprocessing.recipe.feature_json import read_feature, record, wrong
-from cerebro_plpy.records import asdict, dataclass
+from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
+from cerebro_plpy.preprocessing.kinds.registry import read_feature
+from cerebro_plpy.preprocessing.values.checks import check_record, wrong
+from cerebro_plpy.records import dataclass
 
 VERSION = 1
 MOST_FEATURES = 1600
-"""As many columns as a table can have."""
+"""PostgreSQL's limit of columns of a table."""
 MISSING = "missing"
-"""What is 1 where a column has no value; all of these come after all others."""
+"""The part of a column that is 1 if its value is missing; these numbers come behind all others."""
 FLOAT_BYTES = 4
-NUMBERS_INPUT, CODES_INPUT = "numbers", "codes"
-"""The names of the inputs that columns share."""
+NUMBERS_INPUT = "numbers"
+CODES_INPUT = "codes"
 
 
 class Places(NamedTuple):
-    """A column of the table, and its positions in those of a network's inputs that have something
-    of it, by name.
-    """
+    """A column of the table, and its positions in the inputs of a network."""
 
     column: str
-    inputs: Mapping[str, tuple[int, ...]]
+    inputs: Mapping[str, tuple[int, ...]]  # by the name of the input
 
 
 @dataclass(frozen=True)
@@ -56,101 +39,90 @@ class Recipe:
     features: tuple[Feature, ...]
 
     @property
-    def inputs(self) -> tuple[Input, ...]:
-        """Those that are inputs."""
-        return tuple(each for each in self.features if not isinstance(each, LeftOut))
+    def inputs(self) -> tuple[Feature, ...]:
+        """The features that are inputs."""
+        return tuple(feature for feature in self.features if feature.is_input)
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
-        """The inputs that are numbers, in order: the column of each, and what of it."""
-        scaled = [each for each in self.inputs if isinstance(each, SCALED)]
-        parts = [(each.column, part) for each in self.inputs for part in _parts(each)]
-        return (*parts, *((each.column, MISSING) for each in scaled if each.missing))
+        """The column and the part of each input that is a number, in order."""
+        parts = [(each.column, part) for each in self.inputs for part in each.number_parts]
+        flags = [(each.column, MISSING) for each in self.inputs if each.has_missing_flag]
+        return (*parts, *flags)
+
+    @property
+    def category_columns(self) -> tuple[str, ...]:
+        """The columns that have codes, in order."""
+        return tuple(each.column for each in self.inputs if each.cardinality is not None)
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
         """How many codes each category has, 0 included."""
-        return tuple(len(each.values) + 1 for each in self.inputs if isinstance(each, Category))
+        counts = (each.cardinality for each in self.inputs)
+        return tuple(count for count in counts if count is not None)
+
+    @property
+    def category_values(self) -> tuple[list[str], ...]:
+        """The values of each category, in the order of their codes."""
+        return tuple(list(each.code_values) for each in self.inputs if each.cardinality is not None)
 
     @property
     def wide(self) -> tuple[WideFeature, ...]:
         """The columns that are an input of their own, in order."""
-        return tuple(each for each in self.inputs if isinstance(each, WIDE))
+        features = (each.wide for each in self.inputs)
+        return tuple(feature for feature in features if feature is not None)
 
     @property
     def room(self) -> int:
-        """About how many numbers of four bytes go into a row on its way to a trainer, or out of it
-        there.
-        """
-        files = sum(each.bytes // FLOAT_BYTES for each in self.wide if isinstance(each, ImageFile))
+        """About how many numbers of four bytes a row has on its way to a trainer, or in one."""
+        files = sum(feature.file_bytes // FLOAT_BYTES for feature in self.inputs)
         return max(self.table.elements, files)
 
     @property
     def places(self) -> tuple[Places, ...]:
-        """What of a network's inputs each column is, in the order of `inputs`."""
+        """The positions of each column in the inputs of a network, in the order of `inputs`."""
         columns = {
-            NUMBERS_INPUT: [column for column, _ in self.numbers],
-            CODES_INPUT: [each.column for each in self.inputs if isinstance(each, Category)],
-            **{
-                wide_name(place): [each.column] * each.wide.elements
-                for place, each in enumerate(self.wide, 1)
-            },
+            NUMBERS_INPUT: [column for column, part in self.numbers],
+            CODES_INPUT: list(self.category_columns),
         }
-        found: dict[str, dict[str, list[int]]] = {each.column: {} for each in self.inputs}
-        for name, of in columns.items():
-            for place, column in enumerate(of):
-                found[column].setdefault(name, []).append(place)
+        for place, feature in enumerate(self.wide, 1):
+            elements = feature.shape_of_input.elements
+            columns[wide_name(place)] = [feature.column] * elements
+        positions: dict[str, dict[str, list[int]]] = {each.column: {} for each in self.inputs}
+        for name, names in columns.items():
+            for position, column in enumerate(names):
+                positions[column].setdefault(name, []).append(position)
         return tuple(
-            Places(column, {name: tuple(of[name]) for name in of}) for column, of in found.items()
+            Places(column, {name: tuple(places) for name, places in by_input.items()})
+            for column, by_input in positions.items()
         )
 
     @property
     def table(self) -> Table:
-        """What a template makes a network for; raises InvalidParameter where there is no input."""
-        missing = sum(what == MISSING for _, what in self.numbers)
-        wide = tuple(each.wide for each in self.wide)
-        pieces = tuple(found for each in self.inputs for found in _pieces(each))
-        return Table(len(self.numbers) - missing, missing, self.cardinalities, wide, pieces)
+        """The table that a template builds a network for.
+
+        Raises InvalidParameter if the recipe has no input.
+        """
+        flags = sum(part == MISSING for column, part in self.numbers)
+        wide = tuple(feature.shape_of_input for feature in self.wide)
+        pieces = tuple(piece for each in self.inputs for piece in each.number_pieces)
+        return Table(len(self.numbers) - flags, flags, self.cardinalities, wide, pieces)
 
     def to_json(self) -> dict[str, Any]:
-        """As `from_json` takes it."""
-        return {
-            "version": VERSION,
-            "features": [{"kind": each.kind, **asdict(each)} for each in self.features],
-        }
+        """Return the recipe as `from_json` reads it."""
+        return {"version": VERSION, "features": [each.to_json() for each in self.features]}
 
     @classmethod
     def from_json(cls, value: object) -> Recipe:
-        """The recipe that this is; raises DataCorrupted where it is none, whatever it is."""
-        found = record(value, "recipe", "version", "features")
-        if found["version"] != VERSION:
-            raise wrong("version", found["version"], f"{VERSION}")
-        features = found["features"]
+        """Read a stored recipe; raises DataCorrupted if the value is not one."""
+        entry = check_record(value, "recipe", "version", "features")
+        if entry["version"] != VERSION:
+            raise wrong("version", entry["version"], f"{VERSION}")
+        features = entry["features"]
         if not isinstance(features, list) or len(features) > MOST_FEATURES:
             raise wrong("features", features, f"a list of at most {MOST_FEATURES}")
-        read = tuple(read_feature(each) for each in features)
-        if len({each.column for each in read}) < len(read):
-            raise wrong("features", [each.column for each in read], "no column twice")
-        return cls(read)
-
-
-def _pieces(feature: Input) -> Iterable[tuple[float, ...]]:
-    """Of each of these numbers in what pieces its range is."""
-    if isinstance(feature, Number):
-        return (feature.scale.pieces,)
-    if isinstance(feature, Moment):
-        return (scale.pieces for scale in feature.parts.values())
-    if isinstance(feature, Vector):
-        return (scale.pieces for scale in feature.scales)
-    return ((),) * len(tuple(_parts(feature)))
-
-
-def _parts(feature: Input) -> Iterable[str]:
-    """What of a column is a number of its own."""
-    if isinstance(feature, Vector):
-        return map(str, feature.places)
-    if isinstance(feature, MARKED):
-        return (ABSENT,) * feature.missing
-    if isinstance(feature, (Category, Text, PlainArray)):
-        return ()
-    return feature.parts if isinstance(feature, Moment) else ("value",)
+        recipe = cls(tuple(map(read_feature, features)))
+        columns = [feature.column for feature in recipe.features]
+        if len(set(columns)) < len(columns):
+            raise wrong("features", columns, "no column twice")
+        return recipe

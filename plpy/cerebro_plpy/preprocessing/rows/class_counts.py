@@ -13,11 +13,13 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.recipe.canonical_text import written
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, category
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.rows.value_comparison import ordered
+from cerebro_plpy.preprocessing.values.canonical_text import written
+from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import TEXT
 
 MOST_CLASSES = 10_000
 FEW_CLASSES = 1000
@@ -139,7 +141,7 @@ def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
     """Whether a few rows show already that there are more than MOST_CLASSES values; which rows
     these are is all one.
     """
-    value = category(target.name).text if target.family == TEXT else _name(target)
+    value = distinct_text(target.name).text if target.family == TEXT else _name(target)
     statement = sql("features.different", source=table, value=value)
     return bool(reader.run(statement, (MOST_CLASSES, FIRST_ROWS))[0][0])
 
@@ -147,7 +149,7 @@ def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
 def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: bool) -> Tally:
     """Count the rows of both sides by the values of the target, but for `many`."""
     counts: dict[str | None, Count] = {}
-    value = "NULL::text" if many else category(target.name, target.family).text
+    value = "NULL::text" if many else distinct_text(target.name, target.family).text
     for table, sides in places.parts(both):
         for name, training, validation in _counted(reader, table, sides, _name(target), value):
             before = counts.get(name, Count(name, 0, 0))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.preprocessing.recipe import thumbnails
 from cerebro_plpy.preprocessing.recipe.split_encoding import packed_inputs
 from cerebro_plpy.preprocessing.rows.row_subset import Part
+from cerebro_plpy.preprocessing.values import thumbnails
 
 TEXT = 't.label COLLATE pg_catalog."C"'
 

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.rows.row_subset import Part
 from cerebro_plpy.preprocessing.rows.weight_column import named
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import TEXT
 
 FAMILIES = (TEXT, "integer", "date")
 """Of columns whose values have one text each."""
@@ -68,7 +69,7 @@ class Groups(NamedTuple):
     @property
     def value(self) -> Expression:
         """The text of the group of a row."""
-        return encoding.category(self.column, self.family)
+        return column_values.distinct_text(self.column, self.family)
 
     @property
     def order(self) -> Expression:
@@ -135,7 +136,7 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: As
 def _counts(reader: Reader, part: Part, asked: Asked) -> dict[str | None, Counter[str | None]]:
     """The rows of each group on a side, by their classes."""
     value, label = (
-        encoding.category(asked.column, asked.family),
+        column_values.distinct_text(asked.column, asked.family),
         part.label if asked.classes else Expression("NULL::text"),
     )
     texts = {"value": value.text, "label": label.text, "source": part.table, "side": part.side.text}

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.recipe import columns as raw
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
 from cerebro_plpy.preprocessing.rows.split import identity_of, read_split
 from cerebro_plpy.preprocessing.rows.weight_column import named
+from cerebro_plpy.preprocessing.values import columns as raw
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
 class Wishes(NamedTuple):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import packed_inputs
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 
 class Part(NamedTuple):

@@ -7,10 +7,10 @@ from itertools import count
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows, columns_to_keep, kept_rows
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.statistics import Sample, Source
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 HASH = "hash"
 """The name of a sample's column of hashes, if no other column has it."""

@@ -18,10 +18,11 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
-from cerebro_plpy.preprocessing.recipe.canonical_text import written
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression, category
 from cerebro_plpy.preprocessing.rows.value_comparison import compare, ordered
+from cerebro_plpy.preprocessing.values.canonical_text import written
+from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 SHARE = 0.2
 PARTS = 1_000_000
@@ -238,7 +239,7 @@ def sides(
     if split.kind == "table":
         return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
-        name = f"pg_catalog.lower({category(split.column or '', row=row).text})"
+        name = f"pg_catalog.lower({distinct_text(split.column or '', row=row).text})"
         words = (
             Expression(f"{name} = ANY (%s::text[])", (list(each),))
             for each in (TRAINING, VALIDATION)

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.columns import TEXT, RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import JSON, MOMENTS, MOST_CATEGORIES
+from cerebro_plpy.preprocessing.kinds.category import MOST_CATEGORIES
 from cerebro_plpy.preprocessing.rows.error_context import step
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import JSON, MOMENTS, TEXT
 
 SAMPLE, QUANTILES_SAMPLE = 200_000, 20_000
 """Rows that tell which values categories have, of which each is to be there more than once; and
@@ -201,12 +202,12 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
 
 def _questions(column: RawColumn) -> Iterator[_Question]:
     if column.family == TEXT:
-        yield _Question(column, None, encoding.category(column.name))
+        yield _Question(column, None, column_values.distinct_text(column.name))
     elif column.family in MOMENTS:
         for part in MOMENTS[column.family]:
-            yield _Question(column, part, encoding.moment(column.name, column.family, part))
+            yield _Question(column, part, column_values.date_part(column.name, column.family, part))
     elif column.family is not None:
-        yield _Question(column, "", encoding.number(column.name, column.family))
+        yield _Question(column, "", column_values.number(column.name, column.family))
 
 
 def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> tuple[int, _Ranges]:
@@ -255,7 +256,9 @@ NULL = Expression("NULL::double precision")
 
 def _made(name: str, family: str | None, part: str | None) -> Expression:
     return (
-        encoding.moment(name, family or "", part) if part else encoding.number(name, family or "")
+        column_values.date_part(name, family or "", part)
+        if part
+        else column_values.number(name, family or "")
     )
 
 
@@ -362,7 +365,7 @@ def categories(
     for start in range(0, len(columns), SETS_AT_ONCE):
         part = columns[start : start + SETS_AT_ONCE]
         names = [f"c{number}" for number in range(len(part))]
-        values = [encoding.category(column.name, column.family) for column in part]
+        values = [column_values.distinct_text(column.name, column.family) for column in part]
         statement = sql(
             "features.categories",
             names=", ".join(names),

@@ -8,9 +8,9 @@ the same.
 from __future__ import annotations
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.recipe.canonical_text import MONEY, amount
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
+from cerebro_plpy.preprocessing.values.canonical_text import MONEY, amount
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 
 def ordered(column: RawColumn, row: str = "t") -> str:

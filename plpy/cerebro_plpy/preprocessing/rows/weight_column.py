@@ -11,11 +11,11 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import split_columns
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, UndefinedColumn
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.columns import RawColumn
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import NUMBERS
 from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
 def named(
@@ -69,7 +69,7 @@ def weights(reader: Reader, module: str, source: Source, column: RawColumn) -> E
     """How much a row counts in the training loss: its weight by the mean of all, so that losses are
     as without.
     """
-    weight = encoding.number(column.name, column.family or "")
+    weight = column_values.number(column.name, column.family or "")
     text = sql("features.weights", source=source.table, weight=weight.text, side=source.side.text)
     ((rows, usable, mean),) = reader.run(text, (*weight.values, *source.side.values))
     if usable < rows or not mean:

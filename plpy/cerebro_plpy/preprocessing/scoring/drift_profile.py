@@ -15,23 +15,12 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import SourceRows, columns_to_keep, kept_rows
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.preprocessing.recipe import encoding
-from cerebro_plpy.preprocessing.recipe.encoding import Expression
-from cerebro_plpy.preprocessing.recipe.feature import (
-    ARRAYS,
-    LARGEST,
-    WIDE,
-    Array,
-    Category,
-    Input,
-    Moment,
-    Scaled,
-    Vector,
-    WideFeature,
-)
-from cerebro_plpy.preprocessing.recipe.feature_json import finite
+from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, SETS_AT_ONCE, Source
+from cerebro_plpy.preprocessing.values.checks import is_finite
+from cerebro_plpy.preprocessing.values.column_values import LARGEST
+from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.records import dataclass
 
 VERSION = 1
@@ -42,14 +31,7 @@ any more.
 FEWEST, MOST_NUMBERS = 500, 1 << 25
 """Of them where each has many numbers, or is as long: they are copied."""
 QUANTILES = 10
-MOST_SINGLE = 50
-"""Categories with a bin of their own, the most frequent ones; the others that are known share one.
-"""
 MOST_ROWS = 1 << 53
-VALUE, CODE, EXTENT = "value", "code", "length"
-"""Parts of a number, of a category, and of what is an input of its own; a moment has several."""
-ARRAY = "mean", "range"
-"""Parts of an array: of all its elements together, for one of many says little."""
 PRIOR = 0.5
 """Rows that are added to each bin, so that an empty one says no more than it knows."""
 
@@ -115,7 +97,7 @@ class Profile:
         for feature in recipe.inputs:
             column = _record(columns[feature.column], "column", ("missing", "parts"))
             missing[feature.column] = _count(column["missing"])
-            named = _record(column["parts"], "parts", parts_of(feature))
+            named = _record(column["parts"], "parts", feature.drift_parts)
             parts |= {(feature.column, name): _part(feature, named[name]) for name in named}
         return cls(missing, parts)
 
@@ -127,19 +109,6 @@ class Counting(NamedTuple):
 
     statement: Expression
     places: Mapping[int, Key]
-
-
-def parts_of(feature: Input) -> tuple[str, ...]:
-    """What is looked at of a column; where the first part has no value, the column has none."""
-    if isinstance(feature, Moment):
-        return tuple(feature.parts)
-    if isinstance(feature, Vector):
-        return ARRAY
-    if isinstance(feature, Array):
-        return (*ARRAY, EXTENT)
-    if isinstance(feature, WIDE):
-        return (EXTENT,)
-    return (CODE,) if isinstance(feature, Category) else (VALUE,)
 
 
 def measure(rows: SourceRows, source: Source, count: int, recipe: Recipe) -> Profile:
@@ -171,11 +140,11 @@ def countings(
     table: str, recipe: Recipe, edges: Mapping[Key, Sequence[float]]
 ) -> Iterator[Counting]:
     """The statements that count, each of as many parts as one can ask for."""
-    asked = [((each.column, part), each) for each in recipe.inputs for part in parts_of(each)]
+    asked = [((each.column, part), each) for each in recipe.inputs for part in each.drift_parts]
     for start in range(0, len(asked), SETS_AT_ONCE):
         some = asked[start : start + SETS_AT_ONCE]
         names = [f"c{number}" for number in range(len(some))]
-        values = [_bin(feature, key[1], edges[key]) for key, feature in some]
+        values = [feature.drift_bin(key[1], edges[key]) for key, feature in some]
         text = sql(
             "drift.bins",
             names=", ".join(names),
@@ -211,40 +180,6 @@ def _shares(counts: Sequence[int]) -> list[float]:
     return [(count + PRIOR) / rows for count in counts]
 
 
-def _bin(feature: Input, part: str, edges: Sequence[float]) -> Expression:
-    if isinstance(feature, Category):
-        value, code = encoding.category(feature.column, feature.family), encoding.code(feature)
-        text = f"CASE WHEN {value.text} IS NOT NULL THEN least({code.text}, {MOST_SINGLE}) END"
-        return Expression(text, (*value.values, *code.values))
-    value = _number(feature, part)
-    return Expression(
-        f"pg_catalog.width_bucket({value.text}, %s::{encoding.DOUBLE}[])",
-        (*value.values, list(map(float, edges))),
-    )
-
-
-def _number(feature: Scaled | WideFeature, part: str) -> Expression:
-    if isinstance(feature, (Vector, Array)):
-        return _of_array(feature, part)
-    if isinstance(feature, WIDE):
-        return encoding.extent(feature)
-    if isinstance(feature, Moment):
-        return encoding.moment(feature.column, feature.family, part)
-    return encoding.number(feature.column, feature.family)
-
-
-def _of_array(feature: Vector | Array, part: str) -> Expression:
-    if part == EXTENT and isinstance(feature, Array):
-        return encoding.extent(feature)
-    element = encoding.number_of("e.x", ARRAYS[feature.family])
-    text = sql(
-        f"drift.{part}",
-        number=element.text,
-        array=encoding.elements(feature.column, feature.family),
-    )
-    return Expression(f"({text})", element.values)
-
-
 def _sample(reader: Reader, tables: tuple[Source, str], rows: int, recipe: Recipe) -> str:
     """Make a table of a sample of a source; return what stands in FROM for it."""
     (source, output), names = tables, [each.column for each in recipe.inputs]
@@ -260,13 +195,16 @@ def _edges(reader: Reader, sample: str, recipe: Recipe) -> dict[Key, tuple[float
     them.
     """
     found: dict[Key, tuple[float, ...]] = {
-        (each.column, CODE): () for each in recipe.inputs if isinstance(each, Category)
+        (each.column, part): ()
+        for each in recipe.inputs
+        if not each.has_edges
+        for part in each.drift_parts
     }
     asked = [
-        ((each.column, part), _number(each, part))
+        ((each.column, part), each.drift_value(part))
         for each in recipe.inputs
-        if not isinstance(each, Category)
-        for part in parts_of(each)
+        if each.has_edges
+        for part in each.drift_parts
     ]
     if asked:
         shares = [place / QUANTILES for place in range(QUANTILES + 1)]
@@ -302,35 +240,26 @@ def _profile(
     missing: dict[str, int] = {}
     parts: dict[Key, Part] = {}
     for feature in recipe.inputs:
-        for name in parts_of(feature):
+        for name in feature.drift_parts:
             key = feature.column, name
             found = counts.get(key, {})
             missing.setdefault(feature.column, found.get(None, 0))
-            numbers = range(_bins(feature, edges[key]))
+            numbers = range(feature.count_bins(edges[key]))
             parts[key] = Part(tuple(edges[key]), tuple(found.get(number, 0) for number in numbers))
     return Profile(missing, parts)
 
 
-def _bins(feature: Input, edges: Sequence[float]) -> int:
-    """How many bins a part has."""
-    return 1 + (
-        min(len(feature.values), MOST_SINGLE) if isinstance(feature, Category) else len(edges)
-    )
-
-
-def _part(feature: Input, value: object) -> Part:
+def _part(feature: Feature, value: object) -> Part:
     found = _record(value, "part", ("edges", "counts"))
     edges, counts = found["edges"], found["counts"]
-    if not isinstance(edges, list) or not all(map(finite, edges)):
+    if not isinstance(edges, list) or not all(map(is_finite, edges)):
         raise _wrong("edges", edges, f"a list of numbers, none beyond {LARGEST:g}")
-    if any(low >= high for low, high in zip(edges, edges[1:])) or (
-        edges and isinstance(feature, Category)
-    ):
+    if any(low >= high for low, high in zip(edges, edges[1:])) or (edges and not feature.has_edges):
         raise _wrong("edges", edges, "rising numbers, and none of a category")
     if (
         len(edges) > QUANTILES + 2
         or not isinstance(counts, list)
-        or len(counts) != _bins(feature, edges)
+        or len(counts) != feature.count_bins(edges)
     ):
         raise _wrong("counts", counts, "a number for each bin")
     return Part(tuple(map(float, edges)), tuple(map(_count, counts)))

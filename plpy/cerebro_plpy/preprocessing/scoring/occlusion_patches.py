@@ -29,11 +29,12 @@ def patches(recipe: Recipe) -> tuple[Patch, ...]:
     """Those of all images that are learned from; each pixel is in one."""
     found: list[Patch] = []
     for place, each in enumerate(recipe.wide, 1):
-        if each.wide.kind == IMAGE:
-            height, width, _ = each.wide.shape
+        shape = each.shape_of_input.shape
+        if each.kind == IMAGE:
+            height, width, _ = shape
             for rows, columns in product(_cuts(height), _cuts(width)):
                 bounds = rows[0] + 1, columns[0] + 1, rows[1], columns[1]
-                inputs = {wide_name(place): _positions(each.wide.shape, rows, columns)}
+                inputs = {wide_name(place): _positions(shape, rows, columns)}
                 found.append(Patch(each.column, bounds, inputs))
     return tuple(found)
 

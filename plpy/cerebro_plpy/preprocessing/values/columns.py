@@ -9,9 +9,8 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import split_columns
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
-from cerebro_plpy.preprocessing.recipe.canonical_text import MONEY
-from cerebro_plpy.preprocessing.recipe.encoding import CAST
-from cerebro_plpy.preprocessing.recipe.feature import BYTES, JSON
+from cerebro_plpy.preprocessing.values.canonical_text import MONEY
+from cerebro_plpy.preprocessing.values.families import BYTES, CAST, JSON
 
 ALL = "*"
 EXCEPT = "* except "

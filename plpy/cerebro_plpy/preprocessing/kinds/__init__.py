@@ -1,0 +1,1 @@
+"""The kinds of columns, one module each: everything that the backend knows of a kind."""

@@ -1,0 +1,187 @@
+"""Columns of arrays that are an input of their own: what long vectors, series and images share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, ClassVar, TypeVar
+
+from cerebro_plpy.configs.templates.layers.model_io import Wide
+from cerebro_plpy.preprocessing.kinds.feature import (
+    ARRAY_PARTS,
+    LENGTH,
+    MISSING_NOTES,
+    Feature,
+    NetworkInput,
+    WideFeature,
+    array_drift_value,
+)
+from cerebro_plpy.preprocessing.values import array_layout
+from cerebro_plpy.preprocessing.values.checks import (
+    check_choice,
+    check_column,
+    check_flag,
+    check_record,
+    check_whole,
+    wrong,
+)
+from cerebro_plpy.preprocessing.values.column_values import elements, number_of
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
+from cerebro_plpy.preprocessing.values.families import (
+    ARRAYS,
+    WHOLE,
+    array_type,
+    family_of_array,
+)
+from cerebro_plpy.preprocessing.values.scale import (
+    UNKNOWN,
+    Scale,
+    ScaleConstants,
+    read_scales,
+    scale_constants,
+    unknown_scales,
+)
+from cerebro_plpy.records import dataclass, replace
+
+MOST_ELEMENTS = 1 << 16
+ABSENT = "absent"
+"""A number that is 1 if an array has no element that is a number, or a file no bytes; else 0."""
+NOT_A_NUMBER = f"'NaN'::{DOUBLE}"
+ArrayType = TypeVar("ArrayType", bound="Array")
+
+
+@dataclass(frozen=True)
+class Array(WideFeature):
+    """A column of arrays of one shape: each is cut, or filled with zeros, in each dimension.
+
+    There is one scale for all elements, or one for each channel, which is the last dimension. If
+    arrays may be missing, a number says so.
+    """
+
+    family: str
+    shape: tuple[int, ...]
+    scales: tuple[Scale, ...]
+    missing: bool
+
+    dimensions: ClassVar[int]
+    has_channels: ClassVar[bool] = False
+
+    @classmethod
+    def from_json(cls: type[ArrayType], value: dict[str, Any]) -> ArrayType:
+        entry = check_record(
+            value, "feature", "kind", "column", "family", "shape", "scales", "missing"
+        )
+        family = check_choice(entry["family"], "family", tuple(ARRAYS))
+        shape = entry["shape"]
+        if not isinstance(shape, (list, tuple)) or len(shape) != cls.dimensions:
+            raise wrong("shape", shape, f"a list of {cls.dimensions} sizes")
+        sizes = tuple(check_whole(size, "a size", MOST_ELEMENTS) for size in shape)
+        if prod(sizes) > MOST_ELEMENTS:
+            raise wrong("shape", shape, f"one of at most {MOST_ELEMENTS} elements")
+        scales = read_scales(entry["scales"], MOST_ELEMENTS)
+        if len(scales) != (sizes[-1] if cls.has_channels else 1):
+            raise wrong("scales", scales, "one for each channel" if cls.has_channels else "one")
+        missing = check_flag(entry["missing"])
+        return cls(check_column(entry["column"]), family, sizes, scales, missing)
+
+    @property
+    def shape_of_input(self) -> Wide:
+        return Wide(self.kind, self.shape)
+
+    @property
+    def number_parts(self) -> Sequence[str]:
+        return (ABSENT,) * self.missing
+
+    def numbers(self, row: str) -> list[Expression]:
+        if not self.missing:
+            return []
+        value = number_of("e.x", ARRAYS[self.family])
+        numbers = (
+            f"SELECT FROM pg_catalog.unnest({elements(self.column, self.family, row)}) AS e (x)"
+            f" WHERE {value.text} IS NOT NULL"
+        )
+        text = f"CASE WHEN EXISTS ({numbers}) THEN '0'::real ELSE '1'::real END"
+        return [Expression(text, value.values)]
+
+    def value(self, row: str) -> Expression:
+        value = number_of(array_layout.ELEMENT, ARRAYS[self.family])
+        has_channels = len(self.scales) > 1
+        center, low, high, width, padding = (
+            list(column) if has_channels else column[0] for column in zip(*self._constants)
+        )
+
+        def scaled(channel: str) -> str:
+            constant = f"(%s::{DOUBLE}[])[{channel}]" if has_channels else f"%s::{DOUBLE}"
+            bounded = f"least(greatest(coalesce({value.text}, {constant}), {constant}), {constant})"
+            return f"(({bounded} - {constant} + {constant} - {constant}) / {constant})::real"
+
+        layout = self._lay_out(scaled, "'0'::real", row)
+        values = (*value.values, center, low, high, center, padding, padding, width)
+        return Expression(layout.text, values * layout.elements)
+
+    def _lay_out(self, element: Any, filling: str, row: str) -> array_layout.Laid:
+        array = elements(self.column, self.family, row)
+        return array_layout.laid_out(array, self.shape, element, filling)
+
+    @property
+    def _constants(self) -> list[tuple[float, ...]]:
+        """For each scale: center, low bound, high bound, width, padding."""
+        constants = (scale_constants(scale, self.family in WHOLE) for scale in self.scales)
+        return [(scale.center, *scale.bounds, scale.width, padding) for scale, padding in constants]
+
+    def extent(self, row: str) -> Expression:
+        count = f"pg_catalog.cardinality({elements(self.column, self.family, row)})"
+        return Expression(f"nullif({count}, 0)::{DOUBLE}")
+
+    def outline(self) -> Feature:
+        return replace(self, scales=unknown_scales(self.scales))
+
+    def raw_numbers(self, row: str) -> list[Expression]:
+        return self.numbers(row)
+
+    @property
+    def scale_constants(self) -> list[ScaleConstants]:
+        return [ScaleConstants(UNKNOWN, 0.0)] * self.missing
+
+    def raw_network_input(self, name: str, row: str) -> NetworkInput:
+        value = number_of(array_layout.ELEMENT, ARRAYS[self.family])
+        number = f"coalesce({value.text}, {NOT_A_NUMBER})"
+        layout = self._lay_out(lambda channel: number, NOT_A_NUMBER, row)
+        return NetworkInput(
+            name, "float64", Expression(layout.text, value.values * layout.elements)
+        )
+
+    def input_constants(self, name: str) -> dict[str, Any]:
+        scales = [
+            [low, high, center, width, padding]
+            for center, low, high, width, padding in self._constants
+        ]
+        return {"kind": "float64", "scales": scales}
+
+    @property
+    def drift_parts(self) -> Sequence[str]:
+        return (*ARRAY_PARTS, LENGTH)
+
+    def drift_value(self, part: str) -> Expression:
+        if part == LENGTH:
+            return self.extent("t")
+        return array_drift_value(self.column, self.family, part)
+
+    def over_column(self, column: RawColumn) -> Feature | None:
+        return replace(self, family=column.family) if column.family in ARRAYS else None
+
+    @property
+    def expected_values(self) -> str:
+        return "an array of numbers"
+
+    def record_type(self, source_type: str | None) -> str:
+        return array_type(self.family, source_type)
+
+    def over_record(self, record_type: str) -> Feature:
+        return replace(self, family=family_of_array(record_type, self.family))
+
+    @property
+    def description(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return f"{self.kind} of {shape}{MISSING_NOTES[self.missing]}"

@@ -1,0 +1,120 @@
+"""Columns of PNG and JPEG files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Wide
+from cerebro_plpy.preprocessing.kinds.array import ABSENT
+from cerebro_plpy.preprocessing.kinds.feature import (
+    MISSING_NOTES,
+    Feature,
+    NetworkInput,
+    WideFeature,
+)
+from cerebro_plpy.preprocessing.values import thumbnails
+from cerebro_plpy.preprocessing.values.checks import (
+    check_column,
+    check_flag,
+    check_record,
+    check_whole,
+    check_whole_choice,
+    wrong,
+)
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
+from cerebro_plpy.preprocessing.values.families import BYTES
+from cerebro_plpy.preprocessing.values.scale import UNKNOWN, ScaleConstants
+from cerebro_plpy.records import dataclass
+
+SIDES = (8, 16, 24, 32, 48, 64)
+"""Pixels that a thumbnail may have in height and in width."""
+CHANNELS = (1, 3)
+"""Grey, or colors."""
+MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class ImageFile(WideFeature):
+    """A column of PNG or JPEG files, of which a trainer makes thumbnails of one shape.
+
+    If files may be missing, a number says so.
+    """
+
+    kind: ClassVar[str] = IMAGE
+
+    shape: tuple[int, int, int]  # height, width, channels
+    bytes: int  # nearly all training rows have files of at most this size
+    missing: bool
+
+    @classmethod
+    def is_stored_as(cls, value: dict[str, Any]) -> bool:
+        return "family" not in value  # arrays of pixels have one
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ImageFile:
+        entry = check_record(value, "feature", "kind", "column", "shape", "bytes", "missing")
+        shape = entry["shape"]
+        if not isinstance(shape, (list, tuple)) or len(shape) != 3:
+            raise wrong("shape", shape, "a list of 3 sizes")
+        height, width, channels = (
+            check_whole_choice(size, "shape", choices)
+            for size, choices in zip(shape, (SIDES, SIDES, CHANNELS))
+        )
+        size = check_whole(entry["bytes"], "bytes", MOST_BYTES)
+        missing = check_flag(entry["missing"])
+        return cls(check_column(entry["column"]), (height, width, channels), size, missing)
+
+    @property
+    def shape_of_input(self) -> Wide:
+        return Wide(self.kind, self.shape)
+
+    @property
+    def number_parts(self) -> Sequence[str]:
+        return (ABSENT,) * self.missing
+
+    @property
+    def file_bytes(self) -> int:
+        return self.bytes
+
+    def numbers(self, row: str) -> list[Expression]:
+        size = thumbnails.size(self.column, row)
+        text = f"CASE WHEN {size} > 0 THEN '0'::real ELSE '1'::real END"
+        return [Expression(text)] * self.missing
+
+    def value(self, row: str) -> Expression:
+        head = thumbnails.head(self.column, self.shape)
+        return Expression(thumbnails.value(self.column, row), (head,))
+
+    def network_input(self, name: str, row: str) -> NetworkInput:
+        return NetworkInput(name, thumbnails.KIND, self.value(row))
+
+    def extent(self, row: str) -> Expression:
+        return Expression(f"nullif({thumbnails.size(self.column, row)}, 0)::{DOUBLE}")
+
+    def raw_numbers(self, row: str) -> list[Expression]:
+        return self.numbers(row)
+
+    @property
+    def scale_constants(self) -> list[ScaleConstants]:
+        return [ScaleConstants(UNKNOWN, 0.0)] * self.missing
+
+    def over_column(self, column: RawColumn) -> Feature | None:
+        return self if column.family == BYTES else None
+
+    @property
+    def expected_values(self) -> str:
+        return "a PNG or JPEG image, a bytea"
+
+    def record_type(self, source_type: str | None) -> str:
+        return BYTES
+
+    @property
+    def description(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return f"image of {shape}, made of each file{MISSING_NOTES[self.missing]}"
+
+    @property
+    def explanation(self) -> str:
+        return "it holds the usual size of the images of a sample, or has the largest one"

@@ -1,0 +1,112 @@
+"""Columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, VALUE, Feature
+from cerebro_plpy.preprocessing.values.canonical_text import MONEY
+from cerebro_plpy.preprocessing.values.checks import (
+    check_choice,
+    check_column,
+    check_flag,
+    check_record,
+)
+from cerebro_plpy.preprocessing.values.column_values import column_name, number
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
+from cerebro_plpy.preprocessing.values.families import (
+    EXACT_TYPES,
+    JSON,
+    NUMBERS,
+    WHOLE,
+    interchangeable,
+)
+from cerebro_plpy.preprocessing.values.scale import (
+    UNKNOWN,
+    Scale,
+    ScaleConstants,
+    scale_constants,
+    scaled,
+)
+from cerebro_plpy.records import dataclass, replace
+
+RECORD_TYPES = {"real": DOUBLE, JSON: "jsonb"}
+"""Types of numbers in JSON records by family; others are numeric, which is exact."""
+
+
+@dataclass(frozen=True)
+class Number(Feature):
+    """A column of numbers: one scaled number, and a flag if values may be missing."""
+
+    kind: ClassVar[str] = "number"
+
+    family: str
+    scale: Scale
+    missing: bool
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Number:
+        entry = check_record(value, "feature", "kind", "column", "family", "scale", "missing")
+        return cls(
+            family=check_choice(entry["family"], "family", (*NUMBERS, JSON)),
+            column=check_column(entry["column"]),
+            scale=Scale.from_json(entry["scale"]),
+            missing=check_flag(entry["missing"]),
+        )
+
+    @property
+    def number_parts(self) -> Sequence[str]:
+        return (VALUE,)
+
+    @property
+    def number_pieces(self) -> Sequence[tuple[float, ...]]:
+        return (self.scale.pieces,)
+
+    @property
+    def has_missing_flag(self) -> bool:
+        return self.missing
+
+    def numbers(self, row: str) -> list[Expression]:
+        return [scaled(self.any_value(row), self.scale, self.family in WHOLE)]
+
+    def any_value(self, row: str) -> Expression:
+        return number(self.column, self.family, row)
+
+    def outline(self) -> Number:
+        return replace(self, scale=UNKNOWN)
+
+    def raw_numbers(self, row: str) -> list[Expression]:
+        if self.family == "real":
+            # A NaN may stay: it stands for NULL in a trainer.
+            return [Expression(f"{column_name(self.column, row)}::{DOUBLE}")]
+        return [self.any_value(row)]
+
+    @property
+    def scale_constants(self) -> list[ScaleConstants]:
+        return [scale_constants(self.scale, self.family in WHOLE)]
+
+    def drift_value(self, part: str) -> Expression:
+        return self.any_value("t")
+
+    def over_column(self, column: RawColumn) -> Feature | None:
+        if column.family not in interchangeable(self.family):
+            return None
+        return replace(self, family=column.family)
+
+    @property
+    def expected_values(self) -> str:
+        return "a number"
+
+    def record_type(self, source_type: str | None) -> str:
+        if source_type in EXACT_TYPES:
+            return str(source_type)
+        return RECORD_TYPES.get(self.family, "numeric")
+
+    def over_record(self, record_type: str) -> Feature:
+        return replace(self, family=record_type) if record_type in ("numeric", MONEY) else self
+
+    @property
+    def description(self) -> str:
+        return f"number{MISSING_NOTES[self.missing]}"

@@ -1,0 +1,1 @@
+"""Values of columns as SQL: families of types, texts, numbers, scales."""

@@ -1,0 +1,70 @@
+"""The values of a column as SQL: a number, an element of an array, a part of a date, a text.
+
+`row` is the alias of the row in the statement.
+"""
+
+from __future__ import annotations
+
+from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.preprocessing.values import canonical_text, json_scalars
+from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
+from cerebro_plpy.preprocessing.values.families import ARRAYS, CAST, JSON
+
+LARGEST = 1e300
+"""Largest absolute value of a number or constant; arithmetic with it cannot overflow."""
+CONVERSIONS = {JSON: json_scalars.number, canonical_text.MONEY: canonical_text.amount}
+"""Families whose values become numeric by an expression of their own."""
+
+
+def column_name(column: str, row: str = "t") -> str:
+    """Return the quoted name of a column of a row."""
+    return f"{row}.{quote_identifier(column)}"
+
+
+def number(column: str, family: str, row: str = "t") -> Expression:
+    """Return a column of numbers as double precision; NULL and NaN become NULL."""
+    return number_of(column_name(column, row), family)
+
+
+def number_of(value: str, family: str) -> Expression:
+    """Return a number of a family as double precision; NULL and NaN become NULL."""
+    if family == "integer":
+        return Expression(f"{value}::{DOUBLE}")
+    if family == "real":
+        return Expression(f"nullif({value}::{DOUBLE}, 'NaN'::{DOUBLE})")
+    value = CONVERSIONS.get(family, str)(value)
+    # The cast of a number that double precision cannot hold would be an error.
+    bounded = f"least(greatest({value}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
+    text = (
+        f"CASE WHEN {value}::numeric > %s::numeric AND {value}::numeric < %s::numeric THEN 0"
+        f" WHEN {value}::numeric <> 'NaN'::numeric THEN {bounded} END"
+    )
+    return Expression(text, (-1 / LARGEST, 1 / LARGEST, -LARGEST, LARGEST))
+
+
+def elements(column: str, family: str, row: str = "t") -> str:
+    """Return a column of arrays as arrays of numbers."""
+    name = column_name(column, row)
+    return f"{name}::pg_catalog.float4[]" if family == CAST else name
+
+
+def element(column: str, family: str, place: int, row: str = "t") -> Expression:
+    """Return one element of one-dimensional arrays as double precision.
+
+    NULL if the array is shorter, or the element is NULL or NaN. Places begin at 1.
+    """
+    # A slice begins at 1, wherever the array does.
+    return number_of(f"(({elements(column, family, row)})[:])[{place}]", ARRAYS[family])
+
+
+def date_part(column: str, family: str, part: str, row: str = "t") -> Expression:
+    """Return a part of a point or span of time as double precision, in UTC."""
+    name = column_name(column, row)
+    in_utc = f"({name} AT TIME ZONE 'UTC')" if family == "timestamptz" else name
+    return Expression(f"pg_catalog.date_part('{part}', {in_utc})")
+
+
+def distinct_text(column: str, family: str | None = "text", row: str = "t") -> Expression:
+    """Return the text of a column by whose bytes its values are told apart."""
+    text = canonical_text.told_apart(column_name(column, row), family)
+    return Expression(f'({text} COLLATE pg_catalog."C")')

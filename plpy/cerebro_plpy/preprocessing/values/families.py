@@ -1,0 +1,57 @@
+"""Families of types: types whose values become inputs in the same way."""
+
+from __future__ import annotations
+
+from cerebro_plpy.preprocessing.values.canonical_text import MONEY
+
+TEXT = "text"
+JSON = "json"
+"""Values of JSON; those that are numbers are read, all others are missing."""
+BYTES = "bytea"
+"""Files of images."""
+NUMBERS = ("integer", "real", "numeric", MONEY)
+POINTS = ("date", "timestamp", "timestamptz")
+"""Points in time. Each has all parts that the others have."""
+MOMENTS = {
+    "date": ("epoch", "year", "month", "day", "dow"),
+    "timestamp": ("epoch", "year", "month", "day", "dow", "hour"),
+    "timestamptz": ("epoch", "year", "month", "day", "dow", "hour"),
+    "time": ("epoch",),
+    "interval": ("epoch",),
+}
+"""Points and spans of time, with the parts that may be inputs, in the terms of `date_part`."""
+CAST = "cast to real[]"
+"""Types of extensions that have a cast to real[]."""
+ARRAYS = {"integer[]": "integer", "real[]": "real", "numeric[]": "numeric", CAST: "real"}
+"""Arrays of numbers, with the family of an element."""
+WHOLE = ("integer", "integer[]")
+EXACT_TYPES = ("real", MONEY, "real[]")
+"""Types of numbers that are read from JSON as themselves: no other type has the same texts."""
+
+
+def interchangeable(family: str) -> tuple[str, ...]:
+    """Return the families that may take the place of a family when another table is read."""
+    for families in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)):
+        if family in families:
+            return families
+    return (family,)
+
+
+def array_type(family: str, source_type: str | None) -> str:
+    """Return the type that arrays of a family are read from JSON as.
+
+    Args:
+        source_type: the type of the column in the table that the model was trained on.
+    """
+    if source_type in EXACT_TYPES:
+        return str(source_type)
+    if family == CAST and source_type:
+        return source_type
+    return "double precision[]" if family in ("real[]", CAST) else "numeric[]"
+
+
+def family_of_array(type_: str, default: str) -> str:
+    """Return the family of arrays that were read as a type; `default` if the type has none."""
+    if type_ == "numeric[]":
+        return type_
+    return "real[]" if type_ in ("double precision[]", "real[]") else default
