@@ -25,7 +25,7 @@ from optuna.distributions import (
 from bench.pools import Curve, Pool
 from cerebro_plpy.configs.search_space.distributions import Range
 from cerebro_plpy.scheduling.search.promotion_rules import Rule
-from cerebro_plpy.scheduling.search.search_state import Course
+from cerebro_plpy.scheduling.search.search_state import SearchState
 
 WIDTH = 4
 TRIES = 20
@@ -70,14 +70,14 @@ def order(pool: Pool, curves: Sequence[Curve], number: int) -> Sequence[Curve]:
 def by_rule(pool: Pool, curves: Sequence[Curve], rule: Rule) -> Tally:
     """A rule of ours, which takes configurations in their order."""
     tally, done = Tally(pool), dict.fromkeys(range(len(curves)), 0)
-    course = Course(rule, done, WIDTH, fixed=True)
+    course = SearchState(rule, done, WIDTH, fixed=True)
     while True:
-        for _ in course.due():
+        for _ in course.decide():
             pass
         going = [
             key
             for key, trial in course.trials.items()
-            if trial.under_way and done[key] < trial.limit
+            if trial.is_running and done[key] < trial.max_epoch
         ]
         if not going:
             return tally
@@ -85,16 +85,16 @@ def by_rule(pool: Pool, curves: Sequence[Curve], rule: Rule) -> Tally:
             _train(course, tally, key, curves[key], done)
 
 
-def _train(course: Course, tally: Tally, key: int, curve: Curve, done: dict[int, int]) -> None:
+def _train(course: SearchState, tally: Tally, key: int, curve: Curve, done: dict[int, int]) -> None:
     """Another epoch of a configuration, unless it gets no better."""
     if done[key] < len(curve.values):
         tally.epoch(curve.values[done[key]])
         done[key] += 1
-    if done[key] == course.trials[key].limit:
-        course.heard(key, done[key], curve.values[-1 + done[key]])
+    if done[key] == course.trials[key].max_epoch:
+        course.report_value(key, done[key], curve.values[-1 + done[key]])
     elif done[key] == len(curve.values):
-        course.over(key, "it gets no better")
-        done[key] = course.trials[key].limit
+        course.report_end(key, "it gets no better")
+        done[key] = course.trials[key].max_epoch
 
 
 def one_by_one(pool: Pool, curves: Sequence[Curve], budget: int) -> Tally:

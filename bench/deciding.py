@@ -15,20 +15,20 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cerebro_plpy.scheduling.search.grouped_search import Selections
+from cerebro_plpy.scheduling.search.grouped_search import GroupedRules
 from cerebro_plpy.scheduling.search.hyperband import Diagonals, Hyperband
 from cerebro_plpy.scheduling.search.pasha import Pasha
 from cerebro_plpy.scheduling.search.pbt import Pbt
 from cerebro_plpy.scheduling.search.promotion_rules import Asha, Median, Rule, Stepwise
-from cerebro_plpy.scheduling.search.search_state import Course, Groups
-from cerebro_plpy.scheduling.search.successive_halving import halving, hyperband
+from cerebro_plpy.scheduling.search.search_state import Groups, SearchState
+from cerebro_plpy.scheduling.search.successive_halving import make_halving, make_hyperband
 
 CONFIGS, WIDTH, EPOCHS, SEED = 1000, 9, 81, 1
 GROUPS, IN_GROUPS = 50, "asha in 50 groups"
 RULES: dict[str, Callable[[], Rule]] = {
     "asha": lambda: Asha(EPOCHS),
-    "halving": lambda: halving(range(CONFIGS), EPOCHS, 3, 1),
-    "hyperband": lambda: hyperband(range(CONFIGS), EPOCHS, 3),
+    "halving": lambda: make_halving(range(CONFIGS), EPOCHS, 3, 1),
+    "hyperband": lambda: make_hyperband(range(CONFIGS), EPOCHS, 3),
     "madlib_hyperband": lambda: Diagonals(
         Hyperband(729, 3, 0), range(Hyperband(729, 3, 0).configs)
     ),
@@ -36,7 +36,7 @@ RULES: dict[str, Callable[[], Rule]] = {
     "grid": lambda: Stepwise(tuple(range(1, 10))),
     "pasha": lambda: Pasha(EPOCHS),
     "pbt": lambda: Pbt(9),
-    IN_GROUPS: lambda: Selections({f"group {number}": Asha(EPOCHS) for number in range(GROUPS)}),
+    IN_GROUPS: lambda: GroupedRules({f"group {number}": Asha(EPOCHS) for number in range(GROUPS)}),
 }
 ORDERS: dict[str, Callable[[list[int]], int]] = {
     "first": lambda coming: 0,
@@ -53,11 +53,11 @@ class Took(NamedTuple):
     results: int
 
 
-def decisions(course: Course, pick: Callable[[list[int]], int]) -> Iterator[float]:
+def decisions(course: SearchState, pick: Callable[[list[int]], int]) -> Iterator[float]:
     """The seconds that each decision takes of a core, until nothing is under way."""
     coming, done = list[int](), dict[int, int]()
     while True:
-        due = course.due()
+        due = course.decide()
         while True:
             began = time.thread_time()
             heard = next(due, None)
@@ -65,22 +65,22 @@ def decisions(course: Course, pick: Callable[[list[int]], int]) -> Iterator[floa
             if heard is None:
                 break
             coming += [
-                each.mst_key for each in heard.decisions if course.trials[each.mst_key].under_way
+                each.mst_key for each in heard.decisions if course.trials[each.mst_key].is_running
             ]
         if not coming:
             return
         key = coming.pop(pick(coming))
-        for epoch in range(done.get(key, 0) + 1, course.trials[key].limit + 1):
-            course.heard(key, epoch, random.random())
-        done[key] = course.trials[key].limit
+        for epoch in range(done.get(key, 0) + 1, course.trials[key].max_epoch + 1):
+            course.report_value(key, epoch, random.random())
+        done[key] = course.trials[key].max_epoch
 
 
 def measured(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -> Took:
     """What all decisions of a search take."""
     keys = rule.mst_keys if isinstance(rule, Diagonals) else range(CONFIGS)
     gc.collect()
-    of = {key: f"group {key % GROUPS}" for key in keys} if isinstance(rule, Selections) else {}
-    seconds = list(decisions(Course(rule, keys, WIDTH, fixed=fixed, groups=Groups(of)), pick))
+    of = {key: f"group {key % GROUPS}" for key in keys} if isinstance(rule, GroupedRules) else {}
+    seconds = list(decisions(SearchState(rule, keys, WIDTH, fixed=fixed, groups=Groups(of)), pick))
     return Took(sum(seconds) / len(seconds), max(seconds), len(seconds))
 
 

@@ -36,7 +36,7 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.scheduling.search.promotion_rules import rungs
+from cerebro_plpy.scheduling.search.promotion_rules import compute_rungs
 from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
 
@@ -158,7 +158,7 @@ def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
     if rule is None or rule.name not in (ASHA, HALVING, HYPERBAND, PASHA):
         return None
     first, eta = rule.first_rung(epochs), rule.parameters["eta"]
-    count = len(rungs(epochs, eta, first))
+    count = len(compute_rungs(epochs, eta, first))
     return Cycles(first, eta, count) if count > 1 else None
 
 

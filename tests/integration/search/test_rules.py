@@ -13,7 +13,7 @@ from models import NOISY
 from processes import eventually
 from workbench import Workbench, compile_text
 
-from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 
 FIT_WORKERS = 1
 RATES = (0.0, 0.5, 0.2, 1e-5, 1e-4, 0.1, 1e-6, 0.3, 1e-3)
@@ -267,9 +267,11 @@ def test_who_gets_no_better_stops_and_has_its_best_state(bench: Workbench) -> No
     series: dict[int, list[tuple[int, float]]] = {}
     for key, epoch, value in bench.rows(f"{curve} ORDER BY 1, 2", run, *watched[:2]):
         series.setdefault(key, []).append((epoch, value))
-    rule = Patience(1, 0.01, larger=watched[2])
-    best = {key: rule.judge(values).best for key, values in series.items()}
-    assert {key: rule.judge(values).stopped or last for key, values in series.items()} == trained
+    rule = EarlyStoppingRule(1, 0.01, larger_is_better=watched[2])
+    best = {key: rule.judge(values).best_epoch for key, values in series.items()}
+    assert {
+        key: rule.judge(values).stopped_epoch or last for key, values in series.items()
+    } == trained
     assert (
         dict(bench.rows("SELECT mst_key, best_epoch FROM cerebro.config WHERE run_id = %s", run))
         == best

@@ -14,7 +14,7 @@ from roles import refused
 from states import metadata
 from workbench import Workbench
 
-from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 
 EPOCHS, CONFIGS = 4, 4
 LETTERS = """
@@ -76,13 +76,16 @@ def test_who_gets_no_better_stops_by_the_numbers_of_the_call(bench: Workbench) -
     series: dict[int, list[tuple[int, float]]] = {}
     for key, epoch, value in bench.rows(f"{curve} ORDER BY 1, 2", run, "training", "loss"):
         series.setdefault(key, []).append((epoch, value))
-    verdicts = {key: Patience(1, 0.05, larger=False).judge(found) for key, found in series.items()}
+    verdicts = {
+        key: EarlyStoppingRule(1, 0.05, larger_is_better=False).judge(found)
+        for key, found in series.items()
+    }
     ended = bench.rows(
         "SELECT mst_key, epochs, best_epoch FROM cerebro.config WHERE run_id = %s", run
     )
-    assert {key: (found.stopped or 6, found.best) for key, found in verdicts.items()} == {
-        k: (e, b) for k, e, b in ended
-    }
+    assert {
+        key: (found.stopped_epoch or 6, found.best_epoch) for key, found in verdicts.items()
+    } == {k: (e, b) for k, e, b in ended}
     assert min(epochs for _, epochs, _ in ended) < 6
 
 

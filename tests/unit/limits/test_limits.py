@@ -154,12 +154,12 @@ def test_metrics_come_after_each_frequency_and_the_last_epoch(epochs: int, frequ
 def test_a_population_is_evaluated_wherever_a_clone_may_end(epochs: int, interval: int) -> None:
     ends = Pbt(epochs, interval).ends
     expected = {end - begun for end in ends for begun in (0, *ends[:-1]) if begun < end}
-    assert [*Pbt(epochs, interval).asked] == sorted(expected)
+    assert [*Pbt(epochs, interval).decision_epochs] == sorted(expected)
 
 
 def test_a_population_may_have_the_most_epochs() -> None:
     """On each pair of ends there would be 10^12 steps of arithmetic."""
-    assert len(Pbt(limits.EPOCHS.most, 1).asked) == limits.EPOCHS.most
+    assert len(Pbt(limits.EPOCHS.most, 1).decision_epochs) == limits.EPOCHS.most
 
 
 def test_the_client_refuses_the_architectures_that_the_server_refuses() -> None:

@@ -86,17 +86,17 @@ from cerebro_plpy.scheduling.planning.run_plan import (
 from cerebro_plpy.scheduling.quota.cost_limits import Allowance, Spent
 from cerebro_plpy.scheduling.schedule.schedule import Visit
 from cerebro_plpy.scheduling.search import search_state
-from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 from cerebro_plpy.scheduling.search.pasha import Pasha
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Asha,
+    Capacity,
     Decision,
     Median,
-    Room,
     Rule,
     Stepwise,
 )
-from cerebro_plpy.scheduling.search.successive_halving import halving
+from cerebro_plpy.scheduling.search.successive_halving import make_halving
 from cerebro_plpy.tables.architectures import Made, StoredModel
 
 RUN_ID = 7
@@ -1372,7 +1372,7 @@ def rule_of(kind: str, configs: int, epochs: int) -> Rule:
         return Median(range(1, epochs + 1), 1, 2)
     if kind == "pasha":
         return Pasha(epochs, 2)
-    return Asha(epochs, 2) if kind == "asha" else halving(range(configs), epochs, 2, 1)
+    return Asha(epochs, 2) if kind == "asha" else make_halving(range(configs), epochs, 2, 1)
 
 
 def by_epoch(losses: Sequence[Sequence[int]]) -> dict[tuple[int, int], float]:
@@ -1386,11 +1386,11 @@ def by_epoch(losses: Sequence[Sequence[int]]) -> dict[tuple[int, int], float]:
 
 def known_decisions(
     rows: Sequence[DecisionRow], acts: Mapping[int, str] = {}
-) -> tuple[search_state.Heard, ...]:
+) -> tuple[search_state.DecisionBatch, ...]:
     """What a log tells of decisions, result by result; the acts, by number, are those that somebody
     asked for.
     """
-    return search_state.by_result(
+    return search_state.group_by_result(
         (
             row.cause,
             acts.get(row.decision_no),
@@ -1542,9 +1542,11 @@ def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
             if run._positions.residence or own[segment] == worker
         }
         found += [(worker, each.mst_key) for each in free if each.startable_segments & served]
-    if course and idle and not course.rule.ended(course.trials):
+    if course and idle and not course.rule.is_finished(course.trials):
         found += [
-            (worker, None) for worker in idle if course.rule.decide(course.trials, Room(1), None)
+            (worker, None)
+            for worker in idle
+            if course.rule.decide(course.trials, Capacity(1), None)
         ]
     return found
 
@@ -1770,8 +1772,8 @@ def test_an_act_holds_from_the_next_visit_on(
             most[decision.mst_key] = decision.last_epoch
         assert decision.last_epoch <= most.get(decision.mst_key, epochs)
     if searched and (known_course := orchestrator._search._course):
-        recalled = search_state.Course(known_course.rule, range(configs), 1, fixed=False)
-        recalled.recall(known_decisions(platform.decided, log.by_act), known_course._curves)
+        recalled = search_state.SearchState(known_course.rule, range(configs), 1, fixed=False)
+        recalled.restore(known_decisions(platform.decided, log.by_act), known_course._curves)
         assert recalled.trials == known_course.trials
 
 
@@ -1971,8 +1973,10 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
             past = platform.interrupt(ended.evaluations)
         else:
             break
-    verdicts = {key: Patience(patience).judge(enumerate(row, 1)) for key, row in enumerate(losses)}
-    last = {key: verdict.stopped or len(epochs) for key, verdict in verdicts.items()}
+    verdicts = {
+        key: EarlyStoppingRule(patience).judge(enumerate(row, 1)) for key, row in enumerate(losses)
+    }
+    last = {key: verdict.stopped_epoch or len(epochs) for key, verdict in verdicts.items()}
     wanted = [
         (key, e, segment)
         for key in last
@@ -1983,7 +1987,9 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     assert sorted(platform.trained) == wanted
     evaluated = [(e.mst_key, e.epoch) for e in trial.orchestrator.evaluations]
     assert sorted(evaluated) == [(key, e) for key in last for e in epochs if e <= last[key]]
-    kept = {key: best_table(RUN_ID, key, verdict.best or 0) for key, verdict in verdicts.items()}
+    kept = {
+        key: best_table(RUN_ID, key, verdict.best_epoch or 0) for key, verdict in verdicts.items()
+    }
     found = {key: state.table for key, state in trial.orchestrator.states.items()}
     assert found == (
         kept if restored else {key: platform.done[key][-1][1].state_table for key in last}

@@ -15,7 +15,7 @@ from cerebro_plpy.scheduling.search.promotion_rules import Trial
 EPOCHS = 4
 CURVES = st.dictionaries(st.integers(1, EPOCHS), st.integers(-9, 9).map(float), min_size=1)
 TRIALS = st.builds(
-    lambda values, limit, failed: Trial(limit=min(max(values) + limit, EPOCHS), values=values,
+    lambda values, limit, failed: Trial(max_epoch=min(max(values) + limit, EPOCHS), values=values,
     failed=failed),
     CURVES, st.integers(0, 1), st.booleans(),
 )  # fmt: skip

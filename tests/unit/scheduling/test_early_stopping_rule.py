@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 
 # What float32 tells apart as float64 does, in which Keras compares.
 NUMBERS = st.integers(-8, 8).map(lambda n: n / 4)
 RULES = st.builds(
-    Patience,
+    EarlyStoppingRule,
     patience=st.integers(0, 4),
     min_delta=st.integers(0, 4).map(lambda n: n / 4),
     baseline=st.none() | NUMBERS,
     start_from_epoch=st.integers(0, 4),
-    larger=st.booleans(),
+    larger_is_better=st.booleans(),
 )
 
 
@@ -31,10 +31,10 @@ def early_stopping() -> type:
 @trials(100)
 @given(rule=RULES, values=st.lists(NUMBERS, max_size=12))
 def test_it_decides_as_keras_does(
-    early_stopping: type, rule: Patience, values: list[float]
+    early_stopping: type, rule: EarlyStoppingRule, values: list[float]
 ) -> None:
     keras = early_stopping(
-        monitor="loss", mode="max" if rule.larger else "min", patience=rule.patience,
+        monitor="loss", mode="max" if rule.larger_is_better else "min", patience=rule.patience,
         min_delta=rule.min_delta,
         baseline=rule.baseline, start_from_epoch=rule.start_from_epoch, restore_best_weights=True,
     )  # fmt: skip
@@ -54,23 +54,24 @@ def test_it_decides_as_keras_does(
 @trials(100)
 @given(rule=RULES, values=st.lists(NUMBERS, max_size=12), others=st.lists(NUMBERS, max_size=12))
 def test_what_is_certain_to_go_on_does_so_whatever_the_next_values_are(
-    rule: Patience, values: list[float], others: list[float]
+    rule: EarlyStoppingRule, values: list[float], others: list[float]
 ) -> None:
     found = rule.judge(enumerate(values, 1))
-    after = rule.judge(enumerate([*values, *others[: found.certain]], 1))
-    assert found.stopped is not None or after.stopped is None
-    assert found.stopped is None or found.certain == 0
+    after = rule.judge(enumerate([*values, *others[: found.safe_values]], 1))
+    assert found.stopped_epoch is not None or after.stopped_epoch is None
+    assert found.stopped_epoch is None or found.safe_values == 0
 
 
 @trials(100)
 @given(rule=RULES, values=st.lists(NUMBERS | st.just(float("nan")), max_size=12))
 def test_more_values_change_nothing_of_what_was_decided(
-    rule: Patience, values: list[float]
+    rule: EarlyStoppingRule, values: list[float]
 ) -> None:
     found = [rule.judge(enumerate(values[:count], 1)) for count in range(len(values) + 1)]
-    stopped = next((each for each in found if each.stopped), None)
-    assert all(each == stopped for each in found if each.stopped)
+    stopped = next((each for each in found if each.stopped_epoch), None)
+    assert all(each == stopped for each in found if each.stopped_epoch)
     assert stopped is None or found[-1] == stopped
     assert all(
-        each.best is None or values[each.best - 1] == values[each.best - 1] for each in found
+        each.best_epoch is None or values[each.best_epoch - 1] == values[each.best_epoch - 1]
+        for each in found
     )

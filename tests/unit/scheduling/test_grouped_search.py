@@ -16,11 +16,11 @@ from cerebro_plpy.configs.search_space.search_rules import (
     rule_of_groups,
 )
 from cerebro_plpy.configs.train_spec import GroupPlace
-from cerebro_plpy.scheduling.search.grouped_search import Selections
+from cerebro_plpy.scheduling.search.grouped_search import GroupedRules
 from cerebro_plpy.scheduling.search.pasha import Pasha
-from cerebro_plpy.scheduling.search.promotion_rules import Asha, Median, Rule, Stepwise, Within
-from cerebro_plpy.scheduling.search.search_state import NO_GROUPS, Course, Groups
-from cerebro_plpy.scheduling.search.successive_halving import halving
+from cerebro_plpy.scheduling.search.promotion_rules import Asha, EpochBudget, Median, Rule, Stepwise
+from cerebro_plpy.scheduling.search.search_state import NO_GROUPS, Groups, SearchState
+from cerebro_plpy.scheduling.search.successive_halving import make_halving
 
 EPOCHS = 9
 
@@ -30,7 +30,7 @@ def rules(keys: Sequence[int]) -> list[Rule]:
     return [
         Stepwise(evaluated),
         Median(evaluated, 1, 2),
-        halving(keys, EPOCHS, 3, 1),
+        make_halving(keys, EPOCHS, 3, 1),
         Asha(EPOCHS),
         Pasha(EPOCHS),
     ]
@@ -49,12 +49,12 @@ def limits(
     groups: Groups = NO_GROUPS,
 ) -> dict[int, int]:
     """How far each config of a search trains, in which results come in a fixed order."""
-    course = Course(rule, keys, width, fixed=True, groups=groups)
-    while list(course.due()) or course.under_way:
+    course = SearchState(rule, keys, width, fixed=True, groups=groups)
+    while list(course.decide()) or course.is_running:
         for key, trial in list(course.trials.items()):
-            if trial.under_way:
-                course.heard(key, trial.limit, values[key, trial.limit])
-    return dict(course.limits)
+            if trial.is_running:
+                course.report_value(key, trial.max_epoch, values[key, trial.max_epoch])
+    return dict(course.max_epochs)
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(0, 3), st.integers())
@@ -67,7 +67,7 @@ def test_with_room_for_all_each_selection_goes_as_it_would_alone(
         first += size
     keys = [key for share in shares for key in share]
     values = {(key, epoch): random.random() for key in keys for epoch in range(1, EPOCHS + 1)}
-    together = Selections(
+    together = GroupedRules(
         {str(n) if n else None: rules(share)[place] for n, share in enumerate(shares)}
     )
     found = limits(together, keys, values, 1000, Groups(named(shares)))
@@ -109,15 +109,17 @@ def test_where_there_is_little_room_all_selections_begin_alike(
     groups: int, size: int, width: int
 ) -> None:
     shares = [list(range(1 + group * size, 1 + (group + 1) * size)) for group in range(groups)]
-    rule = Selections({str(n) if n else None: Asha(EPOCHS) for n in range(groups)})
+    rule = GroupedRules({str(n) if n else None: Asha(EPOCHS) for n in range(groups)})
     of = Groups(named(shares))
-    course = Course(rule, [key for share in shares for key in share], width, fixed=True, groups=of)
-    list(course.due())
-    begun = [sum(course.limits[key] > 0 for key in share) for share in shares]
+    course = SearchState(
+        rule, [key for share in shares for key in share], width, fixed=True, groups=of
+    )
+    list(course.decide())
+    begun = [sum(course.max_epochs[key] > 0 for key in share) for share in shares]
     assert sum(begun) == min(width, groups * size) and max(begun) - min(begun) <= 1
 
 
-DRAWING: list[Rule] = [Asha(EPOCHS), Stepwise((EPOCHS,)), Within(Asha(EPOCHS), 12)]
+DRAWING: list[Rule] = [Asha(EPOCHS), Stepwise((EPOCHS,)), EpochBudget(Asha(EPOCHS), 12)]
 
 
 def drawn_through(
@@ -133,28 +135,30 @@ def drawn_through(
     }
     named = {key: group for key, group in of.items() if group is not None}
     left = {group: draws for group in groups if group is not None}
-    selections = Selections(dict.fromkeys(groups, rule))
-    course = Course(selections, of, width, fixed=True, draws=draws, groups=Groups(named, left))
+    selections = GroupedRules(dict.fromkeys(groups, rule))
+    course = SearchState(
+        selections, of, width, fixed=True, sample_count=draws, groups=Groups(named, left)
+    )
     random, found = Random(seed), list[tuple[int, str | None]]()
     while True:
-        for heard in course.due():
-            assert len(sizes) == 1 or heard.wanted in (0, 1)
-            for _ in range(heard.wanted):
+        for heard in course.decide():
+            assert len(sizes) == 1 or heard.sample_count in (0, 1)
+            for _ in range(heard.sample_count):
                 found.append((len(of) + len(found), heard.group))
-                course.enter(*found[-1])
+                course.add_config(*found[-1])
         going = [
             key
             for key, trial in course.trials.items()
-            if trial.under_way and key not in course._waiting
+            if trial.is_running and key not in course._results
         ]
         if not going:
             break
         for key in going:
-            course.heard(key, course.trials[key].limit, random.random())
+            course.report_value(key, course.trials[key].max_epoch, random.random())
     assert {key: course.trials[key].group for key, _ in found} == dict(found), (
         "each is of the group it was drawn for"
     )
-    assert all(trial.limit for trial in course.trials.values()) or isinstance(rule, Within)
+    assert all(trial.max_epoch for trial in course.trials.values()) or isinstance(rule, EpochBudget)
     return found
 
 
@@ -172,4 +176,6 @@ def test_each_selection_draws_its_own_in_a_fixed_order(
     assert found == drawn_through(sizes, draws, width, rule, seed)
     for place in range(len(sizes)):
         count = sum(group == (str(place) if place else None) for _, group in found)
-        assert count == draws or (isinstance(rule, Within) and count < draws), "it has epochs left"
+        assert count == draws or (isinstance(rule, EpochBudget) and count < draws), (
+            "it has epochs left"
+        )

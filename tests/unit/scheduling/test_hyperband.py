@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.scheduling.search.hyperband import Diagonals, Hyperband, Round
-from cerebro_plpy.scheduling.search.search_state import Course
+from cerebro_plpy.scheduling.search.search_state import SearchState
 
 numbers = st.floats() | st.integers(-3, 3).map(float)
 
@@ -138,22 +138,22 @@ def test_diagonals_are_trained_one_after_the_other(
     than who went on.
     """
     keys, ends = range(1, method.configs + 1), method.ends()
-    course = Course(Diagonals(method, keys), keys, 2, fixed=False)
-    heard, begun = [*course.due()], list[dict[tuple[int, int], list[int]]]()
+    course = SearchState(Diagonals(method, keys), keys, 2, fixed=False)
+    heard, begun = [*course.decide()], list[dict[tuple[int, int], list[int]]]()
     values: dict[int, float] = {}
-    while course.under_way:
-        coming = [key for key, trial in course.trials.items() if trial.under_way]
+    while course.is_running:
+        coming = [key for key, trial in course.trials.items() if trial.is_running]
         places: dict[tuple[int, int], list[int]] = {}
         for key in coming:
-            places.setdefault(method.place(key, course.trials[key].limit), []).append(key)
+            places.setdefault(method.locate(key, course.trials[key].max_epoch), []).append(key)
         begun.append(places)
         for key in coming:
-            values[key] = losses[(key * 7 + course.trials[key].limit) % len(losses)]
+            values[key] = losses[(key * 7 + course.trials[key].max_epoch) % len(losses)]
             if key in failing and len(begun) > key % 3:
-                course.over(key, "it failed", failed=True)
+                course.report_end(key, "it failed", failed=True)
             else:
-                course.heard(key, course.trials[key].limit, values[key])
-            heard += course.due()
+                course.report_value(key, course.trials[key].max_epoch, values[key])
+            heard += course.decide()
     if not failing and all(map(math.isfinite, losses)):
         planned = [{(r.s, r.i): r.configs for r in diagonal} for diagonal in method.diagonals()]
         assert [
@@ -174,6 +174,6 @@ def test_diagonals_are_trained_one_after_the_other(
             able = [
                 key
                 for key in out
-                if not course.trials[key].over and math.isfinite(course.trials[key].values[end])
+                if not course.trials[key].finished and math.isfinite(course.trials[key].values[end])
             ]
             assert all((course.trials[key].values[end], key) > worst for key in able)

@@ -12,39 +12,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.scheduling.search.pasha import Pasha
-from cerebro_plpy.scheduling.search.promotion_rules import Asha, Rule, Trial, rungs
-from cerebro_plpy.scheduling.search.search_state import Course, Heard
+from cerebro_plpy.scheduling.search.promotion_rules import Asha, Rule, Trial, compute_rungs
+from cerebro_plpy.scheduling.search.search_state import DecisionBatch, SearchState
 
 Values = Callable[[int, int], float]
 PICKS = st.lists(st.integers(0, 20), max_size=90)
 EPOCHS = 27
-ENDS = rungs(EPOCHS, 3, 1)
+ENDS = compute_rungs(EPOCHS, 3, 1)
 
 
 def trained(
-    course: Course, values: Values, picks: Sequence[int] = (), until: int = 10**6
-) -> list[Heard]:
+    course: SearchState, values: Values, picks: Sequence[int] = (), until: int = 10**6
+) -> list[DecisionBatch]:
     """Let so many epochs of a search have their values, each config's in turn, in the order that
     `picks` says.
     """
-    heard, order = [*course.due()], iter(picks)
+    heard, order = [*course.decide()], iter(picks)
     while until > 0:
         coming = sorted(
             key
             for key, trial in course.trials.items()
-            if trial.under_way and key not in course._waiting
+            if trial.is_running and key not in course._results
         )
         if not coming:
             break
         key, until = coming[next(order, 0) % len(coming)], until - 1
         epoch = max(course._curves[key], default=0) + 1
-        course.heard(key, epoch, values(key, epoch))
-        heard += course.due()
+        course.report_value(key, epoch, values(key, epoch))
+        heard += course.decide()
     return heard
 
 
-def searched(rule: Rule, values: Values, count: int, width: int, picks: Sequence[int]) -> Course:
-    course = Course(rule, range(count), width, fixed=False)
+def searched(
+    rule: Rule, values: Values, count: int, width: int, picks: Sequence[int]
+) -> SearchState:
+    course = SearchState(rule, range(count), width, fixed=False)
     trained(course, values, picks)
     return course
 
@@ -60,7 +62,7 @@ def upside_down(key: int, epoch: int) -> float:
 def test_one_order_never_raises_the_ceiling(count: int, width: int, picks: list[int]) -> None:
     """And one that is trained to it there is always, though it may be the only one."""
     course = searched(Pasha(EPOCHS), lambda key, epoch: key / epoch, count, width, picks)
-    assert max(course.limits.values()) == 3 and min(course.limits.values()) >= 1
+    assert max(course.max_epochs.values()) == 3 and min(course.max_epochs.values()) >= 1
     assert 3 in course.trials[0].values, "the best is promoted at last"
 
 
@@ -69,7 +71,7 @@ def test_where_the_order_always_turns_over_the_last_rung_is_come_to(
     count: int, width: int, picks: list[int]
 ) -> None:
     course = searched(Pasha(EPOCHS), upside_down, count, width, picks)
-    assert max(course.limits.values()) == EPOCHS == course.rule.asked[-1]
+    assert max(course.max_epochs.values()) == EPOCHS == course.rule.decision_epochs[-1]
 
 
 @given(
@@ -87,11 +89,11 @@ def test_nobody_is_trained_but_by_rungs_of_asha(
         (key, epoch): random.random() for key in range(count) for epoch in range(1, epochs + 1)
     }
     course = searched(Pasha(epochs, eta), lambda key, epoch: table[key, epoch], count, width, picks)
-    ends = Asha(epochs, eta).asked
-    assert course.rule.asked == ends and set(course.limits.values()) <= set(ends)
-    assert isinstance(course.rule, Pasha) and max(course.limits.values()) == course.rule.ceiling(
-        course.trials
-    )
+    ends = Asha(epochs, eta).decision_epochs
+    assert course.rule.decision_epochs == ends and set(course.max_epochs.values()) <= set(ends)
+    assert isinstance(course.rule, Pasha) and max(
+        course.max_epochs.values()
+    ) == course.rule.find_ceiling(course.trials)
 
 
 CURVES = st.lists(
@@ -109,11 +111,11 @@ def test_who_takes_a_search_up_decides_as_without(
         return curves[key][epoch - 1]
 
     whole, first, second = (
-        Course(Pasha(EPOCHS), range(len(curves)), width, fixed=fixed) for _ in range(3)
+        SearchState(Pasha(EPOCHS), range(len(curves)), width, fixed=fixed) for _ in range(3)
     )
     decided = trained(whole, values, picks)
     begun = trained(first, values, picks, until)
-    second.recall(begun, first._curves)
+    second.restore(begun, first._curves)
     assert second.trials == first.trials
     assert [*begun, *trained(second, values, picks[until:])] == decided
 
@@ -122,7 +124,9 @@ def test_who_takes_a_search_up_decides_as_without(
 def test_where_the_order_is_fixed_it_does_not_matter_whose_curve_is_ahead(
     curves: list[list[float]], width: int, picks: list[int], others: list[int]
 ) -> None:
-    one, other = (Course(Pasha(EPOCHS), range(len(curves)), width, fixed=True) for _ in range(2))
+    one, other = (
+        SearchState(Pasha(EPOCHS), range(len(curves)), width, fixed=True) for _ in range(2)
+    )
     decided = trained(one, lambda key, epoch: curves[key][epoch - 1], picks)
     assert decided == trained(other, lambda key, epoch: curves[key][epoch - 1], others)
 
@@ -150,7 +154,7 @@ def come(*curves: Sequence[float]) -> dict[int, Trial]:
 def test_epsilon_is_what_curves_that_cross_to_and_fro_differ_by(
     curves: list[list[float]], epsilon: float
 ) -> None:
-    assert Pasha(EPOCHS).epsilon(come(*curves), 1) == pytest.approx(epsilon)
+    assert Pasha(EPOCHS).estimate_epsilon(come(*curves), 1) == pytest.approx(epsilon)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +173,11 @@ def test_epsilon_is_what_curves_that_cross_to_and_fro_differ_by(
 def test_the_ceiling_grows_where_somebody_leaves_its_like(
     curves: list[list[float]], ceiling: int
 ) -> None:
-    assert Pasha(EPOCHS).ceiling(come(*curves)) == ceiling
+    assert Pasha(EPOCHS).find_ceiling(come(*curves)) == ceiling
 
 
 def test_the_ceiling_stays_where_somebody_trains_already() -> None:
     """Whatever values say later."""
     trials = come((1.0, 1.0, 1.0), (2.0, 2.0, 2.0))
-    assert Pasha(EPOCHS).ceiling(trials) == 3
-    assert Pasha(EPOCHS).ceiling({**trials, 0: trials[0]._replace(limit=9)}) == 9
+    assert Pasha(EPOCHS).find_ceiling(trials) == 3
+    assert Pasha(EPOCHS).find_ceiling({**trials, 0: trials[0]._replace(max_epoch=9)}) == 9

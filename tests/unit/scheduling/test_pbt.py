@@ -9,20 +9,25 @@ from hypothesis import strategies as st
 from trials import trials
 
 from cerebro_plpy.scheduling.search.pbt import Pbt
-from cerebro_plpy.scheduling.search.search_state import Course, Heard
+from cerebro_plpy.scheduling.search.search_state import DecisionBatch, SearchState
 
 
-def bred(rule: Pbt, population: int, losses: list[float]) -> tuple[Course, list[Heard]]:
+def bred(
+    rule: Pbt, population: int, losses: list[float]
+) -> tuple[SearchState, list[DecisionBatch]]:
     """A course to its end; each value depends on its config and epoch alone."""
-    course, heard = Course(rule, range(1, population + 1), 2, fixed=True), list[Heard]()
+    course, heard = (
+        SearchState(rule, range(1, population + 1), 2, fixed=True),
+        list[DecisionBatch](),
+    )
     while True:
-        heard += course.due()
-        under_way = [key for key, trial in course.trials.items() if trial.under_way]
+        heard += course.decide()
+        under_way = [key for key, trial in course.trials.items() if trial.is_running]
         if not under_way:
             return course, heard
         for key in under_way:
-            epoch = course.trials[key].limit
-            course.heard(key, epoch, losses[(7 * key + epoch) % len(losses)])
+            epoch = course.trials[key].max_epoch
+            course.report_value(key, epoch, losses[(7 * key + epoch) % len(losses)])
 
 
 def worst(value: float) -> float:
@@ -50,13 +55,18 @@ def test_the_worst_of_each_step_go_on_from_the_best(
         stopped = [each.mst_key for each in made.decisions if each.action == "stop"]
         clones = [each for each in made.decisions if each.action == "clone"]
         assert len(stopped) == len(clones) <= ceil(population * rule.quantile)
-        going = {each.mst_key: each.limit for each in made.decisions if each.action == "continue"}
+        going = {
+            each.mst_key: each.max_epoch for each in made.decisions if each.action == "continue"
+        }
         for clone in clones:
-            assert clone.of in going and clone.of is not None
-            own = course.trials[clone.mst_key].before - course.trials[clone.of].before
-            lost = [course.trials[key].limit for key in stopped]
+            assert clone.parent in going and clone.parent is not None
+            own = (
+                course.trials[clone.mst_key].inherited_epochs
+                - course.trials[clone.parent].inherited_epochs
+            )
+            lost = [course.trials[key].max_epoch for key in stopped]
             assert all(
-                not values[key, end] < values[clone.of, own]
+                not values[key, end] < values[clone.parent, own]
                 for key, end in zip(stopped, lost, strict=True)
             )
     assert len(course.trials) == population + sum(
@@ -73,10 +83,16 @@ def test_each_line_trains_the_epochs_of_the_run(
     wherever a step ends.
     """
     course, _ = bred(rule, population, losses)
-    whole = [trial for trial in course.trials.values() if trial.before + trial.limit == rule.epochs]
-    assert len(whole) == population and not any(trial.over for trial in whole)
-    assert {epoch for trial in course.trials.values() for epoch in trial.values} <= set(rule.asked)
-    assert rule.asked[-1] == rule.epochs
+    whole = [
+        trial
+        for trial in course.trials.values()
+        if trial.inherited_epochs + trial.max_epoch == rule.epochs
+    ]
+    assert len(whole) == population and not any(trial.finished for trial in whole)
+    assert {epoch for trial in course.trials.values() for epoch in trial.values} <= set(
+        rule.decision_epochs
+    )
+    assert rule.decision_epochs[-1] == rule.epochs
 
 
 @given(RULES, st.integers(1, 9), LOSSES)
@@ -87,15 +103,15 @@ def test_who_takes_up_the_decisions_comes_to_the_same(
     course, heard = bred(rule, population, losses)
     values = {key: dict(trial.values) for key, trial in course.trials.items()}
     for cut in range(len(heard) + 1):
-        again = Course(rule, range(1, population + 1), 2, fixed=True)
+        again = SearchState(rule, range(1, population + 1), 2, fixed=True)
         known = {each.mst_key for made in heard[:cut] for each in made.decisions}
         for key in sorted(known - again.trials.keys()):
-            again.enter(key)
-        again.recall(heard[:cut], values)
+            again.add_config(key)
+        again.restore(heard[:cut], values)
         found = [*heard[:cut]]
-        while made := [*again.due()]:
+        while made := [*again.decide()]:
             found += made
             for key, trial in list(again.trials.items()):
-                if trial.under_way:
-                    again.heard(key, trial.limit, values[key][trial.limit])
+                if trial.is_running:
+                    again.report_value(key, trial.max_epoch, values[key][trial.max_epoch])
         assert found == heard

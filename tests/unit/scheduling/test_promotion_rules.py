@@ -15,57 +15,57 @@ from hypothesis import strategies as st
 from cerebro_plpy.scheduling.search.pasha import Pasha
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Asha,
+    Capacity,
+    EpochBudget,
     Median,
-    Room,
+    ReplayedEpochs,
     Rule,
-    Settled,
     Stepwise,
     Trial,
     Trials,
-    UntilReached,
-    Within,
-    rungs,
+    UntilTarget,
+    compute_rungs,
 )
-from cerebro_plpy.scheduling.search.search_state import Course, Heard
-from cerebro_plpy.scheduling.search.successive_halving import Brackets, halving, hyperband
+from cerebro_plpy.scheduling.search.search_state import DecisionBatch, SearchState
+from cerebro_plpy.scheduling.search.successive_halving import Brackets, make_halving, make_hyperband
 
 Values = Callable[[int, int], float]
 VALUES = st.floats(allow_nan=True, allow_infinity=True) | st.integers(-3, 3).map(float)
 
 
 def worked_through(
-    course: Course,
+    course: SearchState,
     values: Values,
     picks: Sequence[int] = (),
     fails: Mapping[int, int] | None = None,
     until: int = 10**6,
-) -> list[Heard]:
+) -> list[DecisionBatch]:
     """Let the results of a search come in the order that `picks` says, and write down what is
     decided.
 
     No more than `until` results come.
     """
-    heard = [*course.due()]
+    heard = [*course.decide()]
     order = iter(picks)
     while until > 0:
         coming = sorted(
             key
             for key, trial in course.trials.items()
-            if trial.under_way and key not in course._waiting
+            if trial.is_running and key not in course._results
         )
         if not coming:
             break
         key, until = coming[next(order, 0) % len(coming)], until - 1
-        limit = course.trials[key].limit
+        limit = course.trials[key].max_epoch
         if fails and fails.get(key, math.inf) <= limit:
-            course.over(key, "it failed")
+            course.report_end(key, "it failed")
         else:
-            course.heard(key, limit, values(key, limit))
-        heard += course.due()
+            course.report_value(key, limit, values(key, limit))
+        heard += course.decide()
     return heard
 
 
-def came_to(course: Course) -> Counter[int]:
+def came_to(course: SearchState) -> Counter[int]:
     """How many configs have a value after each epoch."""
     return Counter(epoch for trial in course.trials.values() for epoch in trial.values)
 
@@ -73,23 +73,23 @@ def came_to(course: Course) -> Counter[int]:
 RULES: dict[str, Callable[[Sequence[int], int], Rule]] = {
     "asha": lambda keys, epochs: Asha(epochs, 3, 1),
     "pasha": lambda keys, epochs: Pasha(epochs, 2, 1),
-    "halving": lambda keys, epochs: halving(keys, epochs, 2, 1),
-    "hyperband": lambda keys, epochs: hyperband(keys, epochs, 3),
+    "halving": lambda keys, epochs: make_halving(keys, epochs, 2, 1),
+    "hyperband": lambda keys, epochs: make_hyperband(keys, epochs, 3),
     "median": lambda keys, epochs: Median(range(1, epochs + 1), 1, 2),
     "grid": lambda keys, epochs: Stepwise((epochs,)),
-    "replay": lambda keys, epochs: Settled({key: 1 + key % epochs for key in keys}),
+    "replay": lambda keys, epochs: ReplayedEpochs({key: 1 + key % epochs for key in keys}),
 }
 
 
 @st.composite
-def searches(draw: st.DrawFn) -> tuple[Callable[[], Course], Values, dict[int, int]]:
+def searches(draw: st.DrawFn) -> tuple[Callable[[], SearchState], Values, dict[int, int]]:
     keys = range(1, draw(st.integers(1, 14)) + 1)
     epochs, kind = draw(st.integers(1, 12)), draw(st.sampled_from(sorted(RULES)))
     width, fixed = draw(st.integers(1, 5)), draw(st.booleans())
     table = draw(st.lists(VALUES, min_size=len(keys), max_size=len(keys)))
     fails = draw(st.dictionaries(st.sampled_from(keys), st.integers(1, epochs), max_size=3))
     return (
-        lambda: Course(RULES[kind](keys, epochs), keys, width, fixed=fixed),
+        lambda: SearchState(RULES[kind](keys, epochs), keys, width, fixed=fixed),
         lambda key, epoch: table[key - 1] / epoch,
         fails,
     )
@@ -105,7 +105,7 @@ def test_hyperband_is_the_table_of_the_paper() -> None:
         34: [(3, 34), (9, 11), (27, 3), (81, 1)],
     }
     table |= {15: [(9, 15), (27, 5), (81, 1)], 8: [(27, 8), (81, 2)], 5: [(81, 5)]}
-    course = Course(hyperband(range(143), 81, 3), range(143), 4, fixed=False)
+    course = SearchState(make_hyperband(range(143), 81, 3), range(143), 4, fixed=False)
     assert isinstance(course.rule, Brackets)
     worked_through(course, lambda key, epoch: float(key))
     for keys, _ in course.rule.brackets:
@@ -115,9 +115,9 @@ def test_hyperband_is_the_table_of_the_paper() -> None:
 
 @given(st.integers(1, 60), st.integers(2, 5), st.integers(1, 40))
 def test_halving_lets_the_best_go_on(count: int, eta: int, epochs: int) -> None:
-    course = Course(halving(range(count), epochs, eta, 1), range(count), 1, fixed=False)
+    course = SearchState(make_halving(range(count), epochs, eta, 1), range(count), 1, fixed=False)
     worked_through(course, lambda key, epoch: float(-key))
-    for number, end in enumerate(rungs(epochs, eta, 1)):
+    for number, end in enumerate(compute_rungs(epochs, eta, 1)):
         best = max(1, count // eta**number)
         assert {key for key, trial in course.trials.items() if end in trial.values} == set(
             range(count - best, count)
@@ -136,10 +136,12 @@ def plain_job(trials: Trials, ends: Sequence[int], eta: int) -> tuple[int, int] 
         came = [(key, trial) for key, trial in trials.items() if ends[k] in trial.values]
         came.sort(key=lambda each: (finite(each[1].values[ends[k]]), each[0]))
         top = came[: len(came) // eta]
-        promotable = [key for key, trial in top if not trial.over and trial.limit == ends[k]]
+        promotable = [
+            key for key, trial in top if not trial.finished and trial.max_epoch == ends[k]
+        ]
         if promotable:
             return promotable[0], ends[k + 1]
-    fresh = [key for key, trial in trials.items() if not trial.limit and not trial.over]
+    fresh = [key for key, trial in trials.items() if not trial.max_epoch and not trial.finished]
     return (min(fresh), ends[0]) if fresh else None
 
 
@@ -169,18 +171,18 @@ def test_asha_takes_the_job_of_the_paper(
         )
         for key, (limit, values, reported, over) in drawn.items()
     }
-    wanted, found = plain_job(trials, (1, 3, 9), 3), Asha(9).decide(trials, Room(1), None)
+    wanted, found = plain_job(trials, (1, 3, 9), 3), Asha(9).decide(trials, Capacity(1), None)
     if wanted:
-        assert [(each.mst_key, each.limit) for each in found] == [wanted]
+        assert [(each.mst_key, each.max_epoch) for each in found] == [wanted]
     else:
-        busy = any(trial.under_way for trial in trials.values())
-        ended = any(trial.limit == 9 for trial in trials.values())
+        busy = any(trial.is_running for trial in trials.values())
+        ended = any(trial.max_epoch == 9 for trial in trials.values())
         assert not found or not (busy or ended), "the best alone, where nothing else is left"
 
 
 @given(st.integers(1, 30), st.integers(1, 6), PICKS)
 def test_asha_begins_all_and_one_comes_to_the_end(count: int, width: int, picks: list[int]) -> None:
-    course = Course(Asha(9), range(count), width, fixed=False)
+    course = SearchState(Asha(9), range(count), width, fixed=False)
     worked_through(course, lambda key, epoch: float(key), picks)
     came = came_to(course)
     assert came[1] == count and came[9] >= 1
@@ -192,10 +194,10 @@ def test_who_ends_by_itself_on_the_way_to_the_end_has_come_there(
     count: int, width: int, picks: list[int]
 ) -> None:
     """As by EarlyStopping: else all would be tried in its place."""
-    whole, course = (Course(Asha(9), range(count), width, fixed=False) for _ in range(2))
+    whole, course = (SearchState(Asha(9), range(count), width, fixed=False) for _ in range(2))
     worked_through(whole, lambda key, epoch: float(key), picks)
     worked_through(course, lambda key, epoch: float(key), picks, dict.fromkeys(range(count), 9))
-    assert course.limits == whole.limits
+    assert course.max_epochs == whole.max_epochs
 
 
 @given(TRIALS)
@@ -207,24 +209,24 @@ def test_the_median_rule_stops_whom_the_paper_stops(
     }
     rule = Median((1, 2, 3, 4), 1, 2)
     for key in trials:
-        (found,) = rule.decide(trials, Room(1), key)
+        (found,) = rule.decide(trials, Capacity(1), key)
         others = [trial.values for other, trial in trials.items() if other != key]
         means = [sum(finite(v) / len(each) for v in each.values()) for each in others]
         own = min(map(finite, trials[key].values.values()))
         stops = len(others) >= 2 and own > median(means)
-        assert (found.action, found.limit) == (("stop", 3) if stops else ("continue", 4))
+        assert (found.action, found.max_epoch) == (("stop", 3) if stops else ("continue", 4))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.integers(0, 9), PICKS)
 def test_a_target_ends_all(values: list[int], target: int, picks: list[int]) -> None:
-    course = Course(UntilReached(Asha(9), float(target)), range(len(values)), 3, fixed=False)
+    course = SearchState(UntilTarget(Asha(9), float(target)), range(len(values)), 3, fixed=False)
     decided = worked_through(course, lambda key, epoch: float(values[key]), picks)
     reached = [
         key for key, trial in course.trials.items() if values[key] <= target and trial.values
     ]
     stopped = [each for heard in decided for each in heard.decisions if each.action == "stop"]
     assert bool(reached) == bool(stopped) == (min(values) <= target)
-    assert not course.under_way and all(f"mst_key={reached[0]}" in each.why for each in stopped)
+    assert not course.is_running and all(f"mst_key={reached[0]}" in each.reason for each in stopped)
     assert len(reached) <= 1, "nobody goes on after the first"
 
 
@@ -233,16 +235,16 @@ def test_no_more_epochs_are_decided_than_may_be(
     count: int, most: int, fixed: bool, picks: list[int], data: st.DataObject
 ) -> None:
     """And where all may be made, nothing is decided otherwise."""
-    rules: list[Rule] = [Asha(9), halving(range(count), 9, 3, 1), Stepwise((1, 3, 9))]
+    rules: list[Rule] = [Asha(9), make_halving(range(count), 9, 3, 1), Stepwise((1, 3, 9))]
     rule = data.draw(st.sampled_from(rules))
-    course = Course(Within(rule, most), range(count), 3, fixed=fixed)
+    course = SearchState(EpochBudget(rule, most), range(count), 3, fixed=fixed)
     worked_through(course, lambda key, epoch: float(key), picks)
-    assert sum(course.limits.values()) <= most
-    assert any(course.limits.values()), "one epoch may always be made"
-    whole = Course(rule, range(count), 3, fixed=fixed)
+    assert sum(course.max_epochs.values()) <= most
+    assert any(course.max_epochs.values()), "one epoch may always be made"
+    whole = SearchState(rule, range(count), 3, fixed=fixed)
     worked_through(whole, lambda key, epoch: float(key), picks)
     if most >= 9 * count:
-        assert course.limits == whole.limits
+        assert course.max_epochs == whole.max_epochs
 
 
 @given(
@@ -255,36 +257,36 @@ def test_others_are_drawn_when_there_is_room(
     draws: int, width: int, picks: list[int], rule: Rule
 ) -> None:
     """All of them in the end, but never more at a time than could begin."""
-    course = Course(rule, range(2), width, fixed=False, draws=draws)
+    course = SearchState(rule, range(2), width, fixed=False, sample_count=draws)
     known, coming = list(range(2)), 0
     order = iter(picks)
     while True:
-        for heard in course.due():
-            if heard.wanted:
-                assert heard.wanted <= width - sum(
-                    trial.under_way for trial in course.trials.values()
+        for heard in course.decide():
+            if heard.sample_count:
+                assert heard.sample_count <= width - sum(
+                    trial.is_running for trial in course.trials.values()
                 )
-                for _ in range(heard.wanted):
+                for _ in range(heard.sample_count):
                     known.append(len(known))
-                    course.enter(known[-1])
+                    course.add_config(known[-1])
         under_way = [
             key
             for key, trial in course.trials.items()
-            if trial.under_way and key not in course._waiting
+            if trial.is_running and key not in course._results
         ]
         if not under_way:
             break
         key = under_way[next(order, 0) % len(under_way)]
-        course.heard(key, course.trials[key].limit, float(key))
+        course.report_value(key, course.trials[key].max_epoch, float(key))
         coming += 1
-    assert len(known) == 2 + draws and not course.draws
-    assert all(trial.limit for trial in course.trials.values())
-    assert any(trial.limit == 9 for trial in course.trials.values())
+    assert len(known) == 2 + draws and not course.remaining_samples
+    assert all(trial.max_epoch for trial in course.trials.values())
+    assert any(trial.max_epoch == 9 for trial in course.trials.values())
 
 
 @given(searches(), PICKS)
 def test_a_search_ends_and_limits_only_grow(
-    search: tuple[Callable[[], Course], Values, dict[int, int]], picks: list[int]
+    search: tuple[Callable[[], SearchState], Values, dict[int, int]], picks: list[int]
 ) -> None:
     new, values, fails = search
     course = new()
@@ -295,19 +297,21 @@ def test_a_search_ends_and_limits_only_grow(
         for each in heard.decisions:
             grows = each.action in ("start", "continue", "promote")
             assert (
-                (each.limit > limits.get(each.mst_key, 0))
+                (each.max_epoch > limits.get(each.mst_key, 0))
                 if grows
-                else (each.limit == limits[each.mst_key])
+                else (each.max_epoch == limits[each.mst_key])
             )
-            limits[each.mst_key] = each.limit
-    assert not course.under_way and limits == {
-        key: limit for key, limit in course.limits.items() if limit
+            limits[each.mst_key] = each.max_epoch
+    assert not course.is_running and limits == {
+        key: limit for key, limit in course.max_epochs.items() if limit
     }
 
 
 @given(searches(), PICKS, PICKS)
 def test_where_the_order_is_fixed_it_does_not_matter_who_comes_first(
-    search: tuple[Callable[[], Course], Values, dict[int, int]], picks: list[int], others: list[int]
+    search: tuple[Callable[[], SearchState], Values, dict[int, int]],
+    picks: list[int],
+    others: list[int],
 ) -> None:
     new, values, fails = search
     one, other = new(), new()
@@ -319,7 +323,7 @@ def test_where_the_order_is_fixed_it_does_not_matter_who_comes_first(
 
 @given(searches(), PICKS, st.integers(0, 40))
 def test_a_search_that_is_taken_up_goes_on_as_it_would_have(
-    search: tuple[Callable[[], Course], Values, dict[int, int]], picks: list[int], until: int
+    search: tuple[Callable[[], SearchState], Values, dict[int, int]], picks: list[int], until: int
 ) -> None:
     new, values, fails = search
     whole, first, second = new(), new(), new()
@@ -334,18 +338,20 @@ def test_a_search_that_is_taken_up_goes_on_as_it_would_have(
         }
         for key, by_epoch in known.items()
     }
-    second.recall(begun, logged)
+    second.restore(begun, logged)
     for key in fails:
-        if first.trials[key].over or (key in first._waiting and first._waiting[key].ended):
-            second.over(key, "it failed")
-    assert repr(second.trials) == repr(first.trials) and second._begun == first._begun
+        if first.trials[key].finished or (key in first._results and first._results[key].end_reason):
+            second.report_end(key, "it failed")
+    assert repr(second.trials) == repr(first.trials) and second._start_times == first._start_times
     if second._fixed:
         assert [*begun, *worked_through(second, values, (), fails)] == decided
 
 
-def unheard(course: Course, mst_key: int, epoch: int) -> bool:
+def unheard(course: SearchState, mst_key: int, epoch: int) -> bool:
     """Whether a result has come that the rule has not heard of."""
-    waiting = course._waiting.get(mst_key)
+    waiting = course._results.get(mst_key)
     return (
-        waiting is not None and waiting.value is not None and course.trials[mst_key].limit == epoch
+        waiting is not None
+        and waiting.value is not None
+        and course.trials[mst_key].max_epoch == epoch
     )

@@ -26,7 +26,7 @@ def test_cycles_end_where_configurations_are_compared(
         inner: list[int] = []
     else:
         inner = [cycles.first * cycles.factor**number for number in range(cycles.number - 1)]
-    compared = rule.over(range(1, 2000), Span(epochs, (epochs,))).asked
+    compared = rule.over(range(1, 2000), Span(epochs, (epochs,))).decision_epochs
     assert [*inner, epochs] == list(compared)
     schedule = Rates(7, epochs, cycles).schedule(0.1)["config"]
     assert isinstance(schedule, dict)

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.params.literals import boolean, invalid_value, number,
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import PARAMETERS
 from cerebro_plpy.records import asdict, dataclass
-from cerebro_plpy.scheduling.search.early_stopping_rule import Patience
+from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 
 NAME = "EarlyStopping"
 KEYS = (
@@ -44,9 +44,11 @@ class EarlyStopping:
     baseline: float | None = None
     start_from_epoch: int = 0
 
-    def rule(self, larger: bool) -> Patience:
+    def rule(self, larger: bool) -> EarlyStoppingRule:
         """The rule, where larger values are better, or smaller ones."""
-        return Patience(self.patience, self.min_delta, self.baseline, self.start_from_epoch, larger)
+        return EarlyStoppingRule(
+            self.patience, self.min_delta, self.baseline, self.start_from_epoch, larger
+        )
 
     @property
     def watched(self) -> Watched:

@@ -13,20 +13,20 @@ from cerebro_plpy.configs.search_space.sampling import Sampling
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.search.grouped_search import Selections
+from cerebro_plpy.scheduling.search.grouped_search import GroupedRules
 from cerebro_plpy.scheduling.search.hyperband import Diagonals, Hyperband
 from cerebro_plpy.scheduling.search.pasha import Pasha
 from cerebro_plpy.scheduling.search.pbt import Pbt
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Asha,
+    EpochBudget,
     Median,
     Rule,
     Stepwise,
-    UntilReached,
-    Within,
-    rungs,
+    UntilTarget,
+    compute_rungs,
 )
-from cerebro_plpy.scheduling.search.successive_halving import halving, hyperband
+from cerebro_plpy.scheduling.search.successive_halving import make_halving, make_hyperband
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
 DIAGONALS, PBT, PATIENCE, PASHA = "madlib_hyperband", "pbt", "patience", "pasha"
@@ -118,7 +118,7 @@ class SearchRule:
             visited = sum(each.configs * each.iterations for each in method.schedule())
             return visited / (epochs * method.configs)
         eta = self.parameters["eta"]
-        ends = rungs(epochs, eta, self.first_rung(epochs))
+        ends = compute_rungs(epochs, eta, self.first_rung(epochs))
         steps = [end - start for start, end in zip((0, *ends), ends)]
         halved: float = sum(step / eta**number for number, step in enumerate(steps)) / epochs
         return halved if self.name in (HALVING, ASHA, PASHA) else min(1.0, len(ends) * halved)
@@ -147,16 +147,17 @@ class SearchRule:
         """The rule for a run of these configurations."""
         rule = self._over(mst_keys, span)
         if self.max_visits is not None:
-            rule = Within(rule, self.max_visits // span.segments)
-            if rule.epochs < rule.asked[0]:
+            rule = EpochBudget(rule, self.max_visits // span.segments)
+            first_epochs = rule.decision_epochs[0]
+            if rule.epochs < first_epochs:
                 raise InvalidParameter(
                     f"max_visits in search_params is {self.max_visits}; expected at least "
-                    f"{rule.asked[0] * span.segments}, which one configuration makes until the "
+                    f"{first_epochs * span.segments}, which one configuration makes until the "
                     "first decision."
                 )
         if self.target is None:
             return rule
-        return UntilReached(rule, -self.target if span.descending else self.target)
+        return UntilTarget(rule, -self.target if span.descending else self.target)
 
     def _over(self, mst_keys: Sequence[int], span: Span) -> Rule:
         values, keys = self.parameters, sorted(mst_keys)
@@ -165,9 +166,9 @@ class SearchRule:
         if self.name == PASHA:
             return Pasha(span.epochs, values["eta"], self.first_rung(span.epochs))
         if self.name == HALVING:
-            return halving(keys, span.epochs, values["eta"], self.first_rung(span.epochs))
+            return make_halving(keys, span.epochs, values["eta"], self.first_rung(span.epochs))
         if self.name == HYPERBAND:
-            return hyperband(keys, span.epochs, values["eta"])
+            return make_hyperband(keys, span.epochs, values["eta"])
         if self.name == DIAGONALS:
             return Diagonals(self._method(keys, span), keys)
         if self.name == PBT:
@@ -204,7 +205,7 @@ def rule_of_groups(
     segments: dict[str | None, int] = {None: span.segments}
     segments.update((value, len(place.training)) for value, place in sorted(groups.items()))
     keys = {group: [key for key, of in mst_keys.items() if of == group] for group in segments}
-    return Selections(
+    return GroupedRules(
         {
             group: rule.over(keys[group], span._replace(segments=segments[group]))
             for group in segments

@@ -50,7 +50,7 @@ from cerebro_plpy.run.request.run_request import FitRequest, Repeat, Searching
 from cerebro_plpy.scheduling.planning.run_plan import LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 from cerebro_plpy.scheduling.schedule.scheduling_policies import REPLAY
-from cerebro_plpy.scheduling.search.promotion_rules import Rule, Settled
+from cerebro_plpy.scheduling.search.promotion_rules import ReplayedEpochs, Rule
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs, idle, notices
@@ -357,7 +357,7 @@ def evaluated_epochs(
         usual = metrics_iterations(course.epochs, course.frequency)
         rule = rule_over(course.rule, dict.fromkeys(mst_keys), Span(course.epochs, usual), repeat)
         repeated = {epoch for epoch in repeat.evaluated if epoch <= course.epochs}
-        return tuple(sorted({*usual, *(rule.asked if rule else ()), *repeated}))
+        return tuple(sorted({*usual, *(rule.decision_epochs if rule else ()), *repeated}))
     catalog.db.notice(
         "training_metrics is false and there is no validation_table: no metrics will be computed."
     )
@@ -373,7 +373,7 @@ def rule_over(
 ) -> Rule | None:
     """What decides which of these configurations go on: in a replay, what was decided."""
     if repeat.limits:
-        return Settled(repeat.limits)
+        return ReplayedEpochs(repeat.limits)
     return rule_of_groups(rule, mst_keys, span, groups) if rule else None
 
 

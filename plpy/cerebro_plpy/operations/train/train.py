@@ -257,7 +257,7 @@ def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
     usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
-    asked = rule.asked if rule else ()
+    asked = rule.decision_epochs if rule else ()
     stopping = aim.wanted.rule.stopping(ranking) if aim.wanted.rule else None
     watched = stopping is not None and stopping.watched.dataset == "training"
     training = None if watched else tuple(sorted({*training_epochs(usual), *asked}))

@@ -195,9 +195,9 @@ class Recruits:
         """Let clones join that a rule has named, with parameters near those of their parents."""
         configs, texts, values = list[Config](), list[str](), list[object]()
         for each in decisions:
-            assert each.of is not None
-            parent = self._training[each.of]
-            origin = Origin("clone", each.of, each.of, parent.visits)
+            assert each.parent is not None
+            parent = self._training[each.parent]
+            origin = Origin("clone", each.parent, each.parent, parent.visits)
             found, joined = self._join(
                 self._explored(each.mst_key, parent.config), origin, parent, anew=False
             )

@@ -18,7 +18,7 @@ class AutomlWords:
 
     def __init__(self, info: Callable[[str], None], request: FitRequest) -> None:
         rule = request.search.rule if request.search else None
-        self._info, self._method = info, rule.method if isinstance(rule, Diagonals) else None
+        self._info, self._method = info, rule.hyperband if isinstance(rule, Diagonals) else None
         self._leaders: dict[str, Evaluation] = {}
 
     def decided(self, rows: Sequence[DecisionRow], evaluations: Iterable[Evaluation]) -> None:
@@ -52,7 +52,7 @@ def suggested(count: int) -> str:
 
 def diagonal(method: Hyperband, rows: Sequence[DecisionRow]) -> str:
     """The rounds that begin together."""
-    counts = Counter(method.place(row.mst_key, row.last_epoch) for row in rows)
+    counts = Counter(method.locate(row.mst_key, row.last_epoch) for row in rows)
     (iterations,) = {each.iterations for each in method.schedule() if (each.s, each.i) in counts}
     told = ", ".join(
         f"{count} configs under bracket={s} & round={i}"

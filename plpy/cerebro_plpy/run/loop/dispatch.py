@@ -122,7 +122,7 @@ class Choice:
             return 0
         if request.search:
             return 1
-        certain = verdict(training.config, request, training.evaluations).certain
+        certain = verdict(training.config, request, training.evaluations).safe_values
         held = (
             self._measurements.held(training) if keeps_best(training.config, request) else certain
         )

@@ -20,9 +20,9 @@ from cerebro_plpy.run.workers.tasks import Decided
 from cerebro_plpy.scheduling.quota.cost_limits import Excess
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST
-from cerebro_plpy.scheduling.search.grouped_search import of_group
+from cerebro_plpy.scheduling.search.grouped_search import trials_of_group
 from cerebro_plpy.scheduling.search.promotion_rules import Action, Decision
-from cerebro_plpy.scheduling.search.search_state import Course, Groups, Heard
+from cerebro_plpy.scheduling.search.search_state import DecisionBatch, Groups, SearchState
 
 
 class Search:
@@ -50,32 +50,32 @@ class Search:
         self._course = self._begun(request.search) if request.search else None
         self._recall_acts(request.decided)
 
-    def _begun(self, search: Searching) -> Course:
+    def _begun(self, search: Searching) -> SearchState:
         fixed = self._request.spec.schedule != LONGEST
         width = self._request.workers * 2 if fixed else self._request.workers + 1
         drawing = search.drawing
         groups = Groups(search.groups, drawing.left_of_groups if drawing else {})
         draws = drawing.left if drawing else 0
-        course = Course(
-            search.rule, search.mst_keys, width, fixed=fixed, draws=draws, groups=groups
+        course = SearchState(
+            search.rule, search.mst_keys, width, fixed=fixed, sample_count=draws, groups=groups
         )
-        course.recall(self._request.decided, {key: self._values(key) for key in search.mst_keys})
-        for key, limit in course.limits.items():
+        course.restore(self._request.decided, {key: self._values(key) for key in search.mst_keys})
+        for key, limit in course.max_epochs.items():
             self._positions.limit(key, limit)
             self._plan(course, key)
         for key in search.mst_keys:
             if key not in self._configs:
-                course.over(key, "it has failed", failed=True)
+                course.report_end(key, "it has failed", failed=True)
         return course
 
-    def _plan(self, course: Course, mst_key: int) -> None:
+    def _plan(self, course: SearchState, mst_key: int) -> None:
         """A configuration that goes on in the place of others has the epochs that these have
         left.
         """
-        if (before := course.trials[mst_key].before) and mst_key in self._training:
+        if (before := course.trials[mst_key].inherited_epochs) and mst_key in self._training:
             self._training[mst_key].epochs = self._request.spec.epochs - before
 
-    def _recall_acts(self, decided: Sequence[Heard]) -> None:
+    def _recall_acts(self, decided: Sequence[DecisionBatch]) -> None:
         """Hold whom somebody has stopped, and let nobody go further than was decided, search or
         not.
         """
@@ -84,10 +84,10 @@ class Search:
         self._insisted = {decision.mst_key for act, decision in by_act if act == "continue_config"}
         for act, decision in by_act:
             if act == "set_epochs" and decision.mst_key in self._positions.progress:
-                self._training[decision.mst_key].epochs = decision.limit
+                self._training[decision.mst_key].epochs = decision.max_epoch
         for key, decision in last.items():
             if key in self._positions.progress:
-                self._positions.limit(key, decision.limit)
+                self._positions.limit(key, decision.max_epoch)
                 if decision.action == "hold":
                     self._positions.hold(key)
         self._log.configs_resting(
@@ -102,7 +102,7 @@ class Search:
     @property
     def draws(self) -> bool:
         """Whether others may still join that are drawn."""
-        return self._course is not None and self._course.draws > 0 and not self._over
+        return self._course is not None and self._course.remaining_samples > 0 and not self._over
 
     def insists(self, mst_key: int) -> bool:
         """Whether somebody wants a configuration to be trained on, whatever its metrics say."""
@@ -152,8 +152,8 @@ class Search:
         """Somebody wants a configuration to go first, also where the rule has not let it begin
         yet.
         """
-        if self._course and not (self._course.limits[progress.mst_key] or progress.paused):
-            limit = self._course.rule.asked[0]
+        if self._course and not (self._course.max_epochs[progress.mst_key] or progress.paused):
+            limit = self._course.rule.decision_epochs[0]
             self._positions.limit(progress.mst_key, limit)
             return self._by_act(act, progress, "start", limit, f"to go first, by {act.actor}")
         self._log.act_done(act, self.visits(progress))
@@ -182,7 +182,7 @@ class Search:
         decisions = [
             Decision(config.mst_key, "start", last, f"added by {act.actor}") for config in configs
         ]
-        asked = self._course is not None and self._course.rule.takes_more
+        asked = self._course is not None and self._course.rule.accepts_new_configs
         self._enter(configs, 0 if asked else last)
         self._log_act(act, [] if asked else decisions, None, joined)
 
@@ -191,18 +191,18 @@ class Search:
             self._configs[config.mst_key] = config
             self._positions.limit(config.mst_key, limit)
             if self._course:
-                self._course.enter(config.mst_key, config.group)
+                self._course.add_config(config.mst_key, config.group)
 
-    def _draw(self, course: Course, count: int, group: str | None) -> None:
+    def _draw(self, course: SearchState, count: int, group: str | None) -> None:
         """Let so many configurations join that are drawn; where there are fewer, there are no more
         to come.
         """
-        configs, joined = self._recruits.draw(count, of_group(course.trials, group), group)
+        configs, joined = self._recruits.draw(count, trials_of_group(course.trials, group), group)
         if configs:
             self._log.joined(joined)
             self._enter(configs, 0)
         if len(configs) < count:
-            course.draw_no_more(group)
+            course.stop_sampling(group)
 
     def _limit(self, progress: ConfigProgress) -> int:
         last = self._positions.plan.epochs
@@ -221,11 +221,11 @@ class Search:
         joined: Joined | None = None,
     ) -> None:
         """Commit an act with all that it decides, of one configuration after so many visits."""
-        rows = self._rows(Heard(None, tuple(decisions)))
+        rows = self._rows(DecisionBatch(None, tuple(decisions)))
         self._log.act_done(act, visits, rows, joined)
         for decision in decisions:
             if self._course:
-                self._course.settle(decision, act.action)
+                self._course.override(decision, act.action)
         if rows:
             self._tell(rows, self._evaluations())
 
@@ -254,22 +254,22 @@ class Search:
         """Metrics of a configuration were logged."""
         if self._course:
             for epoch, value in self._ranked(self._configs[mst_key], evaluations):
-                self._course.heard(mst_key, epoch, value)
+                self._course.report_value(mst_key, epoch, value)
 
     def ended(self, mst_key: int, why: str) -> None:
         """A configuration goes no further, whatever a rule says."""
         if self._course:
-            self._course.over(mst_key, why)
+            self._course.report_end(mst_key, why)
 
     def failed(self, mst_key: int, why: str) -> None:
         """A configuration has failed."""
         if self._course:
-            self._course.over(mst_key, f"it failed: {why}", failed=True)
+            self._course.report_end(mst_key, f"it failed: {why}", failed=True)
 
     def exhausted(self, ended: Sequence[ConfigProgress], excess: Excess) -> None:
         """Configurations are trained no further, for the run has cost as much as it may."""
         made = [Decision(each.mst_key, "stop", self._limit(each), excess.why) for each in ended]
-        rows = self._rows(Heard(None, tuple(made)))
+        rows = self._rows(DecisionBatch(None, tuple(made)))
         self._log.decided(excess.limit, rows)
         if rows:
             self._tell(rows, self._evaluations())
@@ -291,14 +291,14 @@ class Search:
         """Let others begin or go on, where so many workers have nothing to do; whether any do."""
         before = self._log.last_decision
         if idle > 0 and self._course and not self._over:
-            self._course.make_room(idle)
+            self._course.fill_workers(idle)
             self._ask(self._course)
         return self._log.last_decision > before
 
-    def _ask(self, course: Course) -> None:
-        for heard in course.due():
-            if heard.wanted:
-                self._draw(course, heard.wanted, heard.group)
+    def _ask(self, course: SearchState) -> None:
+        for heard in course.decide():
+            if heard.sample_count:
+                self._draw(course, heard.sample_count, heard.group)
                 continue
             joined = self._descend(heard.decisions)
             rows = self._rows(heard)
@@ -316,7 +316,7 @@ class Search:
         self._configs.update({config.mst_key: config for config in configs})
         return joined if clones else None
 
-    def _make_room(self, course: Course) -> None:
+    def _make_room(self, course: SearchState) -> None:
         """Drop the states of those that will hardly go on, where they are more than may be kept."""
         most = self._request.search.live_states if self._request.search else None
         if most is None:
@@ -324,7 +324,7 @@ class Search:
         alive = self._positions.progress
         left = [
             key
-            for key in course.rule.losers(course.trials)
+            for key in course.rule.list_losers(course.trials)
             if key in alive and not alive[key].paused
         ]
         able = [key for key in left if not self._training[key].released]
@@ -332,12 +332,14 @@ class Search:
         if not gone:
             return
         made = [
-            Decision(key, "stop", course.trials[key].limit, "its state is dropped for live_states")
+            Decision(
+                key, "stop", course.trials[key].max_epoch, "its state is dropped for live_states"
+            )
             for key in gone
         ]
-        self._log.decided(self._name, self._rows(Heard(None, tuple(made))))
+        self._log.decided(self._name, self._rows(DecisionBatch(None, tuple(made))))
         for decision in made:
-            course.settle(decision)
+            course.override(decision)
             self._positions.end(decision.mst_key)
             self._training[decision.mst_key].released = True  # nobody may continue it any more
         self._spare.update(gone)
@@ -374,7 +376,7 @@ class Search:
         """
         if not self._over and self._course:
             self.undecided = frozenset(
-                key for key, trial in self._course.trials.items() if trial.under_way
+                key for key, trial in self._course.trials.items() if trial.is_running
             )
         resting = [
             key for key, progress in self._positions.progress.items() if progress.awaits_decision
@@ -386,7 +388,7 @@ class Search:
             self._log.search_over()
         self._over = True
 
-    def _rows(self, heard: Heard) -> list[DecisionRow]:
+    def _rows(self, heard: DecisionBatch) -> list[DecisionRow]:
         rows = []
         for number, each in enumerate(heard.decisions, self._log.last_decision + 1):
             training = self._training.get(each.mst_key)
@@ -397,10 +399,17 @@ class Search:
                 if epoch
                 else ""
             )
-            why = told + each.why
+            why = told + each.reason
             rows.append(
                 DecisionRow(
-                    number, each.mst_key, each.action, epoch, visits, each.limit, heard.cause, why
+                    number,
+                    each.mst_key,
+                    each.action,
+                    epoch,
+                    visits,
+                    each.max_epoch,
+                    heard.cause,
+                    why,
                 )
             )
         self._log.last_decision += len(rows)
@@ -416,4 +425,4 @@ class Search:
             if self._positions.residence:
                 self._positions.residence.release(key)
         else:
-            self._positions.limit(key, decision.limit)
+            self._positions.limit(key, decision.max_epoch)

@@ -48,12 +48,12 @@ class Endings:
             training.config,
             verdict(training.config, training.request, training.evaluations),
         )
-        if found.stopped in (None, training.epochs) or config.mst_key in self.stopped:
+        if found.stopped_epoch in (None, training.epochs) or config.mst_key in self.stopped:
             return
         if self._search.insists(config.mst_key) or self._budget.ended(training):
             return
         reason = stop_reason(config, training.request, found)
-        self.last[config.mst_key] = found.stopped
+        self.last[config.mst_key] = found.stopped_epoch
         self._positions.stop(config.mst_key)
         self._search.ended(config.mst_key, reason)
         self._log.config_stopped(config.mst_key, reason)

@@ -13,7 +13,7 @@ from cerebro_plpy.configs.params.early_stopping import NAME, EarlyStopping, Watc
 from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.params.output_losses import LOSS
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
-from cerebro_plpy.scheduling.search.early_stopping_rule import Verdict
+from cerebro_plpy.scheduling.search.early_stopping_rule import StoppingStatus
 
 
 def stopping_of(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
@@ -41,13 +41,15 @@ def keeps_best(config: Config, request: FitRequest) -> bool:
     return stopping is not None and stopping.restore_best_weights
 
 
-def verdict(config: Config, request: FitRequest, evaluations: Iterable[Evaluation]) -> Verdict:
+def verdict(
+    config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
+) -> StoppingStatus:
     """What becomes of a configuration, of which these are the evaluations in the order of their
     epochs.
     """
     stopping = stopping_of(config, request.patience)
     if stopping is None:
-        return Verdict(None, None, sys.maxsize)
+        return StoppingStatus(None, None, sys.maxsize)
     dataset, name = stopping.watched
     metrics = [LOSS, *config.metrics]
     place = [m.logged for m in metrics].index(name)
@@ -64,14 +66,14 @@ def kept_epoch(
     config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
 ) -> int | None:
     """The epoch of which the state is to be kept as the best, where that is wanted."""
-    return verdict(config, request, evaluations).best if keeps_best(config, request) else None
+    return verdict(config, request, evaluations).best_epoch if keeps_best(config, request) else None
 
 
-def stop_reason(config: Config, request: FitRequest, found: Verdict) -> str:
+def stop_reason(config: Config, request: FitRequest, found: StoppingStatus) -> str:
     """Why a configuration was stopped, for its log."""
     stopping = stopping_of(config, request.patience)
     assert stopping is not None
-    since = "at all" if found.best is None else f"since iteration {found.best}"
+    since = "at all" if found.best_epoch is None else f"since iteration {found.best_epoch}"
     return f"{_name(config)}: {stopping.monitor} did not get better {since}"
 
 

@@ -18,7 +18,7 @@ from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Allowance
 from cerebro_plpy.scheduling.search.promotion_rules import Rule
-from cerebro_plpy.scheduling.search.search_state import Heard
+from cerebro_plpy.scheduling.search.search_state import DecisionBatch
 from cerebro_plpy.tables.architectures import Made, StoredModel
 
 
@@ -205,7 +205,7 @@ class FitRequest:
     quiet: bool = False
     commit_seconds: int = 0
     search: Searching | None = None
-    decided: tuple[Heard, ...] = ()
+    decided: tuple[DecisionBatch, ...] = ()
     patience: EarlyStopping | None = None
     groups: Mapping[str, GroupPlace] = field(default_factory=dict)
     block_rows: int | None = None

@@ -20,7 +20,7 @@ from cerebro_plpy.run.state.config_state import Kept, Past
 from cerebro_plpy.run.workers.tasks import Step
 from cerebro_plpy.scheduling.schedule.schedule import Visit
 from cerebro_plpy.scheduling.search.promotion_rules import Decision
-from cerebro_plpy.scheduling.search.search_state import Heard, by_result
+from cerebro_plpy.scheduling.search.search_state import DecisionBatch, group_by_result
 
 PATIENCE_SECONDS = 2.0
 END_SECONDS = 10.0
@@ -104,10 +104,10 @@ def _evaluations(
     return found
 
 
-def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
+def decisions(control: Session, run_id: int) -> tuple[DecisionBatch, ...]:
     """What a search has decided so far, result by result."""
     rows = control.run(sql("run.past_decisions"), (run_id,))
-    return by_result((cause, act, Decision(*made)) for *made, cause, act in rows)
+    return group_by_result((cause, act, Decision(*made)) for *made, cause, act in rows)
 
 
 def replans(control: Session, run_id: int) -> tuple[int, str | None]:

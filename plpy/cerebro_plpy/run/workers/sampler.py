@@ -59,7 +59,7 @@ def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
     """What a sampler is told of a trial of a search over so many epochs."""
     if trial.failed:
         state = "failed"
-    elif trial.under_way or not trial.values:
+    elif trial.is_running or not trial.values:
         state = "running"
     else:
         state = "completed" if epochs in trial.values else "stopped"

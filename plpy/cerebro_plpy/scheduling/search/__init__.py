@@ -1,1 +1,1 @@
-"""Search rules: which configurations continue, pause, stop or are cloned."""
+"""Search rules: decisions on configurations that continue, pause, stop or are cloned."""

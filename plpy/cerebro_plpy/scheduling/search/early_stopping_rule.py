@@ -1,8 +1,7 @@
-"""When a configuration that gets no better is stopped; pure, so that a resumed run and a replay
-decide alike.
+"""The early stopping of a configuration that no longer improves; a pure rule.
 
-The rule is that of Keras' EarlyStopping (keras.io/api/callbacks/early_stopping), asked each time
-that metrics were computed.
+A resumed run and a replay therefore decide alike. The rule is that of Keras' EarlyStopping
+(keras.io/api/callbacks/early_stopping), applied each time that metrics were computed.
 """
 
 from __future__ import annotations
@@ -13,53 +12,51 @@ from typing import NamedTuple
 from cerebro_plpy.records import dataclass
 
 
-class Verdict(NamedTuple):
-    """The epoch with the best value, None while there is none; the one after which no other
-    follows, if any; and how many further values cannot be the end, whatever they are."""
+class StoppingStatus(NamedTuple):
+    """The result of the rule after some values."""
 
-    best: int | None
-    stopped: int | None
-    certain: int
+    best_epoch: int | None  # None without a value
+    stopped_epoch: int | None  # the last epoch to train, if that is decided
+    safe_values: int  # number of further values that cannot stop the config, whatever they are
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long a configuration may go on without a better value.
-
-    A value counts as better where it is so by more than `min_delta`; `patience` values that are not
-    better than the best, nor one of them than the `baseline`, are the end. The first
-    `start_from_epoch` epochs do not count.
-    """
+class EarlyStoppingRule:
+    """The parameters of early stopping, as Keras names them."""
 
     patience: int = 0
-    min_delta: float = 0.0
+    """Values in a row that do not improve on the best one, nor on the baseline, before the end."""
+    min_delta: float = 0.0  # smallest difference that counts as an improvement
     baseline: float | None = None
-    start_from_epoch: int = 0
-    larger: bool = False
-    """Whether larger values are better."""
+    start_from_epoch: int = 0  # epochs up to this one do not count
+    larger_is_better: bool = False
 
-    def judge(self, values: Iterable[tuple[int, float]]) -> Verdict:
-        """What comes of these values, each with its epoch, which count from 1, in their order; NaN
-        is never the best.
+    def judge(self, values: Iterable[tuple[int, float]]) -> StoppingStatus:
+        """Apply the rule to values, each with its epoch, in order; NaN is never the best value.
 
-        >>> Patience(patience=2).judge([(1, 0.5), (2, 0.3), (3, 0.4), (4, 0.3), (5, 0.1)])
-        Verdict(best=2, stopped=4, certain=0)
-        >>> Patience(patience=4).judge([(1, 0.5), (2, 0.3), (3, 0.4)])
-        Verdict(best=2, stopped=None, certain=2)
+        >>> EarlyStoppingRule(patience=2).judge([(1, 0.5), (2, 0.3), (3, 0.4), (4, 0.3), (5, 0.1)])
+        StoppingStatus(best_epoch=2, stopped_epoch=4, safe_values=0)
+        >>> EarlyStoppingRule(patience=4).judge([(1, 0.5), (2, 0.3), (3, 0.4)])
+        StoppingStatus(best_epoch=2, stopped_epoch=None, safe_values=2)
         """
-        best: tuple[int, float] | None = None
+        best_epoch: int | None = None
+        best_value: float | None = None
         waited = 0
         for epoch, value in values:
             if epoch <= self.start_from_epoch:
                 continue
             waited += 1
-            if value == value and (best is None or self._better(value, best[1])):
-                best = epoch, value
-                if self.baseline is None or self._better(value, self.baseline):
+            is_number = value == value
+            if is_number and (best_value is None or self._is_better(value, best_value)):
+                best_epoch = epoch
+                best_value = value
+                if self.baseline is None or self._is_better(value, self.baseline):
                     waited = 0
             elif waited >= self.patience and epoch > 1:
-                return Verdict(best[0] if best else None, epoch, 0)
-        return Verdict(best[0] if best else None, None, max(0, self.patience - waited - 1))
+                return StoppingStatus(best_epoch, epoch, 0)
+        return StoppingStatus(best_epoch, None, max(0, self.patience - waited - 1))
 
-    def _better(self, value: float, other: float) -> bool:
-        return value - self.min_delta > other if self.larger else value + self.min_delta < other
+    def _is_better(self, value: float, other: float) -> bool:
+        if self.larger_is_better:
+            return value - self.min_delta > other
+        return value + self.min_delta < other

@@ -1,94 +1,97 @@
-"""Several model selections in one run, one for each group of rows, each by a rule that knows no
-others.
-"""
+"""Several model selections in one run, one for each group of rows, each with a rule of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.search.promotion_rules import Decision, Room, Rule, Trial, Trials
+from cerebro_plpy.scheduling.search.promotion_rules import Capacity, Decision, Rule, Trial, Trials
 
 
 @dataclass(frozen=True)
-class Selections:
-    """The rule of each selection by its group, None for that of all rows. Where there is room for
-    few configs, those that have begun with the fewest go first, so that none has nothing when the
-    time is over."""
+class GroupedRules:
+    """The rules of all model selections.
 
-    rules: Mapping[str | None, Rule]
+    If the capacity is small, selections that have begun the fewest configs go first. Each of them
+    then has a result when the time is over.
+    """
 
-    @property
-    def takes_more(self) -> bool:
-        """See `Rule`."""
-        return all(rule.takes_more for rule in self.rules.values())
+    rules: Mapping[str | None, Rule]  # by group; None for the selection over all rows
 
     @property
-    def asked(self) -> Sequence[int]:
+    def accepts_new_configs(self) -> bool:
         """See `Rule`."""
-        return tuple(sorted({epoch for rule in self.rules.values() for epoch in rule.asked}))
+        return all(rule.accepts_new_configs for rule in self.rules.values())
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
-        """See `Rule`: who has news is asked first, and then the others, as long as there is
-        room.
-        """
-        now, found = self._apart(trials), list[Decision]()
-        if latest is not None:
-            group = trials[latest].group
-            found += _taken(
-                now[group],
-                self.rules[group].decide(now[group], _room(room, group, room.free), latest),
-            )
-        more = True
-        while more:
-            more = False
-            for group, rule in sorted(self.rules.items(), key=lambda each: _begun(now[each[0]])):
-                left = min(1, max(0, room.free - len(found)))
-                made = _taken(now[group], rule.decide(now[group], _room(room, group, left), None))
-                found += made
-                more = more or bool(made)
-        return found
-
-    def ended(self, trials: Trials) -> bool:
-        """See `Rule`: whether all selections of which there are trials have ended."""
-        return all(
-            self.rules[group].ended(own) for group, own in self._apart(trials).items() if own
+    @property
+    def decision_epochs(self) -> Sequence[int]:
+        """See `Rule`."""
+        return tuple(
+            sorted({epoch for rule in self.rules.values() for epoch in rule.decision_epochs})
         )
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: those of one selection after those of another."""
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`; the rule of `latest` decides first, then the others within the capacity."""
+        trials_by_group = self._divide(trials)
+        decisions = list[Decision]()
+        if latest is not None:
+            group = trials[latest].group
+            own = trials_by_group[group]
+            own_capacity = _capacity_of(capacity, group, capacity.free_slots)
+            decisions += _apply(own, self.rules[group].decide(own, own_capacity, latest))
+        progressed = True
+        while progressed:
+            progressed = False
+            by_begun = sorted(
+                self.rules.items(), key=lambda item: _count_begun(trials_by_group[item[0]])
+            )
+            for group, rule in by_begun:
+                own = trials_by_group[group]
+                slots = min(1, max(0, capacity.free_slots - len(decisions)))
+                new = _apply(own, rule.decide(own, _capacity_of(capacity, group, slots), None))
+                decisions += new
+                progressed = progressed or bool(new)
+        return decisions
+
+    def is_finished(self, trials: Trials) -> bool:
+        """See `Rule`; return True if all selections that have trials are finished."""
+        return all(
+            self.rules[group].is_finished(own) for group, own in self._divide(trials).items() if own
+        )
+
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; list the losers selection by selection."""
         return [
             key
-            for group, own in self._apart(trials).items()
-            for key in self.rules[group].losers(own)
+            for group, own in self._divide(trials).items()
+            for key in self.rules[group].list_losers(own)
         ]
 
-    def _apart(self, trials: Trials) -> dict[str | None, dict[int, Trial]]:
-        """The trials of each selection, by their keys."""
-        found: dict[str | None, dict[int, Trial]] = {group: {} for group in self.rules}
+    def _divide(self, trials: Trials) -> dict[str | None, dict[int, Trial]]:
+        """Return the trials of each selection, by group and mst_key."""
+        by_group: dict[str | None, dict[int, Trial]] = {group: {} for group in self.rules}
         for key in sorted(trials):
-            found[trials[key].group][key] = trials[key]
-        return found
+            by_group[trials[key].group][key] = trials[key]
+        return by_group
 
 
-def of_group(trials: Trials, group: str | None) -> Mapping[int, Trial]:
-    """The trials of one selection."""
+def trials_of_group(trials: Trials, group: str | None) -> Mapping[int, Trial]:
+    """Return the trials of one selection."""
     return {key: trials[key] for key in sorted(trials) if trials[key].group == group}
 
 
-def _room(room: Room, group: str | None, free: int) -> Room:
-    return room._replace(free=free, more=group in room.groups)
+def _capacity_of(capacity: Capacity, group: str | None, free_slots: int) -> Capacity:
+    return capacity._replace(free_slots=free_slots, can_add=group in capacity.groups)
 
 
-def _begun(own: Trials) -> int:
-    return sum(trial.limit > 0 for trial in own.values())
+def _count_begun(own: Trials) -> int:
+    return sum(trial.max_epoch > 0 for trial in own.values())
 
 
-def _taken(own: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
-    """The decisions, which hold from now on."""
-    for each in decisions:
-        trial = own[each.mst_key]
-        own[each.mst_key] = trial._replace(
-            limit=each.limit, over=trial.over or each.action in ("hold", "stop")
-        )
+def _apply(own: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
+    """Change the trials by the decisions, and return the decisions."""
+    for decision in decisions:
+        trial = own[decision.mst_key]
+        finished = trial.finished or decision.action in ("hold", "stop")
+        own[decision.mst_key] = trial._replace(max_epoch=decision.max_epoch, finished=finished)
     return decisions

@@ -1,9 +1,8 @@
-"""Which rounds Hyperband makes: brackets of successive halving, and the diagonals in which they are
-trained together.
+"""The rounds of Hyperband: brackets of successive halving, trained together in diagonals.
 
 As in MADlib, the size of a bracket is rounded down before it is multiplied by a power of eta.
-Brackets are halved side by side: all their rounds of the same length are one round of training, a
-diagonal.
+Brackets are halved side by side: all rounds with the same number of iterations are one round of
+training, a diagonal.
 """
 
 from __future__ import annotations
@@ -16,34 +15,42 @@ from typing import ClassVar, NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.search.promotion_rules import Decision, Room, Trials, ranking
-from cerebro_plpy.scheduling.search.successive_halving import left_behind
+from cerebro_plpy.scheduling.search.promotion_rules import (
+    Capacity,
+    Decision,
+    Trials,
+    rank_trials,
+)
+from cerebro_plpy.scheduling.search.successive_halving import list_left_behind
 
 
 class Round(NamedTuple):
-    """Round `i` of bracket `s`: so many configurations are trained for so many iterations more."""
+    """Round `i` of bracket `s`."""
 
     s: int
     i: int
     configs: int
-    iterations: int
+    iterations: int  # further iterations of each of its configurations
 
 
 @dataclass(frozen=True)
 class Hyperband:
-    """Its three numbers: the most iterations of a round, one in how many goes on, and last rounds
-    to leave out.
+    """The parameters of MADlib's Hyperband.
 
     >>> Hyperband(6, 3, 0).schedule()[0]
     Round(s=1, i=0, configs=3, iterations=2)
     """
 
-    R: int
-    eta: int
-    skip_last: int
+    R: int  # largest number of iterations of a round
+    eta: int  # one in eta configurations is promoted
+    skip_last: int  # number of last rounds to leave out
 
     def check(self, module: str) -> None:
-        """Raises InvalidParameter, with MADlib's texts, for numbers that make no schedule."""
+        """Check the parameters; the error texts are MADlib's.
+
+        Raises:
+            InvalidParameter: there is no schedule with these parameters.
+        """
         if self.eta <= 1:
             raise InvalidParameter(
                 f"{module}: eta must be greater than 1", detail=f"Received {self.eta}."
@@ -62,14 +69,16 @@ class Hyperband:
 
     @property
     def s_max(self) -> int:
-        """The number of the largest bracket: how often R can be divided by eta."""
-        powers, rest = 0, self.R // self.eta
-        while rest:
-            powers, rest = powers + 1, rest // self.eta
+        """Return the number of the largest bracket: how often R can be divided by eta."""
+        powers = 0
+        quotient = self.R // self.eta
+        while quotient:
+            powers += 1
+            quotient //= self.eta
         return powers
 
     def schedule(self) -> tuple[Round, ...]:
-        """All rounds, by bracket from the largest one, and in each bracket in their order."""
+        """Return all rounds in order, bracket by bracket, beginning with the largest one."""
         return tuple(
             Round(s, i, self._size(s) // self.eta**i, round(Fraction(self.R, self.eta ** (s - i))))
             for s in range(self.s_max, -1, -1)
@@ -77,52 +86,53 @@ class Hyperband:
         )
 
     def diagonals(self) -> tuple[tuple[Round, ...], ...]:
-        """The same rounds, those of the same length together, in the order in which they are
-        trained.
-        """
+        """Return the rounds of each diagonal, in the order of training."""
         depth = self.s_max + 1 - self.skip_last
         return tuple(
-            tuple(found for found in self.schedule() if self.s_max - found.s + found.i == number)
+            tuple(
+                round_ for round_ in self.schedule() if self.s_max - round_.s + round_.i == number
+            )
             for number in range(depth)
         )
 
     def brackets(self) -> tuple[tuple[int, range], ...]:
-        """Each bracket that has a round, from the largest one, with the keys of its configurations,
-        from 1 on.
+        """Return the brackets that have a round, each with the keys of its configurations.
+
+        The largest bracket comes first; keys count from 1.
         """
-        first, found = 1, []
-        for begun in self.schedule():
-            if begun.i == 0:
-                found.append((begun.s, range(first, first + begun.configs)))
-                first += begun.configs
-        return tuple(found)
+        brackets = []
+        first_key = 1
+        for round_ in self.schedule():
+            if round_.i == 0:
+                brackets.append((round_.s, range(first_key, first_key + round_.configs)))
+                first_key += round_.configs
+        return tuple(brackets)
 
     @property
     def configs(self) -> int:
-        """How many configurations are tried."""
+        """Return the number of configurations."""
         return sum(len(keys) for _, keys in self.brackets())
 
     @property
     def epochs(self) -> int:
-        """The most iterations that a configuration makes."""
+        """Return the largest number of iterations that a configuration makes."""
         return max(ends[-1] for ends in self.ends().values())
 
     def ends(self) -> dict[int, tuple[int, ...]]:
-        """By bracket, the iterations that a configuration has made when each of its rounds ends.
+        """Return by bracket the total iterations of a configuration at the end of each round.
 
         >>> Hyperband(6, 3, 0).ends()
         {1: (2, 8), 0: (6,)}
         """
         rounds = self.schedule()
-        numbers = dict.fromkeys(each.s for each in rounds)
+        brackets = dict.fromkeys(round_.s for round_ in rounds)
         return {
-            s: tuple(accumulate(each.iterations for each in rounds if each.s == s)) for s in numbers
+            s: tuple(accumulate(round_.iterations for round_ in rounds if round_.s == s))
+            for s in brackets
         }
 
-    def place(self, mst_key: int, iterations: int) -> tuple[int, int]:
-        """Bracket and round of the configuration of that number, which has come so far or begins
-        to.
-        """
+    def locate(self, mst_key: int, iterations: int) -> tuple[int, int]:
+        """Return the bracket and the round of a configuration after, or in, some iterations."""
         ends = self.ends()
         s = next(s for s, keys in self.brackets() if mst_key in keys)
         return s, next(i for i, end in enumerate(ends[s]) if iterations <= end)
@@ -134,68 +144,79 @@ class Hyperband:
 
 @dataclass(frozen=True)
 class Diagonals:
-    """The rule of MADlib's Hyperband: a diagonal begins when all of the one before it have come to
-    its end.
+    """The rule of MADlib's Hyperband: a diagonal begins when the previous one is complete.
 
-    Of a round those with the lowest values go on, NaN never; the brackets are of configs in the
-    order of their keys.
+    The configs with the lowest values of a round are promoted, but never those with NaN.
     """
 
-    takes_more: ClassVar[bool] = False
-    method: Hyperband
-    mst_keys: Sequence[int]
+    accepts_new_configs: ClassVar[bool] = False
+    hyperband: Hyperband
+    mst_keys: Sequence[int]  # the brackets take configs in this order
 
     @property
-    def asked(self) -> Sequence[int]:
+    def decision_epochs(self) -> Sequence[int]:
         """See `Rule`."""
-        return tuple(sorted({end for ends in self.method.ends().values() for end in ends}))
+        return tuple(sorted({end for ends in self.hyperband.ends().values() for end in ends}))
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        if any(trial.under_way for trial in trials.values()):
+        if any(trial.is_running for trial in trials.values()):
             return []
-        ends = self.method.ends()
+        ends = self.hyperband.ends()
         brackets = self._brackets
-        for diagonal in self.method.diagonals():
-            if any(trials[key].limit >= ends[r.s][r.i] for r in diagonal for key in brackets[r.s]):
+        for diagonal in self.hyperband.diagonals():
+            has_begun = any(
+                trials[key].max_epoch >= ends[round_.s][round_.i]
+                for round_ in diagonal
+                for key in brackets[round_.s]
+            )
+            if has_begun:
                 continue
-            found = [each for r in diagonal for each in _round(trials, brackets[r.s], r, ends[r.s])]
-            if found:
-                return found
+            decisions = [
+                decision
+                for round_ in diagonal
+                for decision in _begin_round(trials, brackets[round_.s], round_, ends[round_.s])
+            ]
+            if decisions:
+                return decisions
         return []
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: those that were left behind."""
-        ends = self.method.ends()
-        return left_behind(trials, [(keys, ends[s]) for s, keys in self._brackets.items()])
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; list the configs that were left behind."""
+        ends = self.hyperband.ends()
+        return list_left_behind(trials, [(keys, ends[s]) for s, keys in self._brackets.items()])
 
     @property
     def _brackets(self) -> dict[int, list[int]]:
-        return {s: [self.mst_keys[key - 1] for key in keys] for s, keys in self.method.brackets()}
+        return {
+            s: [self.mst_keys[key - 1] for key in keys] for s, keys in self.hyperband.brackets()
+        }
 
 
-def _round(
-    trials: Trials, keys: Sequence[int], found: Round, ends: Sequence[int]
+def _begin_round(
+    trials: Trials, keys: Sequence[int], round_: Round, ends: Sequence[int]
 ) -> list[Decision]:
-    limit, why = ends[found.i], f"bracket {found.s}, round {found.i}"
-    if found.i == 0:
+    max_epoch = ends[round_.i]
+    reason = f"bracket {round_.s}, round {round_.i}"
+    if round_.i == 0:
         return [
-            Decision(key, "start", limit, why)
-            for key in keys
-            if not (trials[key].limit or trials[key].over)
+            Decision(key, "start", max_epoch, reason) for key in keys if trials[key].is_startable
         ]
-    before, own = ends[found.i - 1], {key: trials[key] for key in keys}
-    able = [
+    previous = ends[round_.i - 1]
+    own = {key: trials[key] for key in keys}
+    eligible = [
         key
-        for key in ranking(own, before)
-        if own[key].goes_on_from(before) and isfinite(own[key].values[before])
+        for key in rank_trials(own, previous)
+        if own[key].is_paused_at(previous) and isfinite(own[key].values[previous])
     ]
-    best = able[: found.configs]
+    best = eligible[: round_.configs]
     return [
-        Decision(key, "promote", limit, f"{why}: among the best {len(best)} of {len(able)}")
+        Decision(
+            key, "promote", max_epoch, f"{reason}: among the best {len(best)} of {len(eligible)}"
+        )
         for key in best
     ]

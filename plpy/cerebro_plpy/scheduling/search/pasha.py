@@ -1,18 +1,17 @@
-"""Progressive successive halving: nobody trains longer than it takes to tell the configs apart.
+"""Progressive successive halving: configs train only until their ranking is stable.
 
-It is PASHA (Bohdal et al., ICLR 2023, openreview.net/forum?id=syfgJE6nFRW): promotions are those of
-`Asha`, but only up to a ceiling, first the end of the second rung. It grows by a rung when the
-configs in the two rungs below it stand in different orders, where values that differ by no more
-than epsilon count as alike.
+The algorithm is PASHA (Bohdal et al., ICLR 2023, openreview.net/forum?id=syfgJE6nFRW). Promotions
+are those of `Asha`, but only up to a ceiling, at first the end of the second rung. The ceiling
+rises by a rung if the configs in the two rungs below it are ranked differently. Values that differ
+by at most epsilon count as equal.
 
-As in the paper, epsilon is what the values of one pair of configs differ by while their curves
-cross to and fro, and curves have every epoch whose metrics were computed. The rule is told of an
-epoch when its config has come to the end of the rung, so that no clock decides; the authors'
-program looks at epochs as they come.
+As in the paper, epsilon is the difference of two configs whose curves cross repeatedly; a curve has
+every epoch whose metrics were computed. The rule receives the value of an epoch when its config
+reaches the end of the rung, so that the decisions do not depend on time. The authors' program uses
+epochs as they arrive.
 
-The ceiling, too, follows from nothing but the trials: it has grown where somebody was let train
-above it, or does so now. Growth that nobody has made use of is undone where further values bring
-the orders together again.
+The ceiling, too, depends on the trials alone. It has risen if a config was allowed to train above
+it, or may now. An unused rise is undone if further values make the rankings equal again.
 """
 
 from __future__ import annotations
@@ -25,97 +24,107 @@ from statistics import quantiles
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Asha,
+    Capacity,
     Decision,
-    Room,
     Trials,
-    ranking,
-    worst,
+    finite_or_worst,
+    rank_trials,
 )
 
-MOST_COMPARED = 25
-"""Configs whose curves tell the noise of a rung."""
+MAX_COMPARED = 25
+"""Number of configs from which the noise of a rung is estimated."""
 
 
 @dataclass(frozen=True)
 class Pasha(Asha):
-    """`Asha` up to a ceiling, which grows from the second rung while orders change from rung to
-    rung.
+    """`Asha` up to a ceiling, which rises while rankings change from rung to rung.
 
-    When nothing else is left, the best of the highest rung goes on to the ceiling, and no further.
+    When all other configs are done, the best of the highest rung continues to the ceiling.
     """
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        top = self._top(trials)
-        ceiling = self.asked[top]
-        found = list(Asha(ceiling, self.eta, self.first).decide(trials, room, latest))
-        if latest is not None and trials[latest].limit == ceiling < self.epochs:
-            why = (
-                f"nobody goes on: after epochs {self.asked[top - 1]} and {ceiling} the order is "
-                "the same"
+        top = self._find_top(trials)
+        ceiling = self.decision_epochs[top]
+        decisions = list(Asha(ceiling, self.eta, self.first_rung).decide(trials, capacity, latest))
+        if latest is not None and trials[latest].max_epoch == ceiling < self.epochs:
+            reason = (
+                f"nobody goes on: after epochs {self.decision_epochs[top - 1]} and {ceiling} "
+                "the order is the same"
             )
-            found.append(Decision(latest, "rest", ceiling, why))
-        return found
+            decisions.append(Decision(latest, "rest", ceiling, reason))
+        return decisions
 
-    def ceiling(self, trials: Trials) -> int:
-        """The epoch after which nobody goes on now."""
-        return self.asked[self._top(trials)]
+    def find_ceiling(self, trials: Trials) -> int:
+        """Return the epoch after which no config continues now."""
+        return self.decision_epochs[self._find_top(trials)]
 
-    def epsilon(self, trials: Trials, rung: int) -> float:
-        """What a value is not sure by: the 90th percentile of how far two configs that have come to
-        the end of this rung are apart there, of those whose curves have crossed and crossed back;
-        else that of the rung below. The best of the rung tell it, for there are as many pairs as
-        the square of their number."""
-        end = self.asked[rung]
-        best = (trials[key].curve for key in ranking(trials, end)[:MOST_COMPARED])
-        curves = [{e: worst(v) for e, v in curve.items() if e <= end} for curve in best]
-        pairs = combinations(curves, 2)
-        gaps = [
-            abs(one[end] - other[end]) for one, other in pairs if _crossed_back(one, other, end)
+    def estimate_epsilon(self, trials: Trials, rung: int) -> float:
+        """Return the difference up to which two values in a rung count as equal.
+
+        Epsilon is the 90th percentile of the differences between two configs at the end of the
+        rung, over pairs whose curves have crossed and crossed back. Without such pairs, it is that
+        of the rung below. Only the best configs are compared, because the number of pairs grows
+        quadratically.
+        """
+        end = self.decision_epochs[rung]
+        best = (trials[key].curve for key in rank_trials(trials, end)[:MAX_COMPARED])
+        curves = [
+            {epoch: finite_or_worst(value) for epoch, value in curve.items() if epoch <= end}
+            for curve in best
         ]
-        finite = [gap for gap in gaps if isfinite(gap)]
+        differences = [
+            abs(one[end] - other[end])
+            for one, other in combinations(curves, 2)
+            if _crossed_back(one, other, end)
+        ]
+        finite = [difference for difference in differences if isfinite(difference)]
         if not finite:
-            return self.epsilon(trials, rung - 1) if rung else 0.0
-        return quantiles(finite, n=10, method="inclusive")[-1] if len(finite) > 1 else finite[0]
+            return self.estimate_epsilon(trials, rung - 1) if rung else 0.0
+        if len(finite) == 1:
+            return finite[0]
+        return quantiles(finite, n=10, method="inclusive")[-1]
 
-    def _top(self, trials: Trials) -> int:
-        """The rung whose end is the ceiling."""
-        ends = self.asked
+    def _find_top(self, trials: Trials) -> int:
+        """Return the rung whose end is the ceiling."""
+        ends = self.decision_epochs
         top = min(1, len(ends) - 1)
-        while top + 1 < len(ends) and (
-            self._entered(trials, ends[top + 1]) or not self._agree(trials, top)
-        ):
+        while top + 1 < len(ends):
+            if not self._is_entered(trials, ends[top + 1]) and self._is_stable(trials, top):
+                break
             top += 1
         return top
 
-    def _entered(self, trials: Trials, end: int) -> bool:
-        return any(trial.limit == end or end in trial.values for trial in trials.values())
+    def _is_entered(self, trials: Trials, end: int) -> bool:
+        return any(trial.max_epoch == end or end in trial.values for trial in trials.values())
 
-    def _agree(self, trials: Trials, rung: int) -> bool:
-        """Whether nobody has left those that were like it a rung before: the soft ranking of the
-        paper.
+    def _is_stable(self, trials: Trials, rung: int) -> bool:
+        """Return True if the ranking agrees with that of the rung below: the paper's soft ranking.
+
+        Configs may exchange ranks with those whose values were equal, up to epsilon.
         """
-        before, end = self.asked[rung - 1], self.asked[rung]
-        both = {
-            key: each
-            for key, each in trials.items()
-            if before in each.values and end in each.values
+        previous = self.decision_epochs[rung - 1]
+        end = self.decision_epochs[rung]
+        compared = {
+            key: trial
+            for key, trial in trials.items()
+            if previous in trial.values and end in trial.values
         }
-        values = {key: worst(trial.values[before]) for key, trial in both.items()}
-        places = [
-            (values[was], values[now])
-            for was, now in zip(ranking(both, before), ranking(both, end))
+        values = {key: finite_or_worst(trial.values[previous]) for key, trial in compared.items()}
+        pairs = [
+            (values[before], values[after])
+            for before, after in zip(rank_trials(compared, previous), rank_trials(compared, end))
         ]
-        if all(was == now for was, now in places):
+        if all(before == after for before, after in pairs):
             return True
-        epsilon = self.epsilon(trials, rung)
-        return all(was == now or abs(was - now) <= epsilon for was, now in places)
+        epsilon = self.estimate_epsilon(trials, rung)
+        return all(before == after or abs(before - after) <= epsilon for before, after in pairs)
 
 
 def _crossed_back(one: Mapping[int, float], other: Mapping[int, float], end: int) -> bool:
-    """Whether two curves that differ at the end were once the other way round, and before that as
-    at the end.
-    """
+    """Return True if two curves have crossed twice, and differ at the end."""
     epochs = sorted(epoch for epoch in one.keys() & other.keys() if one[epoch] != other[epoch])
+    if epochs[-1:] != [end]:
+        return False
     orders = [one[epoch] > other[epoch] for epoch in epochs]
-    return end in epochs[-1:] and sum(a != b for a, b in zip(orders, orders[1:])) > 1
+    return sum(before != after for before, after in zip(orders, orders[1:])) > 1

@@ -1,40 +1,38 @@
-"""Population based training: a population trains in steps, after each of which the worst go on from
-the best.
+"""Population based training: after each step, clones of the best configs replace the worst.
 
-It is that of Jaderberg et al. (arXiv 1711.09846), with truncation selection, in generations: a step
-ends when all have come to its end, so that no clock decides. Whoever is among the worst stops, and
-a clone of one of the best takes its place: a configuration of its own, with other parameters, which
-trains what is left of the epochs of its line.
+The algorithm is that of Jaderberg et al. (arXiv 1711.09846), with truncation selection, in
+generations: a step ends when all members have reached its end, so that decisions do not depend on
+time. The worst members stop. For each of them, a clone of one of the best trains the remaining
+epochs. The clone is a configuration of its own, with other parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from random import Random
 from typing import ClassVar
 
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.search.promotion_rules import Decision, Room, Trial, Trials
+from cerebro_plpy.scheduling.search.promotion_rules import Capacity, Decision, Trial, Trials
 
 
 @dataclass(frozen=True)
 class Pbt:
-    """Steps of `interval` epochs, the last one with what remains; of so large a part (`quantile`)
-    the worst stop.
+    """The rule of population based training.
 
-    Who takes the place of whom is drawn by the seed and the key of the first clone of a step.
+    Parents are drawn by the seed and the key of the first clone of a step.
     """
 
-    takes_more: ClassVar[bool] = False
+    accepts_new_configs: ClassVar[bool] = False
     epochs: int
-    interval: int = 1
-    quantile: float = 0.25
+    interval: int = 1  # epochs of a step; the last step has the remaining ones, too
+    quantile: float = 0.25  # part of the members that stops after each step
     seed: int = 0
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The epochs of a line after which its steps end.
+        """Return the ends of the steps, in epochs including those of the ancestors.
 
         >>> Pbt(9, 3).ends, Pbt(8, 3).ends, Pbt(2, 3).ends
         ((3, 6, 9), (3, 8), (2,))
@@ -42,76 +40,83 @@ class Pbt:
         return (*range(self.interval, self.epochs - self.interval + 1, self.interval), self.epochs)
 
     @property
-    def asked(self) -> Sequence[int]:
-        """See `Rule`: a clone counts its own epochs.
+    def decision_epochs(self) -> Sequence[int]:
+        """See `Rule`; a clone counts its own epochs.
 
-        >>> Pbt(8, 2).asked, Pbt(7, 2).asked
+        >>> Pbt(8, 2).decision_epochs, Pbt(7, 2).decision_epochs
         ((2, 4, 6, 8), (2, 3, 4, 5, 7))
         """
-        begun = (0, *self.ends[:-1])
-        # Steps before the last are equally long: what lies between two of their ends is itself such
-        # an end.
-        return tuple(sorted({*self.ends, *(self.epochs - before for before in begun)}))
+        starts = (0, *self.ends[:-1])
+        # Steps before the last have equal lengths, so the difference of two ends is itself an end.
+        return tuple(sorted({*self.ends, *(self.epochs - start for start in starts)}))
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        new = [key for key, trial in trials.items() if not (trial.limit or trial.over)]
+        new = [key for key, trial in trials.items() if trial.is_startable]
         if new:
             return [Decision(key, "start", self.ends[0], "the population begins") for key in new]
-        going = {
+        unfinished = {
             key: trial
             for key, trial in trials.items()
-            if not trial.over and _reached(trial) < self.epochs
+            if not trial.finished and _total_epochs(trial) < self.epochs
         }
-        step = min(map(_reached, going.values()), default=self.epochs)
-        members = {key: trial for key, trial in going.items() if _reached(trial) == step}
-        if not members or any(trial.under_way for trial in members.values()):
+        step_end = min(map(_total_epochs, unfinished.values()), default=self.epochs)
+        members = {
+            key: trial for key, trial in unfinished.items() if _total_epochs(trial) == step_end
+        }
+        if not members or any(trial.is_running for trial in members.values()):
             return []
-        return self._generation(members, step, max(trials) + 1)
+        return self._select(members, step_end, max(trials) + 1)
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: those in whose place others go on."""
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; list the configs that clones have replaced."""
         return [
             key
             for key, trial in trials.items()
-            if trial.over and not trial.failed and not trial.under_way
+            if trial.finished and not trial.failed and not trial.is_running
         ]
 
-    def _generation(self, members: Mapping[int, Trial], step: int, first: int) -> list[Decision]:
-        ranked = sorted(members, key=lambda key: (_value(members[key]), key))
+    def _select(
+        self, members: Mapping[int, Trial], step_end: int, first_key: int
+    ) -> list[Decision]:
+        """Stop the worst members, continue the others, and clone the best.
+
+        Args:
+            first_key: mst_key of the first clone.
+        """
+        ranked = sorted(members, key=lambda key: (_last_value(members[key]), key))
         count = min(ceil(len(ranked) * self.quantile), len(ranked) // 2)
-        best = [key for key in ranked[:count] if isfinite(_value(members[key]))]
+        best = [key for key in ranked[:count] if isfinite(_last_value(members[key]))]
         worst = ranked[len(ranked) - count :] if best else []
-        more = next(end for end in self.ends if end > step) - step
-        found = []
-        for place, key in enumerate(ranked, 1):
-            why = f"place {place} of {len(ranked)} after {step} epochs"
-            limit = members[key].limit
+        step_epochs = next(end for end in self.ends if end > step_end) - step_end
+        decisions = []
+        for rank, key in enumerate(ranked, 1):
+            reason = f"place {rank} of {len(ranked)} after {step_end} epochs"
+            max_epoch = members[key].max_epoch
             if key in worst:
-                found.append(
-                    Decision(key, "stop", limit, f"{why}: another one goes on in its place")
-                )
+                reason = f"{reason}: another one goes on in its place"
+                decisions.append(Decision(key, "stop", max_epoch, reason))
             else:
-                found.append(Decision(key, "continue", limit + more, why))
-        parents = Random(f"{self.seed}/{first}/parents")
-        for key, loser in enumerate(worst, first):
-            parent = parents.choice(best)
-            why = (
+                decisions.append(Decision(key, "continue", max_epoch + step_epochs, reason))
+        random = Random(f"{self.seed}/{first_key}/parents")
+        for key, loser in enumerate(worst, first_key):
+            parent = random.choice(best)
+            reason = (
                 f"in the place of mst_key={loser}, from the state of mst_key={parent}, of the best "
                 f"{len(best)}"
             )
-            found.append(Decision(key, "clone", more, why, parent))
-        return found
+            decisions.append(Decision(key, "clone", step_epochs, reason, parent))
+        return decisions
 
 
-def _reached(trial: Trial) -> int:
-    return trial.before + trial.limit
+def _total_epochs(trial: Trial) -> int:
+    return trial.inherited_epochs + trial.max_epoch
 
 
-def _value(trial: Trial) -> float:
-    value = trial.values[trial.limit]
-    return value if isfinite(value) else float("inf")
+def _last_value(trial: Trial) -> float:
+    value = trial.values[trial.max_epoch]
+    return value if isfinite(value) else inf

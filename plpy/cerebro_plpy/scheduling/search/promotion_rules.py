@@ -1,16 +1,15 @@
-"""Which configurations of a search go on, and which rest: pure rules, asked whenever a result
-comes.
+"""Promotion rules: pure functions that decide which configurations of a search continue.
 
-A config may train until the end of an epoch, its limit. When its value there is known, a rule says
-what follows: for this config, for those that rest, and for those that have not begun. Who rests
-keeps its state and may go on later. A rule knows nothing but these values, and draws nothing: the
-same results in the same order come to the same decisions.
+A config may train until the end of an epoch, its `max_epoch`. When its value there is known, a rule
+decides what follows: for this config, for paused ones, and for those that have not begun. A paused
+config keeps its state and may continue later. A rule depends on these values only and draws no
+random numbers: the same results in the same order lead to the same decisions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
@@ -20,86 +19,82 @@ Action = Literal["start", "continue", "promote", "rest", "hold", "stop", "clone"
 
 
 class Trial(NamedTuple):
-    """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its
-    values by epoch.
+    """The state of a config that rules decide on."""
 
-    Smaller values are better; one that is not finite is the worst. A config that is `over` was
-    ended by something else, or has `failed`. A clone goes on from those it descends from, which had
-    made so many epochs `before`. Its `values` are those at limits that it came to; its `curve` has
-    the epochs on the way, too. It may be of a `group`.
-    """
-
-    limit: int = 0
-    values: Mapping[int, float] = {}
-    over: bool = False
+    max_epoch: int = 0  # last epoch that it may train; 0 before it begins
+    values: Mapping[int, float] = {}  # by epoch, at each max_epoch so far; smaller ones are better
+    finished: bool = False  # ended by something other than the rule, or failed
     failed: bool = False
-    before: int = 0
-    curve: Mapping[int, float] = {}
+    inherited_epochs: int = 0  # epochs that the ancestors of a clone had trained
+    curve: Mapping[int, float] = {}  # values by epoch, including epochs before max_epoch
     group: str | None = None
 
     @property
-    def under_way(self) -> bool:
-        """Whether its value at its limit is still to come."""
-        return not self.over and self.limit > 0 and self.limit not in self.values
+    def is_startable(self) -> bool:
+        return not (self.max_epoch or self.finished)
 
-    def goes_on_from(self, epoch: int) -> bool:
-        """Whether it rests after an epoch and could be trained on."""
-        return not self.over and self.limit == epoch and epoch in self.values
+    @property
+    def is_running(self) -> bool:
+        """Return True if the value at `max_epoch` is still to come."""
+        return not self.finished and self.max_epoch > 0 and self.max_epoch not in self.values
+
+    def is_paused_at(self, epoch: int) -> bool:
+        """Return True if the config is paused after an epoch and could continue."""
+        return not self.finished and self.max_epoch == epoch and epoch in self.values
 
 
 Trials = Mapping[int, Trial]
+"""Trials by mst_key."""
 
 
 class Decision(NamedTuple):
-    """What becomes of a config, until which epoch it may train from now on, and why; a clone begins
-    from the state `of` another one, and has the next key."""
+    """A decision on one config."""
 
-    mst_key: int
+    mst_key: int  # a clone has the next key
     action: Action
-    limit: int
-    why: str
-    of: int | None = None
+    max_epoch: int  # last epoch that the config may train from now on
+    reason: str
+    parent: int | None = None  # mst_key of the config whose state a clone starts from
 
 
-class Room(NamedTuple):
-    """So many configs are `free` to begin or to go on; whether `more` could be drawn to begin, of
-    which `groups`.
-    """
+class Capacity(NamedTuple):
+    """The configs that may begin or continue at one moment."""
 
-    free: int
-    more: bool = False
-    groups: frozenset[str | None] = frozenset()
+    free_slots: int
+    can_add: bool = False  # further configs could be sampled
+    groups: frozenset[str | None] = frozenset()  # groups of which configs could be sampled
 
 
 class Rule(Protocol):
-    """What decides. `asked` are the epochs after which it wants values, the last one of the run
-    among them.
-
-    It `takes_more` configs than it was made for, or not.
-    """
+    """A rule that decides when configs start, continue, pause or stop."""
 
     @property
-    def takes_more(self) -> bool: ...
+    def accepts_new_configs(self) -> bool:
+        """Return True if configs may be added to those that the rule was made for."""
+        ...
 
     @property
-    def asked(self) -> Sequence[int]: ...
+    def decision_epochs(self) -> Sequence[int]:
+        """Return the epochs after which the rule needs values, up to the last one of the run."""
+        ...
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
-        """What follows after the value of the config `latest` at its limit; None at the beginning,
-        or after a failure.
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+        """Return the decisions after a new value.
 
-        What is not said of a config leaves it as it is: where `latest` is not spoken of, it rests.
+        A config without a decision does not change; if that is `latest`, it pauses.
+
+        Args:
+            latest: the config that has a value at its `max_epoch`; None at the beginning, or after
+                a failure.
         """
         ...
 
-    def ended(self, trials: Trials) -> bool:
-        """Whether nothing begins any more."""
+    def is_finished(self, trials: Trials) -> bool:
+        """Return True if no further config begins."""
         ...
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """The configs that rest and will not go on, or hardly; the one that would be missed least
-        comes first.
-        """
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """List paused configs that are unlikely to continue, the most dispensable first."""
         ...
 
 
@@ -107,206 +102,205 @@ class Rule(Protocol):
 class Asha:
     """Asynchronous successive halving by promotion (Li et al., MLSys 2020, algorithm 2).
 
-    Whoever is free takes, from the highest rung down, a config that is among the best `1/eta` of
-    those that have come so far and was not promoted yet; where there is none, a config that has not
-    begun. With fewer configs than it takes to fill the rungs nobody would reach the last epoch:
-    when nothing else is left, the best of the highest rung goes on alone.
+    A free slot takes, from the highest rung down, a config that is among the best `1/eta` of those
+    that have reached the rung, and was not promoted yet; otherwise, a config that has not begun.
+    With fewer configs than it takes to fill the rungs, no config would reach the last epoch. When
+    all others are done, the best of the highest rung therefore continues alone.
     """
 
-    takes_more: ClassVar[bool] = True
+    accepts_new_configs: ClassVar[bool] = True
     epochs: int
     eta: int = 3
-    first: int = 1
+    first_rung: int = 1
 
     @property
-    def asked(self) -> Sequence[int]:
-        """The epochs at which rungs end.
+    def decision_epochs(self) -> Sequence[int]:
+        """Return the epochs at which rungs end.
 
-        >>> Asha(27).asked, Asha(10).asked, Asha(9, eta=4, first=2).asked, Asha(1).asked
-        ((1, 3, 9, 27), (1, 3, 10), (2, 9), (1,))
+        >>> Asha(27).decision_epochs, Asha(10).decision_epochs
+        ((1, 3, 9, 27), (1, 3, 10))
+        >>> Asha(9, eta=4, first_rung=2).decision_epochs, Asha(1).decision_epochs
+        ((2, 9), (1,))
         """
-        return rungs(self.epochs, self.eta, self.first)
+        return compute_rungs(self.epochs, self.eta, self.first_rung)
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        found, now = list[Decision](), dict(trials)
-        while room.free > len(found) and (job := self._job(now, room.more)):
-            found.append(job)
-            now[job.mst_key] = now[job.mst_key]._replace(limit=job.limit)
-        return found
+        decisions = list[Decision]()
+        current = dict(trials)
+        while len(decisions) < capacity.free_slots:
+            decision = self._fill_slot(current, capacity.can_add)
+            if decision is None:
+                break
+            decisions.append(decision)
+            trial = current[decision.mst_key]
+            current[decision.mst_key] = trial._replace(max_epoch=decision.max_epoch)
+        return decisions
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: those two rungs below the highest one that anybody trains for."""
-        ends = self.asked
-        highest = max(
-            (ends.index(trial.limit) for trial in trials.values() if trial.limit in ends), default=0
-        )
-        return [key for rung in ends[: max(0, highest - 1)] for key in resting(trials, rung)]
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; list the configs at least two rungs below the highest one."""
+        ends = self.decision_epochs
+        rungs = [
+            ends.index(trial.max_epoch) for trial in trials.values() if trial.max_epoch in ends
+        ]
+        highest = max(rungs, default=0)
+        return [key for rung in ends[: max(0, highest - 1)] for key in list_paused(trials, rung)]
 
-    def _job(self, trials: Trials, more: bool) -> Decision | None:
-        steps = list(zip(self.asked, self.asked[1:]))
-        for rung, limit in reversed(steps):
-            ranked = ranking(trials, rung)
+    def _fill_slot(self, trials: Trials, can_add: bool) -> Decision | None:
+        """Promote or start a config; return None if all have to wait."""
+        for rung, max_epoch in self._promotions():
+            ranked = rank_trials(trials, rung)
             for place, key in enumerate(ranked[: len(ranked) // self.eta], 1):
-                if trials[key].goes_on_from(rung):
-                    why = (
-                        f"place {place} of {len(ranked)} after epoch {rung}, of which 1 in "
-                        f"{self.eta} goes on"
+                if trials[key].is_paused_at(rung):
+                    reason = (
+                        f"place {place} of {len(ranked)} after epoch {rung}, "
+                        f"of which 1 in {self.eta} goes on"
                     )
-                    return Decision(key, "promote", limit, why)
-        new = min(
-            (key for key, trial in trials.items() if not (trial.limit or trial.over)), default=None
-        )
-        if new is not None:
-            return Decision(new, "start", self.asked[0], "no configuration can be promoted")
-        return (
-            None
-            if more or any(trial.under_way for trial in trials.values())
-            else self._last(trials, steps)
-        )
+                    return Decision(key, "promote", max_epoch, reason)
+        startable = [key for key, trial in trials.items() if trial.is_startable]
+        if startable:
+            reason = "no configuration can be promoted"
+            return Decision(min(startable), "start", self.decision_epochs[0], reason)
+        if can_add or any(trial.is_running for trial in trials.values()):
+            return None
+        return self._promote_last(trials)
 
-    def _last(self, trials: Trials, steps: Iterable[tuple[int, int]]) -> Decision | None:
-        if any(trial.limit == self.epochs and not trial.failed for trial in trials.values()):
-            return None  # also where it got no better before, and ended
-        for rung, limit in reversed(list(steps)):
-            for place, key in enumerate(ranking(trials, rung), 1):
-                if trials[key].goes_on_from(rung):
-                    return Decision(
-                        key,
-                        "promote",
-                        limit,
-                        f"place {place} after epoch {rung}, and no other is left",
-                    )
+    def _promote_last(self, trials: Trials) -> Decision | None:
+        if any(trial.max_epoch == self.epochs and not trial.failed for trial in trials.values()):
+            return None  # a config reached the last epoch, or stopped early on the way to it
+        for rung, max_epoch in self._promotions():
+            for place, key in enumerate(rank_trials(trials, rung), 1):
+                if trials[key].is_paused_at(rung):
+                    reason = f"place {place} after epoch {rung}, and no other is left"
+                    return Decision(key, "promote", max_epoch, reason)
         return None
+
+    def _promotions(self) -> list[tuple[int, int]]:
+        """Return each rung with the end of the next one, the highest rung first."""
+        ends = self.decision_epochs
+        return list(zip(ends, ends[1:]))[::-1]
 
 
 @dataclass(frozen=True)
 class Stepwise:
-    """All configs go on from one evaluation to the next; nobody is stopped but by a target."""
+    """All configs continue from one evaluation to the next; only a target stops them."""
 
-    takes_more: ClassVar[bool] = True
-    asked: Sequence[int]
+    accepts_new_configs: ClassVar[bool] = True
+    decision_epochs: Sequence[int]
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        new = [key for key, trial in trials.items() if not (trial.limit or trial.over)]
-        return [
-            *(Decision(key, "start", self.asked[0], "all begin") for key in new),
-            *self._further(trials, latest),
+        decisions = [
+            Decision(key, "start", self.decision_epochs[0], "all begin")
+            for key, trial in trials.items()
+            if trial.is_startable
         ]
+        if latest is None:
+            return decisions
+        following = [epoch for epoch in self.decision_epochs if epoch > trials[latest].max_epoch]
+        if following:
+            decisions.append(self.decide_config(trials, latest, following[0]))
+        return decisions
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: nobody rests."""
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; this rule does not pause configs."""
         return ()
 
-    def _further(self, trials: Trials, latest: int | None) -> list[Decision]:
-        if latest is None:
-            return []
-        following = next((epoch for epoch in self.asked if epoch > trials[latest].limit), None)
-        return [] if following is None else [self.verdict(trials, latest, following)]
-
-    def verdict(self, trials: Trials, mst_key: int, following: int) -> Decision:
-        """Whether a config that has come to its limit goes on to the epoch that follows."""
-        return Decision(mst_key, "continue", following, "nothing speaks against it")
+    def decide_config(self, trials: Trials, mst_key: int, next_epoch: int) -> Decision:
+        """Decide if a config at its `max_epoch` continues until `next_epoch`."""
+        return Decision(mst_key, "continue", next_epoch, "nothing speaks against it")
 
 
 @dataclass(frozen=True)
 class Median(Stepwise):
     """The median rule (Golovin et al., KDD 2017, section 3.2.1).
 
-    A config stops where its best value so far is worse than the median of the means of the values
-    that each other config had up to this epoch. It needs so many others (`least`) that have come as
-    far, and `grace` epochs.
+    A config stops if its best value so far is worse than the median, over the other configs, of the
+    mean of their values up to this epoch.
     """
 
-    grace: int = 1
-    least: int = 5
+    grace: int = 1  # epochs before the first stop
+    min_others: int = 5  # number of other configs that must have reached the epoch
 
-    def verdict(self, trials: Trials, mst_key: int, following: int) -> Decision:
+    def decide_config(self, trials: Trials, mst_key: int, next_epoch: int) -> Decision:
         """See `Stepwise`."""
-        own, epoch = trials[mst_key], trials[mst_key].limit
+        own = trials[mst_key]
+        epoch = own.max_epoch
         means = [
-            _mean([worst(value) for at, value in trial.values.items() if at <= epoch])
+            _mean([finite_or_worst(value) for at, value in trial.values.items() if at <= epoch])
             for key, trial in trials.items()
             if key != mst_key and epoch in trial.values
         ]
-        if epoch < self.grace or len(means) < self.least:
-            return Decision(
-                mst_key, "continue", following, f"{len(means)} others have come to epoch {epoch}"
-            )
-        middle, best = median(means), min(map(worst, own.values.values()))
-        if best > middle:
-            why = (
-                f"its best value so far is worse than the median of {len(means)} others up to "
-                f"epoch {epoch}"
-            )
-            return Decision(mst_key, "stop", epoch, why)
-        why = (
-            f"its best value so far is not worse than the median of {len(means)} others up to "
-            f"epoch {epoch}"
-        )
-        return Decision(mst_key, "continue", following, why)
+        if epoch < self.grace or len(means) < self.min_others:
+            reason = f"{len(means)} others have come to epoch {epoch}"
+            return Decision(mst_key, "continue", next_epoch, reason)
+        best = min(map(finite_or_worst, own.values.values()))
+        others = f"worse than the median of {len(means)} others up to epoch {epoch}"
+        if best > median(means):
+            return Decision(mst_key, "stop", epoch, f"its best value so far is {others}")
+        return Decision(mst_key, "continue", next_epoch, f"its best value so far is not {others}")
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """Another rule, which decides unless a bound says otherwise."""
+class RuleWrapper:
+    """A rule that decides like another one, with exceptions."""
 
     rule: Rule
 
     @property
-    def takes_more(self) -> bool:
+    def accepts_new_configs(self) -> bool:
         """See `Rule`."""
-        return self.rule.takes_more
+        return self.rule.accepts_new_configs
 
     @property
-    def asked(self) -> Sequence[int]:
+    def decision_epochs(self) -> Sequence[int]:
         """See `Rule`."""
-        return self.rule.asked
+        return self.rule.decision_epochs
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        return self.rule.decide(trials, room, latest)
+        return self.rule.decide(trials, capacity, latest)
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
-        return self.rule.ended(trials)
+        return self.rule.is_finished(trials)
 
-    def losers(self, trials: Trials) -> Sequence[int]:
+    def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`."""
-        return self.rule.losers(trials)
+        return self.rule.list_losers(trials)
 
 
 @dataclass(frozen=True)
-class UntilReached(Bounded):
-    """Another rule, until a config has a value that is as good as the target: then nothing goes
-    on.
-    """
+class UntilTarget(RuleWrapper):
+    """Another rule, until the value of a config reaches the target; then all configs stop."""
 
     target: float
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        reached = self._reached(trials)
-        if not reached:
-            return self.rule.decide(trials, room, latest)
-        why = f"the target was reached by mst_key={reached[0]}"
-        going = [key for key, trial in trials.items() if trial.under_way or key == latest]
-        return [Decision(key, "stop", trials[key].limit, why) for key in going]
+        winners = self._find_winners(trials)
+        if not winners:
+            return self.rule.decide(trials, capacity, latest)
+        reason = f"the target was reached by mst_key={winners[0]}"
+        return [
+            Decision(key, "stop", trial.max_epoch, reason)
+            for key, trial in trials.items()
+            if trial.is_running or key == latest
+        ]
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
-        return bool(self._reached(trials)) or self.rule.ended(trials)
+        return bool(self._find_winners(trials)) or self.rule.is_finished(trials)
 
-    def _reached(self, trials: Trials) -> list[int]:
+    def _find_winners(self, trials: Trials) -> list[int]:
         return [
             key
             for key, trial in trials.items()
@@ -315,90 +309,86 @@ class UntilReached(Bounded):
 
 
 @dataclass(frozen=True)
-class Within(Bounded):
-    """Another rule, as long as no more than so many epochs are to be trained in all; what would be
-    more does not begin.
+class EpochBudget(RuleWrapper):
+    """Another rule, without the decisions that would exceed a total number of epochs.
 
-    Those of a config that ends early, or fails, count as far as they were decided.
+    If a config ends early, or fails, all epochs that were decided for it count.
     """
 
-    epochs: int
+    epochs: int  # of all configs together
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        left, found = self._left(trials), list[Decision]()
-        for each in self.rule.decide(trials, room, latest):
-            more = each.limit - trials.get(each.mst_key, Trial()).limit
-            if more <= left:
-                left -= more
-                found.append(each)
-        return found
+        remaining = self._count_remaining(trials)
+        decisions = list[Decision]()
+        for decision in self.rule.decide(trials, capacity, latest):
+            trial = trials.get(decision.mst_key, Trial())
+            epochs = decision.max_epoch - trial.max_epoch
+            if epochs <= remaining:
+                remaining -= epochs
+                decisions.append(decision)
+        return decisions
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
-        return self._left(trials) < self.asked[0] or self.rule.ended(trials)
+        if self._count_remaining(trials) < self.decision_epochs[0]:
+            return True
+        return self.rule.is_finished(trials)
 
-    def _left(self, trials: Trials) -> int:
-        return self.epochs - sum(trial.limit for trial in trials.values())
+    def _count_remaining(self, trials: Trials) -> int:
+        return self.epochs - sum(trial.max_epoch for trial in trials.values())
 
 
 @dataclass(frozen=True)
-class Settled:
-    """Each config goes as far as it went before: the rule of a replay, where no result decides
-    anything.
-    """
+class ReplayedEpochs:
+    """The rule of a replay: each config trains as long as before, whatever its results."""
 
-    takes_more: ClassVar[bool] = False
-    limits: Mapping[int, int]
+    accepts_new_configs: ClassVar[bool] = False
+    max_epochs: Mapping[int, int]  # last epoch by mst_key; 0 if the config did not begin
 
     @property
-    def asked(self) -> Sequence[int]:
-        """Where configs end."""
-        return tuple(sorted({epoch for epoch in self.limits.values() if epoch}))
+    def decision_epochs(self) -> Sequence[int]:
+        """Return the last epochs of configs."""
+        return tuple(sorted({epoch for epoch in self.max_epochs.values() if epoch}))
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        new = [
-            key
-            for key, trial in trials.items()
-            if self.limits[key] and not (trial.limit or trial.over)
-        ]
         return [
-            Decision(key, "start", self.limits[key], "as in the run that is repeated")
-            for key in new
+            Decision(key, "start", self.max_epochs[key], "as in the run that is repeated")
+            for key, trial in trials.items()
+            if self.max_epochs[key] and trial.is_startable
         ]
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return True
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: nobody knows who may be steered."""
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; empty, because a user may still continue any config."""
         return ()
 
 
-def rungs(epochs: int, eta: int, first: int) -> tuple[int, ...]:
-    """Ends of rungs, each `eta` times as long as the one before it; the last one is the last
-    epoch.
-    """
-    ends = [first]
+def compute_rungs(epochs: int, eta: int, first_rung: int) -> tuple[int, ...]:
+    """Return the ends of rungs, each `eta` times the previous one; the last is the last epoch."""
+    ends = [first_rung]
     while ends[-1] * eta <= epochs:
         ends.append(ends[-1] * eta)
     return (*ends[:-1], epochs)
 
 
-def resting(trials: Trials, epoch: int) -> list[int]:
-    """The configs that rest after an epoch, the worst first."""
-    return [key for key in reversed(ranking(trials, epoch)) if trials[key].goes_on_from(epoch)]
+def list_paused(trials: Trials, epoch: int) -> list[int]:
+    """List the configs that are paused after an epoch, the worst first."""
+    return [key for key in reversed(rank_trials(trials, epoch)) if trials[key].is_paused_at(epoch)]
 
 
-def ranking(trials: Trials, epoch: int) -> list[int]:
-    """The configs that have a value of an epoch, the best first."""
-    having = (key for key, trial in trials.items() if epoch in trial.values)
-    return sorted(having, key=lambda key: (worst(trials[key].values[epoch]), key))
+def rank_trials(trials: Trials, epoch: int) -> list[int]:
+    """Return the configs that have a value at an epoch, the best first."""
+    keys = (key for key, trial in trials.items() if epoch in trial.values)
+    return sorted(keys, key=lambda key: (finite_or_worst(trials[key].values[epoch]), key))
 
 
-def worst(value: float) -> float:
+def finite_or_worst(value: float) -> float:
+    """Return the value; infinity, the worst one, if it is not finite."""
     return value if math.isfinite(value) else math.inf
 
 

@@ -1,4 +1,4 @@
-"""Successive halving, in one bracket or in several side by side: rules that compare whole rungs."""
+"""Successive halving, in one bracket or in several concurrent ones: rules over whole rungs."""
 
 from __future__ import annotations
 
@@ -8,102 +8,109 @@ from typing import ClassVar
 
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
+    Capacity,
     Decision,
-    Room,
     Trials,
-    ranking,
-    resting,
-    rungs,
+    compute_rungs,
+    list_paused,
+    rank_trials,
 )
 
 
 @dataclass(frozen=True)
 class Brackets:
-    """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, algorithm
-    1).
+    """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, alg. 1).
 
-    A bracket is its configs and the epochs at which its rungs end: once all of its configs have
-    come there, `1/eta` of those that began with it go on, at least one. One bracket is successive
-    halving.
+    Once all configs of a bracket have reached the end of a rung, `1/eta` of those that began with
+    the bracket are promoted, at least one. With a single bracket, this is successive halving.
     """
 
-    takes_more: ClassVar[bool] = False
-    brackets: Sequence[tuple[Collection[int], Sequence[int]]]
+    accepts_new_configs: ClassVar[bool] = False
+    brackets: Sequence[tuple[Collection[int], Sequence[int]]]  # configs, and ends of the rungs
     eta: int
 
     @property
-    def asked(self) -> Sequence[int]:
-        """All epochs at which rungs end."""
+    def decision_epochs(self) -> Sequence[int]:
+        """Return all epochs at which rungs end."""
         return tuple(sorted({epoch for _, ends in self.brackets for epoch in ends}))
 
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
         return [
-            each for keys, ends in self.brackets for each in self._of_bracket(trials, keys, ends)
+            decision
+            for keys, ends in self.brackets
+            for decision in self._decide_bracket(trials, keys, ends)
         ]
 
-    def ended(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`: those that were left behind in a rung that is decided."""
-        return left_behind(trials, self.brackets)
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; list the configs that were left behind in a decided rung."""
+        return list_left_behind(trials, self.brackets)
 
-    def _of_bracket(
+    def _decide_bracket(
         self, trials: Trials, keys: Collection[int], ends: Sequence[int]
     ) -> list[Decision]:
         own = {key: trials[key] for key in keys if key in trials}
-        new = [key for key, trial in own.items() if not (trial.limit or trial.over)]
-        found = [
-            Decision(key, "start", ends[0], f"one of {len(own)} of its bracket") for key in new
-        ]
-        if new or any(trial.under_way for trial in own.values()):
-            return found
-        for number, (rung, limit) in enumerate(zip(ends, ends[1:]), 1):
-            ranked = [key for key in ranking(own, rung) if own[key].goes_on_from(rung)]
-            if ranked and all(trial.limit <= rung for trial in own.values()):
+        new = [key for key, trial in own.items() if trial.is_startable]
+        if new:
+            reason = f"one of {len(own)} of its bracket"
+            return [Decision(key, "start", ends[0], reason) for key in new]
+        if any(trial.is_running for trial in own.values()):
+            return []
+        for number, (rung, max_epoch) in enumerate(zip(ends, ends[1:]), 1):
+            ranked = [key for key in rank_trials(own, rung) if own[key].is_paused_at(rung)]
+            if ranked and all(trial.max_epoch <= rung for trial in own.values()):
                 best = ranked[: max(1, len(keys) // self.eta**number)]
-                why = f"among the best {len(best)} of {len(ranked)} after epoch {rung}"
-                return [Decision(key, "promote", limit, why) for key in best]
+                reason = f"among the best {len(best)} of {len(ranked)} after epoch {rung}"
+                return [Decision(key, "promote", max_epoch, reason) for key in best]
         return []
 
 
-def hyperband(mst_keys: Sequence[int], epochs: int, eta: int) -> Brackets:
-    """The brackets of Hyperband over configs: theirs are the proportions of the algorithm, whose
-    largest bracket has the shortest first rung.
+def make_hyperband(mst_keys: Sequence[int], epochs: int, eta: int) -> Brackets:
+    """Return the brackets of Hyperband over configs, in the proportions of the algorithm.
 
-    >>> [(len(keys), ends) for keys, ends in hyperband(range(143), 81, 3).brackets]
+    The largest bracket has the shortest first rung.
+
+    >>> [(len(keys), ends) for keys, ends in make_hyperband(range(143), 81, 3).brackets]
     [(81, (1, 3, 9, 27, 81)), (34, (3, 9, 27, 81)), (15, (9, 27, 81)), (8, (27, 81)), (5, (81,))]
-    >>> [(len(keys), ends) for keys, ends in hyperband(range(10), 9, 3).brackets]
+    >>> [(len(keys), ends) for keys, ends in make_hyperband(range(10), 9, 3).brackets]
     [(5, (1, 3, 9)), (3, (3, 9)), (2, (9,))]
     """
-    depth = len(rungs(epochs, eta, 1))
+    all_rungs = compute_rungs(epochs, eta, 1)
+    depth = len(all_rungs)
     sizes = [-(-depth * eta**s // (s + 1)) for s in range(depth - 1, -1, -1)]
-    bounds = [
-        round(len(mst_keys) * reached / sum(sizes)) for reached in accumulate(sizes, initial=0)
-    ]
-    ends = [rungs(epochs, eta, 1)[depth - 1 - s :] for s in range(depth - 1, -1, -1)]
-    dealt = [mst_keys[start:stop] for start, stop in zip(bounds, bounds[1:])]
-    return Brackets(tuple((tuple(keys), end) for keys, end in zip(dealt, ends) if keys), eta)
+    total = sum(sizes)
+    bounds = [round(len(mst_keys) * size / total) for size in accumulate(sizes, initial=0)]
+    brackets = []
+    for number, (start, stop) in enumerate(zip(bounds, bounds[1:])):
+        keys = tuple(mst_keys[start:stop])
+        if keys:
+            brackets.append((keys, all_rungs[number:]))
+    return Brackets(tuple(brackets), eta)
 
 
-def halving(mst_keys: Sequence[int], epochs: int, eta: int, first: int) -> Brackets:
-    """Successive halving of all configs."""
-    return Brackets(((tuple(mst_keys), rungs(epochs, eta, first)),), eta)
+def make_halving(mst_keys: Sequence[int], epochs: int, eta: int, first_rung: int) -> Brackets:
+    """Return successive halving of all configs."""
+    return Brackets(((tuple(mst_keys), compute_rungs(epochs, eta, first_rung)),), eta)
 
 
-def left_behind(
+def list_left_behind(
     trials: Trials, brackets: Iterable[tuple[Collection[int], Sequence[int]]]
 ) -> list[int]:
-    """The configs that rest after a rung from which others of their bracket have gone on; of
-    shorter rungs first.
+    """List the configs paused at a rung from which others of their bracket were promoted.
+
+    Those at shorter rungs come first.
     """
-    found: list[tuple[int, int, int]] = []
+    left_behind: list[tuple[int, int, int]] = []
     for keys, ends in brackets:
         own = {key: trials[key] for key in keys if key in trials}
-        highest = max((trial.limit for trial in own.values()), default=0)
+        highest = max((trial.max_epoch for trial in own.values()), default=0)
         for rung in ends:
             if rung < highest:
-                found += [(rung, place, key) for place, key in enumerate(resting(own, rung))]
-    return [key for _, _, key in sorted(found)]
+                left_behind += [
+                    (rung, rank, key) for rank, key in enumerate(list_paused(own, rung))
+                ]
+    return [key for _, _, key in sorted(left_behind)]

@@ -108,7 +108,7 @@ def _write_info(
 ) -> None:
     (architecture, size), config = model, tried.config
     iterations = [row["epoch"] for row in fit_output.deciding_losses(tried.metrics)]
-    place = method.place(config["mst_key"], max(iterations, default=1)) if method else ()
+    place = method.locate(config["mst_key"], max(iterations, default=1)) if method else ()
     db.rows(
         sql(
             "output.add_info",
