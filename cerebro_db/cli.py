@@ -29,8 +29,8 @@ def main() -> None:
     try:
         app()
     except CerebroError as error:
-        from cerebro_db.display.boards import plain
+        from cerebro_db.display.boards import escape_text
 
         lines = f"ERROR:  {error}".split("\n")
-        server.print_message("\n".join(plain(line).plain for line in lines))
+        server.print_message("\n".join(escape_text(line).plain for line in lines))
         sys.exit(Exit.ERROR)

@@ -33,7 +33,7 @@ from cerebro_db.arguments import (
 from cerebro_db.data_preparation import DataPreparation
 from cerebro_db.display.board_list import Board
 from cerebro_db.display.curve_list import Curves
-from cerebro_db.display.live_bar import shown
+from cerebro_db.display.live_bar import show_progress
 from cerebro_db.driver import NoticeHandler, get_engine, log_notice
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
@@ -194,7 +194,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
     ) -> None:
         """Call a function that trains, and show the progress of its runs."""
         previous_run = self.current_run()
-        with shown(lambda: self._read_new_progress(previous_run), progress) as on_tick:
+        with show_progress(lambda: self._read_new_progress(previous_run), progress) as on_tick:
             self._sql.call(function, on_tick, **arguments)
 
     def _read_new_progress(self, previous_run: int | None) -> Progress | None:
@@ -382,7 +382,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         """
         previous_run = self.current_run()
         source_table = self._write_source(source, target, table)
-        with shown(lambda: self._read_new_progress(previous_run), progress) as on_tick:
+        with show_progress(lambda: self._read_new_progress(previous_run), progress) as on_tick:
             rows = self._sql.query_cerebro(
                 "train", on_tick, source=source_table, target=target, **encode_options(options)
             )

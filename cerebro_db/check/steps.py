@@ -17,7 +17,7 @@ from rich.text import Text
 from cerebro_db.check import machine, segments
 from cerebro_db.check.finding import Finding
 from cerebro_db.check.segments import row
-from cerebro_db.display.boards import plain
+from cerebro_db.display.boards import escape_text
 from cerebro_db.driver import get_engine, translate_errors
 from cerebro_db.errors import CerebroError, convert_driver_error
 
@@ -31,10 +31,10 @@ def told(findings: Iterable[Finding]) -> Iterator[Finding]:
     for finding in findings:
         console.print(
             Text(f"{finding.state:<5}", STYLES[finding.state]),
-            plain(f"{finding.step}: {finding.told}"),
+            escape_text(f"{finding.step}: {finding.told}"),
         )
         for line in finding.remedy.splitlines():
-            console.print(plain(f"      {line}"))
+            console.print(escape_text(f"      {line}"))
         yield finding
 
 

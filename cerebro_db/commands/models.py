@@ -16,7 +16,7 @@ from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Json, Url, opened
 from cerebro_db.display.csv_files import write_csv
-from cerebro_db.display.documents import document
+from cerebro_db.display.documents import format_document
 from cerebro_db.result_set import Records
 
 COLUMNS: tuple[str, ...] = (
@@ -86,7 +86,7 @@ def train(
         board = session.train(source, target, progress=False if json else None, **wanted)
         (run,) = session.rows("cerebro.run", run_id=board[0].run_id)
     if json:
-        typer.echo(document(board))
+        typer.echo(format_document(board))
         return
     typer.echo(board)
     typer.echo(
@@ -123,7 +123,7 @@ def models(
         else:
             found, columns = session.rows("cerebro.model_version", model=model), VERSIONS
     ordered = sorted(found, key=lambda row: (row["model"], row["owner"], -(row["version"] or 0)))
-    typer.echo(document(ordered) if json else Records(ordered, columns))
+    typer.echo(format_document(ordered) if json else Records(ordered, columns))
 
 
 def predict(
@@ -153,6 +153,6 @@ def predict(
         write_csv(output, found.columns, found)
         typer.echo(f"{len(found)} rows in {output}", file=sys.stderr)
     if json:
-        typer.echo(document(found))
+        typer.echo(format_document(found))
     elif output is None:
         typer.echo(found)

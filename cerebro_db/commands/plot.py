@@ -143,15 +143,15 @@ def _parallel(session: Session, wanted: Wanted) -> Path:
 
 
 def _lanes(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.display.charts import draw_occupancy
+    from cerebro_db.display.charts import draw_gantt_chart
 
     told = _title(session, wanted.run)
     params = _params(session.leaderboard(wanted.run))
-    return draw_occupancy(session.timeline(wanted.run), wanted.path, params=params, title=told)
+    return draw_gantt_chart(session.timeline(wanted.run), wanted.path, params=params, title=told)
 
 
 def _importance(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.display.model_charts import draw_importance, worth
+    from cerebro_db.display.model_charts import draw_importance, list_importances
 
     metric = ""
     if wanted.source is not None:
@@ -161,7 +161,7 @@ def _importance(session: Session, wanted: Wanted) -> Path:
         version = _predicting(session, wanted.subject)
         rows, column = session.rows("cerebro.feature", **version), "column"
         metric = session.rows("cerebro.model_version", **version)[0]["metric"]
-    found = worth(rows, column)
+    found = list_importances(rows, column)
     if not found:
         raise ObjectNotReady(
             f"no importance of columns of model {wanted.subject!r} is known",
@@ -172,9 +172,9 @@ def _importance(session: Session, wanted: Wanted) -> Path:
 
 
 def _confusion(session: Session, wanted: Wanted) -> Path:
-    from cerebro_db.display.model_charts import confusion, draw_confusion
+    from cerebro_db.display.model_charts import draw_confusion, make_confusion
 
-    found = confusion(session.evaluation(wanted.subject, str(wanted.source)))
+    found = make_confusion(session.evaluation(wanted.subject, str(wanted.source)))
     if not found.classes:
         raise FeatureNotSupported(
             f"model {wanted.subject!r} predicts numbers, which have no confusion matrix",
@@ -200,10 +200,13 @@ def _title(session: Session, run: int) -> str:
 
 
 def _params(board: Board) -> dict[int, str]:
-    from cerebro_db.display.boards import distinctions, plain
+    from cerebro_db.display.boards import describe_differences, escape_text
 
-    told = distinctions([standing.params for standing in board])
-    return {standing.mst_key: plain(text).plain for standing, text in zip(board, told, strict=True)}
+    told = describe_differences([standing.params for standing in board])
+    return {
+        standing.mst_key: escape_text(text).plain
+        for standing, text in zip(board, told, strict=True)
+    }
 
 
 def _predicting(session: Session, model: str) -> dict[str, object]:

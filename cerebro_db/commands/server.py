@@ -40,9 +40,9 @@ def status(data: Data = None, json: Json = False) -> None:
     """Say whether the server runs, and where its files are."""
     found = _server(data).status()
     if json:
-        from cerebro_db.display.documents import document
+        from cerebro_db.display.documents import format_document
 
-        typer.echo(document([found]))
+        typer.echo(format_document([found]))
     else:
         _tell(found)
     if found.url is None:

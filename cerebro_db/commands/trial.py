@@ -14,12 +14,12 @@ from cerebro_db.commands.server import print_message
 def check(json: Json = False, url: Url = None) -> None:
     """Check a server step by step, and say what to do about each failure."""
     from cerebro_db.check.steps import examine, told
-    from cerebro_db.display.documents import document
+    from cerebro_db.display.documents import format_document
 
     findings = examine(running(url))
     found = list(findings if json else told(findings))
     if json:
-        typer.echo(document(found))
+        typer.echo(format_document(found))
     if any(finding.state == "FAIL" for finding in found):
         raise typer.Exit(Exit.ERROR)
 

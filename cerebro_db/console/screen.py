@@ -14,9 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from cerebro_db.console.key_bindings import ASKED, HELP, Pad
-from cerebro_db.display.boards import distinctions, number, plain, progress_bar, progress_line
-from cerebro_db.display.sparklines import ASCII_LEVELS, LEVELS, sparkline
-from cerebro_db.display.timeline import Cell, in_view, lanes
+from cerebro_db.display.boards import (
+    describe_differences,
+    escape_text,
+    format_number,
+    format_progress,
+    make_progress_bar,
+)
+from cerebro_db.display.sparklines import ASCII_LEVELS, LEVELS, make_sparkline
+from cerebro_db.display.timeline import Cell, choose_window, make_lanes
 from cerebro_db.records import Point, Progress, Span, Standing
 from cerebro_db.run_reader import group_by_config
 
@@ -51,11 +57,11 @@ def frame(look: Look, pad: Pad, console: Console) -> RenderableType:
     rows = max(console.height - BESIDE - len(drawn), 3)
     note = ASKED + pad.typed + "_" if pad.typed is not None else pad.note or look.told
     return Group(
-        _line(plain(progress_line(look.progress))),
-        progress_bar(look.progress),
+        _line(escape_text(format_progress(look.progress))),
+        make_progress_bar(look.progress),
         *drawn,
         _board(look, pad.chosen, rows, console),
-        _line(plain(note)),
+        _line(escape_text(note)),
         _line(Text(HELP, style="dim")),
     )
 
@@ -68,7 +74,7 @@ def _line(text: Text) -> Text:
 def _lanes(spans: Sequence[Span], width: int) -> list[Text]:
     moments = [span.ended_at or span.started_at for span in spans]
     now = max([datetime.now(UTC), *moments])  # the server's clock may be ahead
-    found = lanes(spans, now, in_view(spans[-500:]), max(width - 14, 1))
+    found = make_lanes(spans, now, choose_window(spans[-500:]), max(width - 14, 1))
     rest = [Text(f"and {len(found) - MOST_LANES} more segments")] if len(found) > MOST_LANES else []
     return [_lane(segment, cells) for segment, cells in [*found.items()][:MOST_LANES]] + rest
 
@@ -91,7 +97,7 @@ def _lane(segment: int, cells: Sequence[Cell | None]) -> Text:
 def _board(look: Look, chosen: int | None, rows: int, console: Console) -> Table:
     shown = window(look.configs, chosen, rows)
     curves = group_by_config(look.points)
-    texts = distinctions([standing.params for standing in look.standings])
+    texts = describe_differences([standing.params for standing in look.standings])
     metric = (
         f"{look.standings[0].dataset} {look.standings[0].metric}" if look.standings else "metric"
     )
@@ -99,7 +105,7 @@ def _board(look: Look, chosen: int | None, rows: int, console: Console) -> Table
     for heading in ("", "rank", "mst_key", "status"):
         table.add_column(heading, no_wrap=True)
     table.add_column("params", no_wrap=True, overflow="ellipsis", ratio=1)
-    for numbers in (plain(metric), Text("epochs")):
+    for numbers in (escape_text(metric), Text("epochs")):
         table.add_column(numbers, justify="right", no_wrap=True)
     table.add_column("curve", no_wrap=True, min_width=CURVE)
     for standing, text in [*zip(look.standings, texts, strict=True)][shown]:
@@ -109,11 +115,11 @@ def _board(look: Look, chosen: int | None, rows: int, console: Console) -> Table
             ">" if mine else "",
             str(standing.rank),
             str(standing.mst_key),
-            plain(standing.status),
-            plain(text),
-            number(standing.value),
+            escape_text(standing.status),
+            escape_text(text),
+            format_number(standing.value),
             str(standing.epochs),
-            sparkline(_curve(standing, curves), CURVE, levels),
+            make_sparkline(_curve(standing, curves), CURVE, levels),
             style="bold reverse" if mine else "",
         )
     return table

@@ -15,9 +15,9 @@ from rich.live import Live
 from cerebro_db.console.key_bindings import Act, Action, Pad, press, settled
 from cerebro_db.console.keyboard import keyboard
 from cerebro_db.console.screen import Look, frame
-from cerebro_db.display.boards import standard_output
-from cerebro_db.display.documents import line
-from cerebro_db.display.watch import GOES_ON, POLL_SECONDS, board, follow
+from cerebro_db.display.boards import make_console
+from cerebro_db.display.documents import format_line
+from cerebro_db.display.watch import LIVE_STATUSES, POLL_SECONDS, follow, make_current_leaderboard
 from cerebro_db.errors import CerebroError, UndefinedObject
 from cerebro_db.records import Progress
 from cerebro_db.session import Session, connect
@@ -41,7 +41,7 @@ def watch(url: str, number: int | None, *, json: bool = False) -> str:
         run_id = _newest(session) if number is None else number
         if json:
             return _documents(session, run_id)
-        console = standard_output()
+        console = make_console()
         try:
             steered = console.is_terminal and sys.stdin.isatty()
             status = (
@@ -49,7 +49,11 @@ def watch(url: str, number: int | None, *, json: bool = False) -> str:
             )
         except KeyboardInterrupt:
             status = "running"
-        console.print("The run goes on." if status in GOES_ON else board(session, run_id, console))
+        console.print(
+            "The run goes on."
+            if status in LIVE_STATUSES
+            else make_current_leaderboard(session, run_id, console)
+        )
         return status
 
 
@@ -70,9 +74,9 @@ def _documents(session: Session, run_id: int) -> str:
         while True:
             progress = session.progress(run_id)
             if shown is None or _lasting(progress) != _lasting(shown):
-                print(line(progress), flush=True)
+                print(format_line(progress), flush=True)
                 shown = progress
-            if progress.status not in GOES_ON:
+            if progress.status not in LIVE_STATUSES:
                 return progress.status
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
@@ -93,7 +97,7 @@ def steer(session: Session, run_id: int, console: Console) -> str:
         keyboard(sys.stdin.fileno()) as keys,
         Live(console=console, auto_refresh=False, screen=True) as live,
     ):
-        while look.progress.status in GOES_ON:
+        while look.progress.status in LIVE_STATUSES:
             if time.monotonic() >= due:
                 look, due = _look(session, run_id, answer), time.monotonic() + POLL_SECONDS
             pad = settled(pad, look.configs)

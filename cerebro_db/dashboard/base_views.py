@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from cerebro_db.dashboard.event_hub import Hub
 from cerebro_db.dashboard.queries import Reader
-from cerebro_db.display.boards import clock, number
+from cerebro_db.display.boards import format_duration, format_number
 from cerebro_db.errors import (
     CerebroError,
     ConnectionFailure,
@@ -74,8 +74,8 @@ class Site:
             lstrip_blocks=True,
         )  # fmt: skip
         self._pages.filters |= {
-            "number": number,
-            "clock": clock,
+            "number": format_number,
+            "clock": format_duration,
             "moment": moment,
             "json": written,
             "percent": percent,

@@ -15,8 +15,8 @@ from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.forms import fields, read_json, whole_number
 from cerebro_db.dashboard.model_pages import address
 from cerebro_db.dashboard.queries import Reader, Row
-from cerebro_db.display.axes import coordinates
-from cerebro_db.display.boards import distinctions
+from cerebro_db.display.axes import make_axes
+from cerebro_db.display.boards import describe_differences
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
 
@@ -172,8 +172,8 @@ class RunPages:
 
         def facts() -> list[list[object]]:
             self._again.run(run)
-            found = coordinates(self._again.standings(run), self._again.parameters(run))
-            return [[axis.name, axis.ticks, list(axis.places.items())] for axis in found]
+            found = make_axes(self._again.standings(run), self._again.parameters(run))
+            return [[axis.name, axis.ticks, list(axis.positions.items())] for axis in found]
 
         return JSONResponse(await run_in_threadpool(facts))
 
@@ -232,7 +232,7 @@ def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
     """The best so many configurations of a run, or all of them, with what tells them apart."""
     reader.run(run)
     standings = reader.standings(run)
-    told = distinctions([standing.params for standing in standings])
+    told = describe_differences([standing.params for standing in standings])
     rows = [
         {**vars(standing), "told": text} for standing, text in zip(standings, told, strict=True)
     ]

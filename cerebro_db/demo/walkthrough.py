@@ -18,8 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from cerebro_db.demo import digits, wines
-from cerebro_db.display.boards import distinctions, leaderboard_table, plain, standard_output
-from cerebro_db.display.charts import draw_learning_curves, draw_occupancy
+from cerebro_db.display.boards import (
+    describe_differences,
+    escape_text,
+    make_console,
+    make_leaderboard_table,
+)
+from cerebro_db.display.charts import draw_gantt_chart, draw_learning_curves
 from cerebro_db.display.watch import follow
 from cerebro_db.driver import copy_rows, translate_errors
 from cerebro_db.errors import ObjectNotReady
@@ -71,7 +76,7 @@ class Plan:
 def main(url: str, plan: Plan | None = None) -> int:
     """Runs the demo in schema `demo` of the database at `url`; 0 when the run has completed."""
     plan = plan or Plan()
-    console = standard_output()
+    console = make_console()
     _make(plan.folder)
     with connect(url) as session:
         _load(session, plan, console)
@@ -131,7 +136,9 @@ def _name_wines(session: Session, plan: Plan, console: Console) -> None:
     for heading in ("rank", "template", "epochs", "validation"):
         table.add_column(heading, justify="right")
     for each in board:
-        table.add_row(str(each.rank), str(each.template), str(each.epochs), plain(str(each.value)))
+        table.add_row(
+            str(each.rank), str(each.template), str(each.epochs), escape_text(str(each.value))
+        )
     console.print(table)
     grapes = {str(row["id"]): row["grape"] for row in session.rows("demo.new_wines")}
     told = session.predictions(WINE_MODEL, "demo.new_wines", "id")
@@ -212,7 +219,9 @@ def _started(session: Session, fit: Future[int]) -> int | None:
 
 def _show_leaderboard(session: Session, run_id: int, console: Console) -> None:
     _say(console, "\nLeaderboard")
-    console.print(leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id)))
+    console.print(
+        make_leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id))
+    )
 
 
 def _show_predictions(session: Session, run_id: int, console: Console) -> None:
@@ -231,7 +240,7 @@ def _show_predictions(session: Session, run_id: int, console: Console) -> None:
     for heading in ("id", "predicted", "actual"):
         table.add_column(heading, justify="right")
     for row in pairs[:10]:
-        table.add_row(*(plain(str(value)) for value in row))
+        table.add_row(*(escape_text(str(value)) for value in row))
     right = sum(predicted == str(actual) for _, predicted, actual in pairs)
     _say(console, f"Predictions of config {best.mst_key} on held-out images")
     console.print(table)
@@ -251,7 +260,7 @@ def _pairs(session: Session) -> Sequence[tuple[int, str, int]]:
 
 def _draw(session: Session, run_id: int, folder: Path, console: Console) -> None:
     board = session.leaderboard(run_id)
-    told = distinctions([standing.params for standing in board])
+    told = describe_differences([standing.params for standing in board])
     params = {standing.mst_key: text for standing, text in zip(board, told, strict=True)}
     title = f"Run {run_id}: digits demo"
     curves = draw_learning_curves(
@@ -261,7 +270,7 @@ def _draw(session: Session, run_id: int, folder: Path, console: Console) -> None
         params=params,
         title=title,
     )
-    timeline = draw_occupancy(
+    timeline = draw_gantt_chart(
         session.timeline(run_id), folder / "workers.png", params=params, title=title
     )
     _say(console, f"\nLearning curves: {curves.resolve()}\nWorkers over time: {timeline.resolve()}")

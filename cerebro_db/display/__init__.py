@@ -1,1 +1,1 @@
-"""A run on a terminal or in pictures: all that is drawn from records."""
+"""Text, charts and files that are made from records of runs and models."""

@@ -1,6 +1,4 @@
-"""Where values stand on the axes of parallel coordinates: pure, so that what is drawn can be
-checked.
-"""
+"""Axes of parallel coordinates, computed apart from the drawing so that tests can check them."""
 
 from __future__ import annotations
 
@@ -10,116 +8,124 @@ from typing import NamedTuple, TypeGuard
 
 from cerebro_db.records import Parameter, Standing
 
-DECADES = 100
-"""So much between the smallest and the largest number, and the axis is logarithmic."""
+MIN_LOG_RATIO = 100
+"""Smallest ratio of the largest to the smallest number for which an axis is logarithmic."""
 MISSING = -0.12
-"""Where configs stand that lack the parameter."""
-FEW = 6
+"""Position of configs that lack the parameter."""
+MAX_VALUE_TICKS = 6
+"""Largest number of distinct numbers of which each has a tick."""
 
 
 class Tick(NamedTuple):
-    """A place of an axis, from 0 to 1, and what is written there."""
+    """A tick of an axis."""
 
-    place: float
+    position: float  # from 0 to 1, or MISSING
     text: str
 
 
 class Axis(NamedTuple):
-    """The places of configs from 0 to 1, or MISSING, and what is written beside them."""
+    """An axis of parallel coordinates."""
 
     name: str
-    places: Mapping[int, float]
+    positions: Mapping[int, float]  # by mst_key: from 0 to 1, or MISSING
     ticks: tuple[Tick, ...]
 
 
-def axis(name: str, values: Mapping[int, object]) -> Axis:
-    """Numbers in proportion, or in that of their logarithms; anything else evenly, in the order of
-    its text.
+def make_axis(name: str, values: Mapping[int, object]) -> Axis:
+    """Return the axis for the values of configs, by mst_key.
 
-    >>> axis("lr", {1: 0.1, 2: 0.001, 3: 0.01, 4: None}).places
+    Numbers are placed in proportion; if they span MIN_LOG_RATIO, in proportion to their logarithms.
+    Other values are placed at equal distances, in the order of their text.
+
+    >>> make_axis("lr", {1: 0.1, 2: 0.001, 3: 0.01, 4: None}).positions
     {1: 1.0, 2: 0.0, 3: 0.5, 4: -0.12}
-    >>> axis("optimizer", {1: "SGD", 2: "Adam"}).ticks
-    (Tick(place=0.0, text='Adam'), Tick(place=1.0, text='SGD'))
+    >>> make_axis("optimizer", {1: "SGD", 2: "Adam"}).ticks
+    (Tick(position=0.0, text='Adam'), Tick(position=1.0, text='SGD'))
     """
-    known = {key: value for key, value in values.items() if not _missing(value)}
-    numbers = {key: float(value) for key, value in known.items() if _number(value)}
-    places, ticks = _of_numbers(numbers) if len(numbers) == len(known) else _of_texts(known)
-    absent = (Tick(MISSING, "none"),) if len(known) < len(values) else ()
-    return Axis(name, {key: places.get(key, MISSING) for key in values}, (*absent, *ticks))
+    present = {key: value for key, value in values.items() if not _is_missing(value)}
+    numbers = {key: float(value) for key, value in present.items() if _is_number(value)}
+    if len(numbers) == len(present):
+        positions, ticks = _place_numbers(numbers)
+    else:
+        positions, ticks = _place_texts(present)
+    if len(present) < len(values):
+        ticks = (Tick(MISSING, "none"), *ticks)
+    return Axis(name, {key: positions.get(key, MISSING) for key in values}, ticks)
 
 
-def coordinates(standings: Sequence[Standing], parameters: Iterable[Parameter]) -> list[Axis]:
-    """An axis for each parameter that not all configs share, the template first, and the metric's
-    behind them.
+def make_axes(standings: Sequence[Standing], parameters: Iterable[Parameter]) -> list[Axis]:
+    """Return an axis for each parameter in which configs differ, and last that of the metric.
 
-    Where all configs are alike there is one for each parameter.
+    The axis of the template is the first. If configs do not differ, each parameter has an axis.
     """
-    found: dict[str, dict[int, object]] = {}
-    for one in parameters:
-        found.setdefault(one.name, {})[one.mst_key] = one.value
-    keys = [standing.mst_key for standing in standings]
-    full = {name: {key: its.get(key) for key in keys} for name, its in sorted(found.items())}
+    values_by_name: dict[str, dict[int, object]] = {}
+    for parameter in parameters:
+        values_by_name.setdefault(parameter.name, {})[parameter.mst_key] = parameter.value
+    columns: dict[str, dict[int, object]] = {}
     if any(standing.template for standing in standings):
-        full = {"template": {standing.mst_key: standing.template for standing in standings}, **full}
-    differing = {name: its for name, its in full.items() if len(set(map(repr, its.values()))) > 1}
-    told = f"{standings[0].dataset} {standings[0].metric}" if standings else "metric"
-    metric = axis(told, {standing.mst_key: standing.value for standing in standings})
-    return [*(axis(name, its) for name, its in (differing or full).items()), metric]
+        columns["template"] = {standing.mst_key: standing.template for standing in standings}
+    for name, values in sorted(values_by_name.items()):
+        columns[name] = {standing.mst_key: values.get(standing.mst_key) for standing in standings}
+    differing = {
+        name: values for name, values in columns.items() if len(set(map(repr, values.values()))) > 1
+    }
+    axes = [make_axis(name, values) for name, values in (differing or columns).items()]
+    metric = f"{standings[0].dataset} {standings[0].metric}" if standings else "metric"
+    scores = {standing.mst_key: standing.value for standing in standings}
+    return [*axes, make_axis(metric, scores)]
 
 
-def _missing(value: object) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _number(value: object) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _of_numbers(values: Mapping[int, float]) -> tuple[dict[int, float], tuple[Tick, ...]]:
-    low, high = min(values.values(), default=0.0), max(values.values(), default=0.0)
-    logarithmic = low > 0 and high / low >= DECADES
-    start, end = (math.log(low), math.log(high)) if logarithmic else (low, high)
+def _place_numbers(values: Mapping[int, float]) -> tuple[dict[int, float], tuple[Tick, ...]]:
+    low = min(values.values(), default=0.0)
+    high = max(values.values(), default=0.0)
+    is_logarithmic = low > 0 and high / low >= MIN_LOG_RATIO
+    transform = math.log if is_logarithmic else float
+    start = transform(low)
+    end = transform(high)
 
     def place(value: float) -> float:
-        at = math.log(value) if logarithmic else value
-        return (
-            0.5 if start == end else (at / 2 - start / 2) / (end / 2 - start / 2)
-        )  # halves: none overflows
+        if start == end:
+            return 0.5
+        # Halves do not overflow.
+        return (transform(value) / 2 - start / 2) / (end / 2 - start / 2)
 
-    distinct = sorted(set(values.values()))
-    if len(distinct) <= FEW:
-        return {key: place(value) for key, value in values.items()}, tuple(
-            Tick(place(v), f"{v:.4g}") for v in distinct
-        )
-    marks = (
-        _decades(low, high)
-        if logarithmic
-        else [low * (1 - step / 4) + high * (step / 4) for step in range(5)]
-    )
-    return {key: place(value) for key, value in values.items()}, tuple(
-        Tick(place(v), f"{v:.3g}") for v in marks
-    )
+    marks = sorted(set(values.values()))
+    digits = 4
+    if len(marks) > MAX_VALUE_TICKS:
+        digits = 3
+        if is_logarithmic:
+            marks = _list_powers(low, high)
+        else:
+            marks = [low * (1 - step / 4) + high * (step / 4) for step in range(5)]
+    ticks = tuple(Tick(place(mark), f"{mark:.{digits}g}") for mark in marks)
+    return {key: place(value) for key, value in values.items()}, ticks
 
 
-def _decades(low: float, high: float) -> list[float]:
-    """The powers of ten between two numbers, and these.
+def _list_powers(low: float, high: float) -> list[float]:
+    """Return the powers of ten between two numbers, and these numbers.
 
-    >>> _decades(0.02, 3)
+    >>> _list_powers(0.02, 3)
     [0.02, 0.1, 1.0, 3]
     """
-    powers = (
-        float(f"1e{power}")
-        for power in range(math.ceil(math.log10(low)), math.ceil(math.log10(high)))
-    )
+    exponents = range(math.ceil(math.log10(low)), math.ceil(math.log10(high)))
+    powers = [float(f"1e{exponent}") for exponent in exponents]
     return [low, *(power for power in powers if low < power < high), high]
 
 
-def _of_texts(values: Mapping[int, object]) -> tuple[dict[int, float], tuple[Tick, ...]]:
-    names = sorted({str(value) for value in values.values()})
-    places = {
-        name: number / (len(names) - 1) if len(names) > 1 else 0.5
-        for number, name in enumerate(names)
-    }
-    return {key: places[str(value)] for key, value in values.items()}, tuple(
-        Tick(places[n], n) for n in names
-    )
+def _place_texts(values: Mapping[int, object]) -> tuple[dict[int, float], tuple[Tick, ...]]:
+    texts = {key: str(value) for key, value in values.items()}
+    names = sorted(set(texts.values()))
+    if len(names) > 1:
+        ticks = tuple(Tick(index / (len(names) - 1), name) for index, name in enumerate(names))
+    else:
+        ticks = tuple(Tick(0.5, name) for name in names)
+    positions = {tick.text: tick.position for tick in ticks}
+    return {key: positions[text] for key, text in texts.items()}, ticks

@@ -1,18 +1,15 @@
-"""A leaderboard as an answer: a list, shown as the table of `cerebro-db watch`, and with bars in a
-notebook.
-"""
+"""A leaderboard that a shell shows as a table, and a notebook as a table with bars."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from cerebro_db.display.boards import distinctions, number, seconds
+from cerebro_db.display.boards import describe_differences, format_number, format_seconds
 from cerebro_db.records import Standing
 from cerebro_db.result_set import Records
 
-VALUE = 3
-"""The column of the values that rank."""
+VALUE_COLUMN = 3
 
 
 class Board(Records[Standing]):
@@ -22,42 +19,44 @@ class Board(Records[Standing]):
         super().__init__(standings, standings.columns)
 
     def format_cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
-        """The parameters of a config are those that not all of the run share."""
+        """Return the headings, and the cells of the first `count` configs.
+
+        Parameters that all configs share are left out.
+        """
         metric = f"{self[0].dataset} {self[0].metric}" if self else "metric"
         headings = ("rank", "mst_key", "params", metric, "status", "epochs", "seconds")
-        told = distinctions([standing.params for standing in self])
-        return headings, [
-            _row(standing, text) for standing, text in zip(self[:count], told, strict=False)
+        texts = describe_differences([standing.params for standing in self])
+        rows = [
+            _make_row(standing, text) for standing, text in zip(self[:count], texts, strict=False)
         ]
+        return headings, rows
 
     def format_html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Values have a bar, as long as they are large beside the largest one."""
-        found, largest = super().format_html_cells(rows), max(map(_size, self), default=0.0)
-        for cells, standing in zip(found, self, strict=False):
-            if _size(standing):
-                cells[VALUE] = (
-                    f'<meter max="{largest!r}" value="{_size(standing)!r}"></meter> {cells[VALUE]}'
-                )
-        return found
+        """Return the cells as HTML; values have a bar in proportion to the largest one."""
+        html_rows = super().format_html_cells(rows)
+        largest = max(map(_measure, self), default=0.0)
+        for cells, standing in zip(html_rows, self, strict=False):
+            size = _measure(standing)
+            if size:
+                meter = f'<meter max="{largest!r}" value="{size!r}"></meter>'
+                cells[VALUE_COLUMN] = f"{meter} {cells[VALUE_COLUMN]}"
+        return html_rows
 
 
-def _size(standing: Standing) -> float:
-    return (
-        0.0 if standing.value is None or not math.isfinite(standing.value) else abs(standing.value)
-    )
+def _measure(standing: Standing) -> float:
+    """Return the absolute value of the metric; 0 if it is missing or infinite."""
+    if standing.value is None or not math.isfinite(standing.value):
+        return 0.0
+    return abs(standing.value)
 
 
-def _row(standing: Standing, params: str) -> list[str]:
-    value, time = number(standing.value), seconds(standing)
+def _make_row(standing: Standing, params: str) -> list[str]:
     return [
-        str(fact)
-        for fact in (
-            standing.rank,
-            standing.mst_key,
-            params,
-            value,
-            standing.status,
-            standing.epochs,
-            time,
-        )
+        str(standing.rank),
+        str(standing.mst_key),
+        params,
+        format_number(standing.value),
+        str(standing.status),
+        str(standing.epochs),
+        format_seconds(standing),
     ]

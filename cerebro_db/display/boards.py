@@ -1,6 +1,4 @@
-"""How a run is put in words for a terminal: its leaderboard, what tells configs apart, a line of
-progress.
-"""
+"""Format a run for a terminal: its leaderboard, parameters of configs, and progress."""
 
 from __future__ import annotations
 
@@ -21,31 +19,34 @@ from cerebro_db.result_set import escape_controls
 WIDTH = 120
 
 
-def plain(text: str) -> Text:
-    """A text of a user as data: no markup, and what moves a cursor, rings or reverses the writing
-    as an escape.
+def escape_text(text: str) -> Text:
+    """Return a user's text without markup, and with control characters as escapes.
 
-    >>> plain("a[bold]\\x1b[2Jb").plain
+    >>> escape_text("a[bold]\\x1b[2Jb").plain
     'a[bold]\\\\x1b[2Jb'
     """
     return Text(escape_controls(text))
 
 
-def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each config by those of its parameters that not all configs share; by all where it is the
-    only one.
+def describe_differences(params: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return for each config the parameters that not all configs share.
 
-    >>> distinctions([{"model_id": 1, "fit_params": "batch_size=8,epochs=1"},
-    ...               {"model_id": 1, "fit_params": "batch_size=16,epochs=1"}])
+    A single config is described by all of its parameters.
+
+    >>> describe_differences([{"model_id": 1, "fit_params": "batch_size=8,epochs=1"},
+    ...                       {"model_id": 1, "fit_params": "batch_size=16,epochs=1"}])
     ['batch_size=8', 'batch_size=16']
     """
-    settings = [list(_settings(one)) for one in params]
-    shared = set.intersection(*map(set, settings)) if len(settings) > 1 else set()
-    return [", ".join(text for text in one if text not in shared) for one in settings]
+    configs = [list(_list_settings(config)) for config in params]
+    shared = set.intersection(*map(set, configs)) if len(configs) > 1 else set()
+    return [
+        ", ".join(setting for setting in settings if setting not in shared) for settings in configs
+    ]
 
 
-def _settings(params: object) -> Iterator[str]:
-    for key, value in params.items() if isinstance(params, Mapping) else [("params", params)]:
+def _list_settings(params: object) -> Iterator[str]:
+    items = params.items() if isinstance(params, Mapping) else [("params", params)]
+    for key, value in items:
         if key.endswith("_params") and isinstance(value, str):
             for setting in split_settings(value):
                 yield setting.replace("'", "").removeprefix("optimizer=")
@@ -54,12 +55,14 @@ def _settings(params: object) -> Iterator[str]:
 
 
 def split_settings(text: str) -> list[str]:
-    """A parameter string cut at the commas that no bracket or quote encloses.
+    """Split a parameter string at the commas outside of brackets and quotes.
 
     >>> split_settings("optimizer='Adam(lr=0.01, beta_1=0.9)', metrics=['mae']")
     ["optimizer='Adam(lr=0.01, beta_1=0.9)'", "metrics=['mae']"]
     """
-    parts, depth, quote = [""], 0, ""
+    settings = [""]
+    depth = 0
+    quote = ""
     for letter in text:
         if quote:
             quote = "" if letter == quote else quote
@@ -68,118 +71,126 @@ def split_settings(text: str) -> list[str]:
         else:
             depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and not depth and not quote:
-            parts.append("")
+            settings.append("")
         else:
-            parts[-1] += letter
-    return [part.strip() for part in parts if part.strip()]
+            settings[-1] += letter
+    return [setting.strip() for setting in settings if setting.strip()]
 
 
-def newest_losses(points: Iterable[Point], dataset: str) -> dict[int, float]:
-    """The loss of each config on a data set after the last epoch at which it was computed."""
-    losses = [p for p in points if (p.dataset, p.name) == (dataset, "loss") and p.value is not None]
-    return {
-        p.mst_key: p.value for p in sorted(losses, key=lambda p: p.epoch) if p.value is not None
-    }
+def find_newest_losses(points: Iterable[Point], dataset: str) -> dict[int, float]:
+    """Return the newest loss of each config on a data set, by mst_key."""
+    losses = {}
+    for point in sorted(points, key=lambda point: point.epoch):
+        if (point.dataset, point.name) == (dataset, "loss") and point.value is not None:
+            losses[point.mst_key] = point.value
+    return losses
 
 
-def leaderboard_table(
+def make_leaderboard_table(
     standings: Sequence[Standing], points: Iterable[Point], width: int = WIDTH
 ) -> Table:
-    """The configs, best first, each with its newest loss and the seconds that its visits took.
+    """Return the configs, best first, with their newest losses and the seconds of their visits.
 
-    Where the width is less than usual, the seconds are left out, and the parameters get their room.
+    A table narrower than WIDTH lacks the seconds, to leave room for the parameters.
     """
-    narrow = width < WIDTH
-    dataset, metric = (standings[0].dataset, standings[0].metric) if standings else ("", "metric")
-    losses = newest_losses(points, dataset)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
+    is_narrow = width < WIDTH
+    dataset = standings[0].dataset if standings else ""
+    metric = standings[0].metric if standings else "metric"
+    losses = find_newest_losses(points, dataset)
+    padding = (0, 1, 0, 0) if is_narrow else (0, 1)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
     for heading in ("rank", "mst_key"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("params", overflow="fold")
-    metric_heading = Text("\n" if narrow else " ").join(
-        plain(part) for part in (dataset, metric) if part
-    )
-    for numbers in (metric_heading, Text("loss"), *([] if narrow else [Text("seconds")])):
-        table.add_column(numbers, justify="right", no_wrap=True)
-    for standing, text in zip(standings, distinctions([s.params for s in standings]), strict=True):
-        value = standing.status if standing.status == "failed" else number(standing.value)
-        loss = number(losses.get(standing.mst_key))
-        row = (
+    separator = Text("\n" if is_narrow else " ")
+    metric_heading = separator.join(escape_text(part) for part in (dataset, metric) if part)
+    number_headings = [metric_heading, Text("loss")]
+    if not is_narrow:
+        number_headings.append(Text("seconds"))
+    for number_heading in number_headings:
+        table.add_column(number_heading, justify="right", no_wrap=True)
+    texts = describe_differences([standing.params for standing in standings])
+    for standing, text in zip(standings, texts, strict=True):
+        cells: list[str | Text] = [
             str(standing.rank),
             str(standing.mst_key),
-            plain(text),
-            value,
-            loss,
-            seconds(standing),
-        )
-        table.add_row(*(row[:-1] if narrow else row))
+            escape_text(text),
+            standing.status if standing.status == "failed" else format_number(standing.value),
+            format_number(losses.get(standing.mst_key)),
+        ]
+        if not is_narrow:
+            cells.append(format_seconds(standing))
+        table.add_row(*cells)
     return table
 
 
-def seconds(standing: Standing) -> str:
-    """How long the visits of a config took, to a tenth."""
-    return "" if standing.training_time is None else f"{standing.training_time.total_seconds():.1f}"
+def format_seconds(standing: Standing) -> str:
+    """Return the duration of a config's visits in seconds, to a tenth."""
+    if standing.training_time is None:
+        return ""
+    return f"{standing.training_time.total_seconds():.1f}"
 
 
-def standard_output() -> Console:
-    """The standard output, as wide as its terminal; wide enough for a leaderboard where it is
-    none.
-    """
+def make_console() -> Console:
+    """Return the console of the standard output, WIDTH columns wide unless it is a terminal."""
     return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
-def number(value: float | None) -> str:
-    """Four decimals, fewer digits where they would be lost in the size of the number; nothing for
-    None.
+def format_number(value: float | None) -> str:
+    """Return a number with four decimals, or in scientific notation if it is small or large.
 
-    >>> number(0.98333), number(0.00001), number(12345.6), number(None)
+    >>> format_number(0.98333), format_number(0.00001), format_number(12345.6), format_number(None)
     ('0.9833', '1.00e-05', '1.23e+04', '')
     """
     if value is None:
         return ""
-    return f"{value:.4f}" if value == 0 or 0.0001 <= abs(value) < 1000 else f"{value:.2e}"
+    if value == 0 or 0.0001 <= abs(value) < 1000:
+        return f"{value:.4f}"
+    return f"{value:.2e}"
 
 
-def clock(time: timedelta | None) -> str:
-    """Hours, minutes and seconds, '?' while unknown.
+def format_duration(duration: timedelta | None) -> str:
+    """Return hours, minutes and seconds, or '?' for an unknown duration.
 
-    >>> clock(timedelta(seconds=75.8)), clock(None)
+    >>> format_duration(timedelta(seconds=75.8)), format_duration(None)
     ('0:01:15', '?')
     """
-    return "?" if time is None else str(timedelta(seconds=int(time.total_seconds())))
+    if duration is None:
+        return "?"
+    return str(timedelta(seconds=int(duration.total_seconds())))
 
 
-def progress_line(progress: Progress) -> str:
-    """Where a run is, in one line."""
+def format_progress(progress: Progress) -> str:
+    """Return the progress of a run in one line."""
     parts = [
         f"run {progress.run_id} {progress.status}",
         f"epoch {progress.epoch} of {progress.epochs}",
         f"visit {progress.visits_done} of {progress.visits_total}",
-        f"elapsed {clock(progress.elapsed)}",
+        f"elapsed {format_duration(progress.elapsed)}",
     ]
     if progress.queue_position is not None:
         parts.insert(1, f"position {progress.queue_position}")
     if progress.status == "running":
-        parts.append(f"eta {clock(progress.eta)}")
+        parts.append(f"eta {format_duration(progress.eta)}")
     if progress.configs_failed:
         parts.append(f"{progress.configs_failed} failed")
     if progress.best_mst_key is not None:
-        parts.append(f"best: mst_key={progress.best_mst_key} {number(progress.best_value)}")
+        best_value = format_number(progress.best_value)
+        parts.append(f"best: mst_key={progress.best_mst_key} {best_value}")
     return ", ".join(parts)
 
 
-def landmark(progress: Progress) -> tuple[object, ...]:
-    """What must change for another line: the epoch, the failures, a twentieth of the visits, or the
-    position.
+def make_progress_key(progress: Progress) -> tuple[object, ...]:
+    """Return a key that changes when a new line of progress is due.
+
+    It consists of the epoch, the failures, the twentieth of the visits and the queue position.
     """
     twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
     return (progress.epoch, progress.configs_failed, twentieth, progress.queue_position)
 
 
-def progress_bar(progress: Progress) -> Table:
-    """The visits done, of all visits, on a line of its own: a bar of rich does not end the line
-    that it is on.
-    """
-    line = Table.grid(expand=True)
-    line.add_row(ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done))
-    return line
+def make_progress_bar(progress: Progress) -> Table:
+    """Return a bar of the visits, in a grid, because a bar of rich does not end its line."""
+    grid = Table.grid(expand=True)
+    grid.add_row(ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done))
+    return grid

@@ -1,8 +1,7 @@
-"""What all charts share: colours that the colour-blind tell apart, texts of users as data, and the
-file.
+"""Colours, labels and files of all charts.
 
-Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state
-changes.
+The colour-blind can distinguish the colours, and texts of users are shown as data. Figures are
+drawn by matplotlib's Agg without pyplot, so that no window opens and no global state changes.
 """
 
 from __future__ import annotations
@@ -18,65 +17,69 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from cerebro_db.display.boards import plain
+from cerebro_db.display.boards import escape_text
 
-# Of Okabe and Ito, without black, which is the best config's.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
-Style: TypeAlias = Literal["-", "--", ":", "-."]
-STYLES: tuple[Style, ...] = ("-", "--", ":", "-.")
+"""The palette of Okabe and Ito without black, which marks the best config."""
+LineStyle: TypeAlias = Literal["-", "--", ":", "-."]
+LINE_STYLES: tuple[LineStyle, ...] = ("-", "--", ":", "-.")
 HATCHES = ("", "///", "...", "xxx")
-SCALE = colormaps["cividis"]
-"""From dark to light, for numbers."""
-LONGEST = 28
+COLOUR_MAP = colormaps["cividis"]
+"""Colours of numbers, from dark to light."""
+MAX_LABEL_LENGTH = 28
 
 
-def colour(key: int) -> str:
-    """The colour of a config; keys that have the same one differ by style and hatch."""
-    return COLOURS[key % len(COLOURS)]
+def choose_colour(mst_key: int) -> str:
+    """Return the colour of a config; configs of one colour differ in line style and hatch."""
+    return COLOURS[mst_key % len(COLOURS)]
 
 
-def style(key: int) -> Style:
-    """How the line of a config is drawn.
+def choose_line_style(mst_key: int) -> LineStyle:
+    """Return the line style of a config.
 
-    >>> [(colour(key), style(key)) for key in (1, 8)]
+    >>> [(choose_colour(key), choose_line_style(key)) for key in (1, 8)]
     [('#E69F00', '-'), ('#E69F00', '--')]
     """
-    return STYLES[key // len(COLOURS) % len(STYLES)]
+    return LINE_STYLES[mst_key // len(COLOURS) % len(LINE_STYLES)]
 
 
-def hatch(key: int) -> str:
-    """How the bars of a config are filled."""
-    return HATCHES[key // len(COLOURS) % len(HATCHES)]
+def choose_hatch(mst_key: int) -> str:
+    """Return the pattern that fills the bars of a config."""
+    return HATCHES[mst_key // len(COLOURS) % len(HATCHES)]
 
 
-def label(text: object) -> str:
-    """A text of a user on one short line, in which nothing is a command.
+def make_label(text: object) -> str:
+    """Return a user's text as one short line, with control characters as escapes.
 
-    >>> label("a\\x1b[2J" + 30 * " long")
+    >>> make_label("a\\x1b[2J" + 30 * " long")
     'a\\\\x1b[2J long long long …'
     """
-    return shorten(plain(str(text)).plain, LONGEST, placeholder=" …") or "…"
+    return shorten(escape_text(str(text)).plain, MAX_LABEL_LENGTH, placeholder=" …") or "…"
 
 
-def name_ticks(panel: Axes, axis: str, names: Sequence[str]) -> None:
-    """Places 0, 1, … of an axis with their names, which are no formulas."""
-    chosen = panel.xaxis if axis == "x" else panel.yaxis
-    chosen.set_ticks(range(len(names)), list(map(label, names)))
-    for told in chosen.get_ticklabels():
-        told.set_parse_math(False)
+def label_ticks(panel: Axes, axis: str, names: Sequence[str]) -> None:
+    """Label the positions 0, 1, … of an axis, without reading the names as formulas."""
+    labelled = panel.xaxis if axis == "x" else panel.yaxis
+    labelled.set_ticks(range(len(names)), list(map(make_label, names)))
+    for label in labelled.get_ticklabels():
+        label.set_parse_math(False)
 
 
-def save(figure: Figure, path: Path, title: str, handles: Sequence[Artist] = ()) -> Path:
-    """Writes the figure in the format that the name of the file ends in."""
+def save_figure(figure: Figure, path: Path, title: str, handles: Sequence[Artist] = ()) -> Path:
+    """Save a figure in the format of the path's suffix; return the path.
+
+    Args:
+        handles: the entries of the legend.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     if title:
-        figure.suptitle(plain(title).plain, parse_math=False)
+        figure.suptitle(escape_text(title).plain, parse_math=False)
     if handles:
         legend = figure.legend(
             handles=list(handles), loc="outside right upper", fontsize="small", frameon=False
         )
-        for told in legend.get_texts():
-            told.set_parse_math(False)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     FigureCanvasAgg(figure)
     figure.savefig(path)
     return path

@@ -1,6 +1,6 @@
-"""Charts of a run as PNG or SVG files: how its configs learned, and what each worker did when.
+"""Draw charts of a run as PNG or SVG files: learning curves, and the Gantt chart of its workers.
 
-Parameters and names are users' texts: nothing in them is read as mathematics.
+Parameters and names are texts of users, which are never read as formulas.
 """
 
 from __future__ import annotations
@@ -20,20 +20,26 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from cerebro_db.display.axis_limits import Frame, frame
-from cerebro_db.display.boards import plain
-from cerebro_db.display.chart_style import Style, colour, hatch, save, style
-from cerebro_db.display.gantt import Occupancy, occupancy
+from cerebro_db.display.axis_limits import AxisLimits, choose_limits
+from cerebro_db.display.boards import escape_text
+from cerebro_db.display.chart_style import (
+    LineStyle,
+    choose_colour,
+    choose_hatch,
+    choose_line_style,
+    save_figure,
+)
+from cerebro_db.display.gantt import GanttChart, make_gantt_chart
 from cerebro_db.records import Point, Span
 
-# With more configs than this a legend hides more than it tells; only the best one is named then.
-FEW = 16
-PALE = 0.35
+MAX_LEGEND_CONFIGS = 16
+"""Largest number of configs for which a legend is readable; above, it has the best one only."""
+EVALUATION_ALPHA = 0.35
 LEGEND_WIDTH = 44
 
 
 class Curve(NamedTuple):
-    """One config's values of one metric on one data set, by ascending epoch."""
+    """The values of a metric of one config on one data set, by ascending epoch."""
 
     mst_key: int
     dataset: str
@@ -42,30 +48,29 @@ class Curve(NamedTuple):
     values: tuple[float, ...]
 
 
-def curves(points: Iterable[Point]) -> list[Curve]:
-    """One curve per (config, data set, metric); a value that is missing or no finite number is left
-    out.
+def make_curves(points: Iterable[Point]) -> list[Curve]:
+    """Return a curve for each config, data set and metric, without values that are not finite.
 
     >>> from datetime import datetime
     >>> moment = datetime(2030, 1, 1)
     >>> point = dict(run_id=1, mst_key=7, dataset="training", name="loss", time=moment)
-    >>> curves([Point(**point, epoch=2, value=0.5), Point(**point, epoch=1, value=0.9)])
+    >>> make_curves([Point(**point, epoch=2, value=0.5), Point(**point, epoch=1, value=0.9)])
     [Curve(mst_key=7, dataset='training', name='loss', epochs=(1, 2), values=(0.9, 0.5))]
     """
 
-    def line(point: Point) -> tuple[str, str, int]:
+    def get_curve_key(point: Point) -> tuple[str, str, int]:
         return (point.name, point.dataset, point.mst_key)
 
-    known = sorted(
-        (p for p in points if p.value is not None and math.isfinite(p.value)),
-        key=lambda p: (*line(p), p.epoch),
+    finite_points = sorted(
+        (point for point in points if point.value is not None and math.isfinite(point.value)),
+        key=lambda point: (*get_curve_key(point), point.epoch),
     )
-    result = []
-    for (name, dataset, mst_key), group in groupby(known, key=line):
+    curves = []
+    for (name, dataset, mst_key), group in groupby(finite_points, key=get_curve_key):
         pairs = [(point.epoch, float(point.value or 0.0)) for point in group]
         epochs, values = zip(*pairs, strict=True)
-        result.append(Curve(mst_key, dataset, name, epochs, values))
-    return result
+        curves.append(Curve(mst_key, dataset, name, epochs, values))
+    return curves
 
 
 def draw_learning_curves(
@@ -76,130 +81,155 @@ def draw_learning_curves(
     params: Mapping[int, str] | None = None,
     title: str = "",
 ) -> Path:
-    """One panel per metric (rows) and data set (columns), one line per config, `best` on top of
-    them.
+    """Draw a panel for each metric and data set, with a line for each config; return the path.
 
-    `params` says what tells a config apart, for the legend. A title says which configs leave the
-    frame of a metric.
+    The title of a panel names the configs that leave the limits of its axis.
+
+    Args:
+        best: the mst_key of the best config, which is drawn in black over the others.
+        params: the parameters of configs in the legend, by mst_key.
     """
-    lines = curves(points)
-    names = sorted({line.name for line in lines}) or ["loss"]
-    datasets = sorted({line.dataset for line in lines}) or ["training"]
-    figure = Figure(figsize=(5.5 * len(datasets) + 3.5, 3.6 * len(names)), layout="constrained")
-    panels = figure.subplots(len(names), len(datasets), squeeze=False, sharex=True, sharey="row")
-    for row, name in enumerate(names):
+    curves = make_curves(points)
+    metrics = sorted({curve.name for curve in curves}) or ["loss"]
+    datasets = sorted({curve.dataset for curve in curves}) or ["training"]
+    figure = Figure(figsize=(5.5 * len(datasets) + 3.5, 3.6 * len(metrics)), layout="constrained")
+    panels = figure.subplots(len(metrics), len(datasets), squeeze=False, sharex=True, sharey="row")
+    for row, metric in enumerate(metrics):
         values: dict[int, list[float]] = {}
-        for line in lines:
-            values.setdefault(line.mst_key, []).extend(line.values if line.name == name else ())
-        shown = frame(values, best)
+        for curve in curves:
+            values.setdefault(curve.mst_key, []).extend(
+                curve.values if curve.name == metric else ()
+            )
+        limits = choose_limits(values, best)
+        outliers = _describe_outliers(limits.outside, len(values))
         for column, dataset in enumerate(datasets):
-            its = [line for line in lines if (line.name, line.dataset) == (name, dataset)]
-            _draw_panel(panels[row, column], its, best, shown)
-            told = _outside(shown.outside, len(values)) if column == 0 else ""
-            panels[row, column].set_title(f"{dataset}{told}", fontsize="medium")
-            panels[row, column].set(xlabel="epoch")
-            panels[row, column].set_ylabel(plain(name).plain, parse_math=False)
-            panels[row, column].label_outer()
-    keys = sorted({line.mst_key for line in lines})
+            panel = panels[row, column]
+            panel_curves = [
+                curve for curve in curves if (curve.name, curve.dataset) == (metric, dataset)
+            ]
+            _draw_panel(panel, panel_curves, best, limits)
+            panel.set_title(f"{dataset}{outliers if column == 0 else ''}", fontsize="medium")
+            panel.set(xlabel="epoch")
+            panel.set_ylabel(escape_text(metric).plain, parse_math=False)
+            panel.label_outer()
+    mst_keys = sorted({curve.mst_key for curve in curves})
     handles: list[Artist] = [
         Line2D(
             [],
             [],
-            color=_shade(key, best, len(keys)),
-            linestyle=_style(key, best),
+            color=_choose_line_colour(mst_key, best, len(mst_keys)),
+            linestyle=_choose_line_style(mst_key, best),
             marker=".",
-            label=_label(key, best, params or {}),
+            label=_make_legend_label(mst_key, best, params or {}),
         )
-        for key in keys
-        if len(keys) <= FEW or key == best
+        for mst_key in mst_keys
+        if len(mst_keys) <= MAX_LEGEND_CONFIGS or mst_key == best
     ]
-    return save(figure, path, title, handles)
+    return save_figure(figure, path, title, handles)
 
 
-def draw_occupancy(
+def draw_gantt_chart(
     spans: Sequence[Span], path: Path, *, params: Mapping[int, str] | None = None, title: str = ""
 ) -> Path:
-    """Workers from top to bottom, time from left to right; a colour per config, evaluations
-    pale.
+    """Draw the spans of each worker in a row, in the colours of configs; return the path.
+
+    Args:
+        params: the parameters of configs in the legend, by mst_key.
     """
-    shown = occupancy(spans)
-    rows = sorted({bar.row for bar in shown.bars})
+    chart = make_gantt_chart(spans)
+    rows = sorted({bar.row for bar in chart.bars})
     figure = Figure(figsize=(14, 1.8 + 0.5 * len(rows)), layout="constrained")
     panel = figure.subplots()
-    for bar in shown.bars:
+    for bar in chart.bars:
         panel.broken_barh(
             [(bar.start, bar.length)],
             (bar.row - 0.4, 0.8),
-            facecolor=colour(bar.mst_key),
-            hatch=hatch(bar.mst_key),
-            alpha=PALE if bar.kind == "evaluate" else 1.0,
+            facecolor=choose_colour(bar.mst_key),
+            hatch=choose_hatch(bar.mst_key),
+            alpha=EVALUATION_ALPHA if bar.kind == "evaluate" else 1.0,
         )
-    panel.set_yticks(rows, [_worker(row, shown) for row in rows])
+    panel.set_yticks(rows, [_name_worker(row, chart) for row in rows])
     panel.invert_yaxis()
-    panel.set(
-        xlabel="seconds since the first visit"
-        + (", without those before it was resumed" if shown.breaks else "")
-    )
-    for at, lasted in shown.breaks:
-        panel.axvline(at, color="black", linestyle="--")
+    xlabel = "seconds since the first visit"
+    if chart.breaks:
+        xlabel += ", without those before it was resumed"
+    panel.set(xlabel=xlabel)
+    for position, duration in chart.breaks:
+        panel.axvline(position, color="black", linestyle="--")
         panel.annotate(
-            f" resumed after {timedelta(seconds=round(lasted.total_seconds()))}",
-            (at, 1),
+            f" resumed after {timedelta(seconds=round(duration.total_seconds()))}",
+            (position, 1),
             xycoords=("data", "axes fraction"),
             verticalalignment="bottom",
             fontsize="small",
         )
-    keys = sorted({bar.mst_key for bar in shown.bars})
+    return save_figure(figure, path, title, _make_gantt_legend(chart, params or {}))
+
+
+def _make_gantt_legend(chart: GanttChart, params: Mapping[int, str]) -> list[Artist]:
+    mst_keys = sorted({bar.mst_key for bar in chart.bars})
     handles: list[Artist] = []
-    if 0 < len(keys) <= FEW:
+    if len(mst_keys) <= MAX_LEGEND_CONFIGS:
         handles += [
-            Patch(facecolor=colour(key), hatch=hatch(key), label=_label(key, None, params or {}))
-            for key in keys
+            Patch(
+                facecolor=choose_colour(mst_key),
+                hatch=choose_hatch(mst_key),
+                label=_make_legend_label(mst_key, None, params),
+            )
+            for mst_key in mst_keys
         ]
-    if any(bar.kind == "evaluate" for bar in shown.bars):
-        handles.append(Patch(color="grey", alpha=PALE, label="pale: evaluation, not training"))
-    return save(figure, path, title, handles)
+    if any(bar.kind == "evaluate" for bar in chart.bars):
+        label = "pale: evaluation, not training"
+        handles.append(Patch(color="grey", alpha=EVALUATION_ALPHA, label=label))
+    return handles
 
 
-def _worker(row: int, shown: Occupancy) -> str:
-    segments = sorted({bar.segment_id for bar in shown.bars if bar.row == row})
+def _name_worker(row: int, chart: GanttChart) -> str:
+    segments = sorted({bar.segment_id for bar in chart.bars if bar.row == row})
     word = "segment" if len(segments) == 1 else "segments"
     return f"worker {row + 1} ({word} {', '.join(map(str, segments))})"
 
 
-def _draw_panel(panel: Axes, lines: Sequence[Curve], best: int | None, shown: Frame) -> None:
-    for line in lines:
+def _draw_panel(panel: Axes, curves: Sequence[Curve], best: int | None, limits: AxisLimits) -> None:
+    for curve in curves:
+        is_best = curve.mst_key == best
         panel.plot(
-            line.epochs,
-            line.values,
+            curve.epochs,
+            curve.values,
             marker=".",
-            color=_shade(line.mst_key, best, len(lines)),
-            linestyle=_style(line.mst_key, best),
-            linewidth=2.5 if line.mst_key == best else 1.0,
-            zorder=3 if line.mst_key == best else 2,
+            color=_choose_line_colour(curve.mst_key, best, len(curves)),
+            linestyle=_choose_line_style(curve.mst_key, best),
+            linewidth=2.5 if is_best else 1.0,
+            zorder=3 if is_best else 2,
         )
-    panel.set_yscale("log" if shown.logarithmic else "linear")
-    if shown.outside:
-        panel.set_ylim(shown.low, shown.high)
+    panel.set_yscale("log" if limits.is_logarithmic else "linear")
+    if limits.outside:
+        panel.set_ylim(limits.low, limits.high)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _outside(keys: Sequence[int], configs: int) -> str:
-    """What the first panel of a metric says of the configs that leave its frame."""
-    named = ", ".join(map(str, keys[:5])) + (", …" if len(keys) > 5 else "")
-    return f"; {len(keys)} of {configs} configs leave the frame: {named}" if keys else ""
+def _describe_outliers(mst_keys: Sequence[int], configs: int) -> str:
+    """Return a note on the configs that leave the limits of a metric's axis."""
+    if not mst_keys:
+        return ""
+    names = ", ".join(map(str, mst_keys[:5]))
+    if len(mst_keys) > 5:
+        names += ", …"
+    return f"; {len(mst_keys)} of {configs} configs leave the frame: {names}"
 
 
-def _label(mst_key: int, best: int | None, params: Mapping[int, str]) -> str:
-    known = f"config {mst_key}{' (best)' if mst_key == best else ''}"
-    return fill(f"{known}: {params[mst_key]}", LEGEND_WIDTH) if params.get(mst_key) else known
+def _make_legend_label(mst_key: int, best: int | None, params: Mapping[int, str]) -> str:
+    name = f"config {mst_key}{' (best)' if mst_key == best else ''}"
+    if not params.get(mst_key):
+        return name
+    return fill(f"{name}: {params[mst_key]}", LEGEND_WIDTH)
 
 
-def _shade(mst_key: int, best: int | None, configs: int) -> str:
+def _choose_line_colour(mst_key: int, best: int | None, configs: int) -> str:
     if mst_key == best:
         return "black"
-    return colour(mst_key) if configs <= FEW else "silver"
+    return choose_colour(mst_key) if configs <= MAX_LEGEND_CONFIGS else "silver"
 
 
-def _style(mst_key: int, best: int | None) -> Style:
-    return "-" if mst_key == best else style(mst_key)
+def _choose_line_style(mst_key: int, best: int | None) -> LineStyle:
+    return "-" if mst_key == best else choose_line_style(mst_key)

@@ -1,4 +1,4 @@
-"""Write rows as a CSV file that a spreadsheet shows and does not execute."""
+"""Write CSV files in which spreadsheets find no formulas."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from decimal import Decimal
 from pathlib import Path
 
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001
-"""Begin of a cell that spreadsheets take for a formula; some of them also the wide characters of
-East Asia.
-"""
+"""Start of a cell that a spreadsheet reads as a formula, for some with full-width characters."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 MARK = "'"
-"""Put before such a cell: spreadsheets then take it for text."""
+"""Prefix of such a cell, with which spreadsheets read it as text."""
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Write a new file with a line for the columns and one for each row; names and classes may be a
-    stranger's.
+    """Write a new file with a line for the columns and one for each row.
+
+    The names of columns and the texts of cells may be a stranger's.
     """
     with path.open("x", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -29,16 +28,15 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, ob
 
 
 def rewrite_csv(text: str) -> str:
-    """Return the text of a CSV file that somebody else has written, without formulas."""
-    lines = io.StringIO()
-    csv.writer(lines).writerows(
-        [make_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))
-    )
-    return lines.getvalue()
+    """Return the text of another program's CSV file without formulas."""
+    output = io.StringIO()
+    rows = csv.reader(io.StringIO(text, newline=""))
+    csv.writer(output).writerows([make_cell(cell) for cell in row] for row in rows)
+    return output.getvalue()
 
 
 def make_cell(value: object) -> object:
-    """Return the value of a cell; a text that would be a formula gets a mark before it.
+    """Return the content of a cell; text that would be a formula is marked.
 
     >>> make_cell("=1+1"), make_cell("-5"), make_cell(-5.5), make_cell("a=b"), make_cell(None)
     ("'=1+1", '-5', -5.5, 'a=b', None)

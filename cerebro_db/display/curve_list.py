@@ -1,4 +1,4 @@
-"""Learning curves as an answer: a list of its records, which a notebook shows as a picture."""
+"""Learning curves that a shell shows as a table, and a notebook as a chart."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from cerebro_db.result_set import Records
 
 
 class Curves(Records[Point]):
-    """Every metric of every config after every epoch."""
+    """The metrics of all configs of a run, by epoch."""
 
     def __init__(self, points: Records[Point]) -> None:
         super().__init__(points, points.columns)
 
     def _repr_html_(self) -> str:
-        """A panel per metric and data set, as SVG; a table where matplotlib is not installed."""
+        """Return a panel for each metric and data set as SVG; without matplotlib, a table."""
         try:
             from cerebro_db.display.charts import draw_learning_curves
         except ImportError:
             return super()._repr_html_()
         with tempfile.TemporaryDirectory() as folder:
-            picture = draw_learning_curves(self, Path(folder) / "curves.svg").read_text()
-        return picture[picture.index("<svg") :]
+            svg = draw_learning_curves(self, Path(folder) / "curves.svg").read_text()
+        return svg[svg.index("<svg") :]

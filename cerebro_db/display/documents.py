@@ -1,4 +1,4 @@
-"""Records as a JSON document, which other programs read."""
+"""Format records as JSON for other programs."""
 
 from __future__ import annotations
 
@@ -10,37 +10,40 @@ from datetime import datetime, timedelta
 from cerebro_db.result_set import get_fields
 
 
-def document(records: Iterable[object]) -> str:
-    """A list of objects, ASCII only: times by ISO 8601, durations in seconds, null for what is no
-    finite number.
+def format_document(records: Iterable[object]) -> str:
+    """Return records as a JSON list of objects, in ASCII.
 
-    >>> document([{"value": float("nan"), "eta": timedelta(seconds=90),
+    Times have the format of ISO 8601, durations are in seconds, and numbers that are not finite
+    are null.
+
+    >>> format_document([{"value": float("nan"), "eta": timedelta(seconds=90),
     ...     "started_at": datetime(2030, 1, 2)}])
     '[{"value": null, "eta": 90.0, "started_at": "2030-01-02T00:00:00"}]'
     """
-    return _written([_value(get_fields(record)) for record in records])
+    return _dump([_to_json(get_fields(record)) for record in records])
 
 
-def line(record: object) -> str:
-    """One record as such an object, on a line of its own."""
-    return _written(_value(get_fields(record)))
+def format_line(record: object) -> str:
+    """Return a record as a JSON object in one line."""
+    return _dump(_to_json(get_fields(record)))
 
 
-def _written(value: object) -> str:
-    return json.dumps(value, allow_nan=False).replace(
-        "\x7f", "\\u007f"
-    )  # the one that JSON leaves as it is
+def _dump(value: object) -> str:
+    text = json.dumps(value, allow_nan=False)
+    return text.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
 
 
-def _value(value: object) -> object:
+def _to_json(value: object) -> object:
     if isinstance(value, Mapping):
-        return {str(name): _value(part) for name, part in value.items()}
+        return {str(name): _to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_value(part) for part in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int) else str(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    return str(value)

@@ -1,5 +1,6 @@
-"""What each worker of a run did when: bars in rows, on a clock without the time in which nobody
-worked for the run.
+"""Compute the Gantt chart of a run: the spans of each worker in a row.
+
+The clock of the chart stops while no worker of the run is open.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from cerebro_db.records import Span
 
 
 class Bar(NamedTuple):
-    """What a worker did, in seconds of the clock; `row` is the worker's place, from 0."""
+    """A span of a worker; times are seconds of the chart's clock."""
 
-    row: int
+    row: int  # of the worker, from 0
     segment_id: int
     mst_key: int
     kind: str
@@ -24,103 +25,108 @@ class Bar(NamedTuple):
 
 
 class Break(NamedTuple):
-    """Where a run was resumed: the second of the clock, and the time that passed there."""
+    """An interruption of a run, after which it was resumed."""
 
-    at: float
-    lasted: timedelta
+    position: float  # seconds of the chart's clock
+    duration: timedelta
 
 
 @dataclass(frozen=True)
-class Occupancy:
-    """The bars of a run in order of time, and where it was resumed."""
+class GanttChart:
+    """The bars of a run in order of time, and its interruptions."""
 
     bars: list[Bar]
     breaks: list[Break]
 
 
-class _Stay(NamedTuple):
-    """From when to when a worker's session worked for the run."""
+class _Session(NamedTuple):
+    """The time in which a worker's session worked for the run."""
 
     worker: int
     start: datetime
     end: datetime
 
 
-def occupancy(spans: Sequence[Span], now: datetime | None = None) -> Occupancy:
-    """Spans on a common clock; one that has not ended ends `now`, or is left out when that is None.
+def make_gantt_chart(spans: Sequence[Span], now: datetime | None = None) -> GanttChart:
+    """Return the chart of spans.
 
-    The sessions of a resumed run are others; they take the rows of those before them.
+    The sessions of a resumed run are new ones, which take the rows of the earlier ones.
+
+    Args:
+        now: end of spans that have not ended; without it, such spans are left out.
     """
-    known = sorted(spans, key=lambda span: (span.started_at, span.segment_id))
-    ended = [
-        (span, worker, span.ended_at or now)
-        for span, worker in zip(known, _workers(known), strict=True)
-    ]
-    shown = [(span, worker, end) for span, worker, end in ended if end is not None]
-    stays = _stays([_Stay(worker, span.started_at, end) for span, worker, end in shown])
-    rows, breaks = _rows(stays), list(_breaks(stays))
-    origin = shown[0][0].started_at if shown else None
+    ordered = sorted(spans, key=lambda span: (span.started_at, span.segment_id))
+    worker_spans = []
+    for span, worker in zip(ordered, _assign_workers(ordered), strict=True):
+        end = span.ended_at or now
+        if end is not None:
+            worker_spans.append((span, _Session(worker, span.started_at, end)))
+    sessions = _merge_sessions([part for _, part in worker_spans])
+    rows = _assign_rows(sessions)
+    breaks = list(_find_breaks(sessions))
 
-    def seconds(moment: datetime) -> float:
-        away = sum((end - start for start, end in breaks if end <= moment), timedelta())
-        return (moment - (origin or moment) - away).total_seconds()
+    def to_seconds(moment: datetime) -> float:
+        paused = sum((end - start for start, end in breaks if end <= moment), timedelta())
+        return (moment - worker_spans[0][1].start - paused).total_seconds()
 
     bars = [
         Bar(
-            rows[worker],
+            rows[part.worker],
             span.segment_id,
             span.mst_key,
             span.kind,
-            seconds(span.started_at),
-            (end - span.started_at).total_seconds(),
+            to_seconds(part.start),
+            (part.end - part.start).total_seconds(),
         )
-        for span, worker, end in shown
+        for span, part in worker_spans
     ]
-    return Occupancy(bars, [Break(seconds(end), end - start) for start, end in breaks])
+    return GanttChart(bars, [Break(to_seconds(end), end - start) for start, end in breaks])
 
 
-def _workers(spans: Sequence[Span]) -> list[int]:
-    """The session of each span; of an evaluation that of the segment's visit before it, or else of
-    the first one.
+def _assign_workers(spans: Sequence[Span]) -> list[int]:
+    """Return the worker of each span.
+
+    That of an evaluation is the worker of the segment's last visit before it, or else of the
+    first one.
     """
-    first: dict[int, int] = {}
+    first_workers: dict[int, int] = {}
     for span in spans:
         if span.worker_pid is not None:
-            first.setdefault(span.segment_id, span.worker_pid)
-    newest, found = {**first}, []
+            first_workers.setdefault(span.segment_id, span.worker_pid)
+    newest_workers = dict(first_workers)
+    workers = []
     for span in spans:
-        worker = span.worker_pid or newest.get(span.segment_id, -1 - span.segment_id)
-        newest[span.segment_id] = worker
-        found.append(worker)
-    return found
+        worker = span.worker_pid or newest_workers.get(span.segment_id, -1 - span.segment_id)
+        newest_workers[span.segment_id] = worker
+        workers.append(worker)
+    return workers
 
 
-def _stays(parts: Sequence[_Stay]) -> list[_Stay]:
-    """One for each worker, in order of time."""
-    found: dict[int, _Stay] = {}
+def _merge_sessions(parts: Sequence[_Session]) -> list[_Session]:
+    """Return one session for each worker, in order of time."""
+    sessions: dict[int, _Session] = {}
     for part in parts:
-        before = found.get(part.worker, part)
-        found[part.worker] = _Stay(
-            part.worker, min(before.start, part.start), max(before.end, part.end)
-        )
-    return sorted(found.values(), key=lambda stay: stay.start)
+        session = sessions.get(part.worker, part)
+        start = min(session.start, part.start)
+        sessions[part.worker] = _Session(part.worker, start, max(session.end, part.end))
+    return sorted(sessions.values(), key=lambda session: session.start)
 
 
-def _rows(stays: Sequence[_Stay]) -> dict[int, int]:
-    """The row of each worker: the first in which nobody else is at that time."""
-    free: list[datetime] = []
+def _assign_rows(sessions: Sequence[_Session]) -> dict[int, int]:
+    """Return the row of each worker, the first that is free during its session."""
+    row_ends: list[datetime] = []
     rows = {}
-    for stay in stays:
-        row = next((number for number, since in enumerate(free) if since <= stay.start), len(free))
-        free[row : row + 1] = [stay.end]
-        rows[stay.worker] = row
+    for session in sessions:
+        row = next((n for n, end in enumerate(row_ends) if end <= session.start), len(row_ends))
+        row_ends[row : row + 1] = [session.end]
+        rows[session.worker] = row
     return rows
 
 
-def _breaks(stays: Sequence[_Stay]) -> Iterator[tuple[datetime, datetime]]:
-    """The times after which all workers are others."""
-    until = stays[0].end if stays else None
-    for stay in stays:
-        if until is not None and stay.start > until:
-            yield until, stay.start
-        until = stay.end if until is None else max(until, stay.end)
+def _find_breaks(sessions: Sequence[_Session]) -> Iterator[tuple[datetime, datetime]]:
+    """Yield the start and the end of each time without any session."""
+    last_end = sessions[0].end if sessions else None
+    for session in sessions:
+        if last_end is not None and session.start > last_end:
+            yield last_end, session.start
+        last_end = session.end if last_end is None else max(last_end, session.end)

@@ -1,6 +1,4 @@
-"""What a fit shows of its own run while it waits for it: a bar on a terminal and in a notebook,
-lines elsewhere.
-"""
+"""Show the progress of a fit while it runs: a bar on a terminal or in a notebook, else lines."""
 
 from __future__ import annotations
 
@@ -15,121 +13,137 @@ from typing import Any
 from rich.console import Console, Group
 from rich.live import Live
 
-from cerebro_db.display.boards import landmark, plain, progress_bar, progress_line, standard_output
+from cerebro_db.display.boards import (
+    escape_text,
+    format_progress,
+    make_console,
+    make_progress_bar,
+    make_progress_key,
+)
 from cerebro_db.errors import CerebroError
 from cerebro_db.records import Progress
 
-LOOK_SECONDS = 0.5
-Find = Callable[[], Progress | None]
+UPDATE_SECONDS = 0.5
+ReadProgress = Callable[[], Progress | None]
+"""A function that returns the progress of a run, None before it has started."""
 
 
 @contextmanager
-def shown(find: Find, wanted: bool | None) -> Iterator[Callable[[], None]]:
-    """Something to call again and again, which shows what `find` finds: None while there is no run
-    yet.
+def show_progress(
+    read_progress: ReadProgress, enabled: bool | None
+) -> Iterator[Callable[[], None]]:
+    """Yield a function that shows the progress; the caller calls it again and again.
 
-    `wanted` None means: where the standard output is a terminal or a notebook.
+    Args:
+        enabled: None for "on a terminal or in a notebook".
     """
-    display = notebook_display()
-    if not (display is not None or sys.stdout.isatty() if wanted is None else wanted):
+    display = find_notebook_display()
+    if enabled is None:
+        enabled = display is not None or sys.stdout.isatty()
+    if not enabled:
         yield lambda: None
         return
-    bar = Bar(find, standard_output()) if display is None else NotebookBar(find, display)
+    view: ProgressView
+    if display is None:
+        view = ConsoleBar(read_progress, make_console())
+    else:
+        view = NotebookBar(read_progress, display)
     try:
-        yield bar.look
+        yield view.update
     finally:
-        bar.close()
+        view.close()
 
 
-def notebook_display() -> Any:
-    """IPython's function that shows something, where a notebook's kernel runs this; else None."""
+def find_notebook_display() -> Any:
+    """Return IPython's function `display` in the kernel of a notebook, else None."""
     ipython = sys.modules.get("IPython")  # a kernel has imported it
-    shell = ipython.get_ipython() if ipython else None
-    return None if getattr(shell, "kernel", None) is None else ipython.display.display  # type: ignore[union-attr]
+    if ipython is None or getattr(ipython.get_ipython(), "kernel", None) is None:
+        return None
+    return ipython.display.display
 
 
-class View(ABC):
-    """Looks at one run again and again. A question that fails ends the showing, never the run."""
+class ProgressView(ABC):
+    """A view of a run's progress; an error while reading it ends the view, never the run."""
 
-    def __init__(self, find: Find) -> None:
-        self._find: Find | None = find
-        self._next = 0.0
+    def __init__(self, read_progress: ReadProgress) -> None:
+        self._read_progress: ReadProgress | None = read_progress
+        self._next_update = 0.0
 
-    def look(self) -> None:
-        """Asks and shows; oftener than every LOOK_SECONDS it does nothing."""
-        if time.monotonic() >= self._next:
-            self._ask()
-            self._next = time.monotonic() + LOOK_SECONDS
+    def update(self) -> None:
+        """Show the progress, at most every UPDATE_SECONDS."""
+        if time.monotonic() >= self._next_update:
+            self._show()
+            self._next_update = time.monotonic() + UPDATE_SECONDS
 
     def close(self) -> None:
-        """Shows how the run ended, and leaves it there."""
-        self._ask()
+        """Show the end of the run, and leave it visible."""
+        self._show()
 
-    def _ask(self) -> None:
-        if self._find is None:
+    def _show(self) -> None:
+        if self._read_progress is None:
             return
         try:
-            progress = self._find()
+            progress = self._read_progress()
         except CerebroError as error:
-            self._find = None
-            self._say(f"Progress cannot be shown any more: {error.message}")
+            self._read_progress = None
+            self._show_message(f"Progress cannot be shown any more: {error.message}")
             return
         if progress is not None:
             self._draw(progress)
 
     @abstractmethod
-    def _say(self, message: str) -> None:
-        """Shows a message."""
+    def _show_message(self, message: str) -> None:
+        """Show a message."""
 
     @abstractmethod
     def _draw(self, progress: Progress) -> None:
-        """Shows how far the run is."""
+        """Show the progress."""
 
 
-class Bar(View):
-    """Shows a run on a console."""
+class ConsoleBar(ProgressView):
+    """A view on a console."""
 
-    def __init__(self, find: Find, console: Console) -> None:
-        super().__init__(find)
+    def __init__(self, read_progress: ReadProgress, console: Console) -> None:
+        super().__init__(read_progress)
         self._console = console
         self._live = Live(console=console, auto_refresh=False)
-        self._shown: tuple[object, ...] = ()
+        self._last_key: tuple[object, ...] = ()
 
     def close(self) -> None:
-        """Shows how the run ended, and leaves it on the console."""
+        """Show the end of the run, and leave it on the console."""
         super().close()
         self._live.stop()
 
-    def _say(self, message: str) -> None:
-        self._console.print(plain(message))
+    def _show_message(self, message: str) -> None:
+        self._console.print(escape_text(message))
 
     def _draw(self, progress: Progress) -> None:
-        line = plain(progress_line(progress))
+        line = escape_text(format_progress(progress))
         if self._console.is_terminal:
             self._live.start()
-            self._live.update(Group(line, progress_bar(progress)), refresh=True)
-        elif (now := (progress.status, *landmark(progress))) != self._shown:
+            self._live.update(Group(line, make_progress_bar(progress)), refresh=True)
+            return
+        key = (progress.status, *make_progress_key(progress))
+        if key != self._last_key:
             self._console.print(line, soft_wrap=True)
-            self._shown = now
+            self._last_key = key
 
 
-class NotebookBar(View):
-    """Shows a run in the output of a notebook's cell, in one place."""
+class NotebookBar(ProgressView):
+    """A view in the output of a notebook's cell, which it replaces at each update."""
 
-    def __init__(self, find: Find, display: Any) -> None:
-        super().__init__(find)
+    def __init__(self, read_progress: ReadProgress, display: Any) -> None:
+        super().__init__(read_progress)
         self._display = display
         self._handle: Any = None
 
-    def _say(self, message: str) -> None:
+    def _show_message(self, message: str) -> None:
         self._display({"text/plain": message}, raw=True)
 
     def _draw(self, progress: Progress) -> None:
-        line = progress_line(progress)
-        bar = (
-            f'<progress max="{max(progress.visits_total, 1)}" '
-            f'value="{progress.visits_done}"></progress>'
-        )
+        line = format_progress(progress)
+        total = max(progress.visits_total, 1)
+        bar = f'<progress max="{total}" value="{progress.visits_done}"></progress>'
         content = {"text/plain": line, "text/html": f"<div>{html.escape(line)}</div>{bar}"}
         if self._handle is None:
             self._handle = self._display(content, raw=True, display_id=True)

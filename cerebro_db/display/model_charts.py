@@ -1,6 +1,4 @@
-"""Charts of a model by name: what its columns are worth to it, and which classes it takes for
-which.
-"""
+"""Draw charts of a model by name: the importance of its columns, and its confusion matrix."""
 
 from __future__ import annotations
 
@@ -10,110 +8,117 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from cerebro_db.display.chart_style import COLOURS, SCALE, name_ticks, save
+from cerebro_db.display.chart_style import COLOUR_MAP, COLOURS, label_ticks, save_figure
 
-MOST = 40
-"""So many columns are shown: those that are worth most."""
-LEGIBLE = 20
-"""With more classes than this no numbers are written into the cells."""
+MAX_COLUMNS = 40
+"""Largest number of columns in a chart."""
+MAX_NUMBERED_CLASSES = 20
+"""Largest number of classes for which the cells contain numbers."""
 
 
-class Worth(NamedTuple):
-    """By how much the metric gets worse without a column, and its standard error."""
+class Importance(NamedTuple):
+    """The permutation importance of a column: how much worse the metric gets without it."""
 
     column: str
     importance: float
-    error: float
+    error: float  # the standard error
 
 
-def worth(rows: Iterable[Mapping[str, Any]], column: str) -> list[Worth]:
-    """Of what cerebro.importance or cerebro.feature has, the largest first; what has no importance
-    is left out.
+def list_importances(rows: Iterable[Mapping[str, Any]], column: str) -> list[Importance]:
+    """Return the importances of columns, the largest first; rows without one are left out.
+
+    Args:
+        rows: rows of cerebro.importance or cerebro.feature.
+        column: the field that names the column.
 
     >>> row = {"column": "a", "importance": 0.1, "importance_error": None}
-    >>> worth([row, {"column": "b", "importance": None}], "column")
-    [Worth(column='a', importance=0.1, error=0.0)]
+    >>> list_importances([row, {"column": "b", "importance": None}], "column")
+    [Importance(column='a', importance=0.1, error=0.0)]
     """
-    known = [row for row in rows if row["importance"] is not None]
-    found = [
-        Worth(str(row[column]), row["importance"], row["importance_error"] or 0.0) for row in known
+    importances = [
+        Importance(str(row[column]), row["importance"], row["importance_error"] or 0.0)
+        for row in rows
+        if row["importance"] is not None
     ]
-    return sorted(found, key=lambda one: (-one.importance, one.column))
+    return sorted(importances, key=lambda entry: (-entry.importance, entry.column))
 
 
 def draw_importance(
-    found: Sequence[Worth], path: Path, *, metric: str = "", title: str = ""
+    importances: Sequence[Importance], path: Path, *, metric: str = "", title: str = ""
 ) -> Path:
-    """A bar for each column with its standard error, the largest on top."""
-    shown = found[:MOST]
-    figure = Figure(figsize=(8, 1.5 + 0.32 * len(shown)), layout="constrained")
+    """Draw a bar for each column with its standard error, the largest on top; return the path."""
+    entries = importances[:MAX_COLUMNS]
+    figure = Figure(figsize=(8, 1.5 + 0.32 * len(entries)), layout="constrained")
     panel = figure.subplots()
     panel.barh(
-        range(len(shown)),
-        [one.importance for one in shown],
-        xerr=[one.error for one in shown],
+        range(len(entries)),
+        [entry.importance for entry in entries],
+        xerr=[entry.error for entry in entries],
         color=COLOURS[0],
         ecolor="black",
         capsize=2,
     )
-    name_ticks(panel, "y", [one.column for one in shown])
+    label_ticks(panel, "y", [entry.column for entry in entries])
     panel.invert_yaxis()
-    rest = f"; {len(found) - MOST} more columns are worth less" if len(found) > MOST else ""
-    panel.set_xlabel(
-        f"how much worse {metric or 'the metric'} is without the column{rest}", parse_math=False
-    )
-    return save(figure, path, title)
+    xlabel = f"how much worse {metric or 'the metric'} is without the column"
+    if len(importances) > MAX_COLUMNS:
+        xlabel += f"; {len(importances) - MAX_COLUMNS} more columns are worth less"
+    panel.set_xlabel(xlabel, parse_math=False)
+    return save_figure(figure, path, title)
 
 
 class Confusion(NamedTuple):
-    """Classes, and for each the share and the number of its rows for which each was predicted."""
+    """A confusion matrix, with a row for each class and a column for each predicted class."""
 
     classes: tuple[str, ...]
-    shares: list[list[float]]
-    rows: list[list[int]]
+    shares: list[list[float]]  # of the rows of the class
+    rows: list[list[int]]  # numbers of rows
 
 
-def confusion(evaluated: Iterable[Mapping[str, Any]]) -> Confusion:
-    """The confusion matrix of all rows, of what cerebro.evaluate says.
+def make_confusion(metrics: Iterable[Mapping[str, Any]]) -> Confusion:
+    """Return the confusion matrix of all rows from the result of cerebro.evaluate.
 
     >>> row = {"group": None, "metric": "confusion", "class": "a", "predicted": "b", "value": 1.0,
     ...     "rows": 3}
-    >>> confusion([row])
+    >>> make_confusion([row])
     Confusion(classes=('a', 'b'), shares=[[0.0, 1.0], [0.0, 0.0]], rows=[[0, 3], [0, 0]])
     """
-    cells = [row for row in evaluated if row["metric"] == "confusion" and row["group"] is None]
-    named = [row[role] for role in ("class", "predicted") for row in cells]
-    classes = tuple(dict.fromkeys(map(str, named)))
-    found = {(str(row["class"]), str(row["predicted"])): row for row in cells}
-    shares = [
-        [found.get((one, other), {}).get("value") or 0.0 for other in classes] for one in classes
-    ]
-    rows = [[found.get((one, other), {}).get("rows") or 0 for other in classes] for one in classes]
-    return Confusion(classes, shares, rows)
+    entries = [row for row in metrics if row["metric"] == "confusion" and row["group"] is None]
+    names = [str(entry[role]) for role in ("class", "predicted") for entry in entries]
+    classes = tuple(dict.fromkeys(names))
+    cells = {(str(entry["class"]), str(entry["predicted"])): entry for entry in entries}
+
+    def read_field(field: str) -> list[list[Any]]:
+        return [
+            [cells.get((actual, predicted), {}).get(field) for predicted in classes]
+            for actual in classes
+        ]
+
+    shares = [[share or 0.0 for share in row] for row in read_field("value")]
+    counts = [[count or 0 for count in row] for row in read_field("rows")]
+    return Confusion(classes, shares, counts)
 
 
-def draw_confusion(found: Confusion, path: Path, *, title: str = "") -> Path:
-    """A row for each class, a column for each prediction; light is a large share of the rows of the
-    class.
-    """
-    size = max(4.0, min(0.6 * len(found.classes), 16.0))
+def draw_confusion(confusion: Confusion, path: Path, *, title: str = "") -> Path:
+    """Draw a confusion matrix, in which large shares are light; return the path."""
+    size = max(4.0, min(0.6 * len(confusion.classes), 16.0))
     figure = Figure(figsize=(size + 2.5, size + 1), layout="constrained")
     panel = figure.subplots()
-    image = panel.imshow(found.shares, cmap=SCALE, vmin=0, vmax=1)
-    name_ticks(panel, "x", found.classes)
-    name_ticks(panel, "y", found.classes)
+    image = panel.imshow(confusion.shares, cmap=COLOUR_MAP, vmin=0, vmax=1)
+    label_ticks(panel, "x", confusion.classes)
+    label_ticks(panel, "y", confusion.classes)
     panel.tick_params(axis="x", rotation=90)
     panel.set(xlabel="predicted", ylabel="class")
     figure.colorbar(image, ax=panel, label="share of the rows of the class")
-    if len(found.classes) <= LEGIBLE:
-        for y, (shares, counts) in enumerate(zip(found.shares, found.rows, strict=True)):
-            for x, (share, count) in enumerate(zip(shares, counts, strict=True)):
+    if len(confusion.classes) <= MAX_NUMBERED_CLASSES:
+        for y, counts in enumerate(confusion.rows):
+            for x, count in enumerate(counts):
                 panel.text(
                     x,
                     y,
                     str(count),
                     ha="center",
                     va="center",
-                    color="black" if share > 0.5 else "white",
+                    color="black" if confusion.shares[y][x] > 0.5 else "white",
                 )
-    return save(figure, path, title)
+    return save_figure(figure, path, title)

@@ -1,4 +1,4 @@
-"""A learning curve in a line of text."""
+"""Draw a learning curve as a line of text."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ ASCII_LEVELS = "_.:-=+*#"
 GAP = " "
 
 
-def sparkline(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:
-    """The newest values, a letter each, from the lowest of them to the highest; a gap for what is
-    no finite number.
+def make_sparkline(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:
+    """Return a letter for each of the newest values, from the lowest to the highest.
 
-    >>> sparkline([0.0, 0.5, None, 1.0], 3)
-    '▄ █'
-    >>> sparkline([0.0, 0.5, None, 1.0], 4)
+    Values that are not finite are gaps.
+
+    >>> make_sparkline([0.0, 0.5, None, 1.0], 3)
+    '▁ █'
+    >>> make_sparkline([0.0, 0.5, None, 1.0], 4)
     '▁▅ █'
     """
-    shown = [
-        value if value is not None and math.isfinite(value) else None
-        for value in values[max(len(values) - width, 0) :]
-    ]
-    known = [
-        value / 2 for value in shown if value is not None
-    ]  # halves: no difference of two overflows
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    newest = values[max(len(values) - width, 0) :]
+    # Halves, because the difference of two values could overflow.
+    halves = [value / 2 if value is not None and math.isfinite(value) else None for value in newest]
+    finite_halves = [half for half in halves if half is not None]
+    low = min(finite_halves, default=0.0)
+    high = max(finite_halves, default=0.0)
 
-    def letter(value: float | None) -> str:
-        if value is None:
+    def choose_letter(half: float | None) -> str:
+        if half is None:
             return GAP
-        share = (value / 2 - low) / (high - low) if high > low else 0.5
+        share = (half - low) / (high - low) if high > low else 0.5
         return levels[round(share * (len(levels) - 1))]
 
-    return "".join(map(letter, shown))
+    return "".join(map(choose_letter, halves))

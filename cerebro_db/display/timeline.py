@@ -1,4 +1,4 @@
-"""What each segment did of late, as cells of a line: pure, so that what is drawn can be checked."""
+"""Compute the lanes of a run's segments, apart from drawing them, so that tests can check them."""
 
 from __future__ import annotations
 
@@ -9,51 +9,48 @@ from typing import NamedTuple
 
 from cerebro_db.records import Span
 
-LEAST = timedelta(seconds=10)
-VISITS = 20
-"""So many visits of the usual length are in view."""
+MIN_WINDOW = timedelta(seconds=10)
+VISITS_IN_WINDOW = 20
 
 
 class Cell(NamedTuple):
-    """Which config a segment had at a time, and what it did to it."""
+    """The config that a segment worked on at a time, and the kind of work."""
 
     mst_key: int
     kind: str
 
 
-def in_view(spans: Sequence[Span]) -> timedelta:
-    """How long a time lanes show: twenty visits of the usual length, and no less than ten
-    seconds.
-    """
+def choose_window(spans: Sequence[Span]) -> timedelta:
+    """Return the time that lanes show: twenty visits of median length, at least ten seconds."""
     lengths = [
         (span.ended_at - span.started_at).total_seconds()
         for span in spans
         if span.ended_at is not None
     ]
-    return max(LEAST, timedelta(seconds=VISITS * median(lengths))) if lengths else LEAST
+    if not lengths:
+        return MIN_WINDOW
+    return max(MIN_WINDOW, timedelta(seconds=VISITS_IN_WINDOW * median(lengths)))
 
 
-def lanes(
-    spans: Sequence[Span], now: datetime, length: timedelta, width: int
+def make_lanes(
+    spans: Sequence[Span], now: datetime, window: timedelta, width: int
 ) -> Mapping[int, list[Cell | None]]:
-    """For each segment its cells, the last of which ends now; a cell has the span that began last
-    in it.
+    """Return the cells of each segment, by segment_id; the last cell ends now.
 
-    A span that goes on reaches until now.
+    A cell contains the span that started last in it. A running span ends now.
     """
-    found: dict[int, list[Cell | None]] = {
-        segment: [None] * width for segment in sorted({s.segment_id for s in spans})
-    }
-    begin = now - length
+    segments = sorted({span.segment_id for span in spans})
+    lanes: dict[int, list[Cell | None]] = {segment: [None] * width for segment in segments}
+    window_start = now - window
 
-    def place(moment: datetime) -> int:
-        return int((moment - begin) / length * width)
+    def to_cell(moment: datetime) -> int:
+        return int((moment - window_start) / window * width)
 
     for span in sorted(spans, key=lambda span: span.started_at):
         end = span.ended_at or now
-        if end <= begin or span.started_at >= now:
+        if end <= window_start or span.started_at >= now:
             continue
-        first = max(place(span.started_at), 0)
-        last = min(max(place(end), first + 1), width)
-        found[span.segment_id][first:last] = [Cell(span.mst_key, span.kind)] * (last - first)
-    return found
+        first = max(to_cell(span.started_at), 0)
+        last = min(max(to_cell(end), first + 1), width)
+        lanes[span.segment_id][first:last] = [Cell(span.mst_key, span.kind)] * (last - first)
+    return lanes

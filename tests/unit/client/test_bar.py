@@ -27,7 +27,7 @@ def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: 
     """What is on the console after a fit that was asked so often; the last answer is that of the
     end.
     """
-    monkeypatch.setattr(live_bar, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(live_bar, "UPDATE_SECONDS", 0)
     coming = iter(answers)
 
     def find() -> Progress | None:
@@ -39,10 +39,10 @@ def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: 
     console = Console(
         file=StringIO(), force_terminal=terminal, width=120, _environ={"TERM": "xterm"}
     )
-    monkeypatch.setattr(live_bar, "standard_output", lambda: console)
-    with live_bar.shown(find, True) as look:
+    monkeypatch.setattr(live_bar, "make_console", lambda: console)
+    with live_bar.show_progress(find, True) as update:
         for _ in answers[1:]:
-            look()
+            update()
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -83,9 +83,9 @@ def test_a_question_that_fails_ends_the_showing_only(
 
 def test_the_server_is_not_asked_all_the_time() -> None:
     asked: list[None] = []
-    looked = live_bar.Bar(lambda: asked.append(None), Console(file=StringIO()))
+    view = live_bar.ConsoleBar(lambda: asked.append(None), Console(file=StringIO()))
     for _ in range(100):
-        looked.look()
+        view.update()
     assert len(asked) == 1
 
 
@@ -118,11 +118,11 @@ class Place:
 def test_a_notebook_has_one_bar_that_replaces_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = Notebook()
     monkeypatch.setitem(sys.modules, "IPython", notebook)
-    monkeypatch.setattr(live_bar, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(live_bar, "UPDATE_SECONDS", 0)
     coming = iter([None, RUNNING, HALFWAY, COMPLETED])
-    with live_bar.shown(lambda: next(coming), None) as look:
+    with live_bar.show_progress(lambda: next(coming), None) as update:
         for _ in range(3):
-            look()
+            update()
         assert [place["text/html"].count('value="20"') for place in notebook.places] == [1]
     (bar,) = notebook.places
     assert "run 3 completed" in bar["text/html"] and 'max="40" value="40"' in bar["text/html"]
@@ -130,9 +130,9 @@ def test_a_notebook_has_one_bar_that_replaces_itself(monkeypatch: pytest.MonkeyP
 
 
 def test_by_default_only_a_terminal_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    with live_bar.shown(lambda: COMPLETED, None) as look:
-        look()
+    with live_bar.show_progress(lambda: COMPLETED, None) as update:
+        update()
     assert capsys.readouterr().out == ""
-    with live_bar.shown(lambda: COMPLETED, True) as look:
-        look()
+    with live_bar.show_progress(lambda: COMPLETED, True) as update:
+        update()
     assert "run 3 completed" in capsys.readouterr().out

@@ -13,12 +13,12 @@ from run_progress import RUNNING
 
 from cerebro_db.display.board_list import Board
 from cerebro_db.display.boards import (
-    distinctions,
-    landmark,
-    leaderboard_table,
-    newest_losses,
-    plain,
-    progress_line,
+    describe_differences,
+    escape_text,
+    find_newest_losses,
+    format_progress,
+    make_leaderboard_table,
+    make_progress_key,
     split_settings,
 )
 from cerebro_db.records import Point, Standing
@@ -77,28 +77,30 @@ def test_configs_are_told_by_what_not_all_of_them_share(configs: list[list[str]]
     params = [{"fit_params": ",".join(settings)} for settings in configs]
     unquoted = [[setting.replace("'", "") for setting in settings] for settings in configs]
     shared = set.intersection(*map(set, unquoted))
-    for settings, text in zip(unquoted, distinctions(params), strict=True):
+    for settings, text in zip(unquoted, describe_differences(params), strict=True):
         assert text == ", ".join(setting for setting in settings if setting not in shared)
 
 
 def test_a_single_config_is_told_by_everything() -> None:
-    assert distinctions([{"model_id": 1, "fit_params": "epochs=1"}]) == ["model_id=1, epochs=1"]
-    assert distinctions([{"compile_params": "optimizer='SGD(lr=1)',loss='mse'"}]) == [
+    assert describe_differences([{"model_id": 1, "fit_params": "epochs=1"}]) == [
+        "model_id=1, epochs=1"
+    ]
+    assert describe_differences([{"compile_params": "optimizer='SGD(lr=1)',loss='mse'"}]) == [
         "SGD(lr=1), loss=mse"
     ]
-    assert distinctions([]) == []
+    assert describe_differences([]) == []
 
 
 def test_the_newest_loss_that_was_computed_counts() -> None:
     points = [loss(1, 2, 0.5), loss(1, 1, 0.9), loss(1, 3, None)]
     of_training = replace(loss(2, 1, 0.1), dataset="training")
-    assert newest_losses([*points, of_training], "validation") == {1: 0.5}
+    assert find_newest_losses([*points, of_training], "validation") == {1: 0.5}
 
 
 def test_a_leaderboard_shows_rank_config_metric_loss_and_seconds() -> None:
     console = Console(width=100, record=True, file=StringIO())
     board = [standing(7, 1, 0.98765), standing(4, 2, None, status="failed")]
-    console.print(leaderboard_table(board, [loss(7, 2, 0.12345)]))
+    console.print(make_leaderboard_table(board, [loss(7, 2, 0.12345)]))
     lines = [line.split() for line in console.export_text().splitlines() if line.strip()]
     assert lines[0] == ["rank", "mst_key", "params", "validation", "accuracy", "loss", "seconds"]
     assert lines[2] == ["1", "7", "model_id=7", "0.9877", "0.1235", "1.2"]
@@ -119,7 +121,7 @@ def test_on_80_columns_a_config_takes_two_lines() -> None:
         replace(standing(number, number, 0.5), params=its) for number, its in enumerate(params, 1)
     ]
     console = Console(width=80, record=True, file=StringIO())
-    console.print(leaderboard_table(board, [], console.width))
+    console.print(make_leaderboard_table(board, [], console.width))
     lines = [line.rstrip() for line in console.export_text().splitlines() if line.strip()]
     assert len(lines) <= 3 + 2 * len(board) and max(map(len, lines)) <= 80
     assert "learning_rate=1e-05" in "".join("".join(lines).split())
@@ -175,21 +177,21 @@ def test_what_users_write_is_shown_as_data(text: str, kind: str) -> None:
     }[kind]
     board = [replace(standing(7, 1, 0.5), params=params, metric=text, dataset=text)]  # type: ignore[arg-type]
     console = Console(width=1000, file=(shown := StringIO()), color_system=None)
-    console.print(leaderboard_table(board, []))
+    console.print(make_leaderboard_table(board, []))
     assert all(letter.isprintable() or letter == "\n" for letter in shown.getvalue())
-    assert plain(f"{text} {text}".strip()).plain.strip() in shown.getvalue()
+    assert escape_text(f"{text} {text}".strip()).plain.strip() in shown.getvalue()
 
 
 def test_a_line_of_progress_says_only_what_is_known() -> None:
-    assert progress_line(PROGRESS) == (
+    assert format_progress(PROGRESS) == (
         "run 3 running, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?"
     )
-    waits = progress_line(replace(PROGRESS, status="queued", queue_position=2))
+    waits = format_progress(replace(PROGRESS, status="queued", queue_position=2))
     assert waits == "run 3 queued, position 2, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01"
     ended = replace(
         PROGRESS, status="completed", epoch=5, visits_done=80, best_mst_key=7, best_value=0.9
     )
-    assert progress_line(ended) == (
+    assert format_progress(ended) == (
         "run 3 completed, epoch 5 of 5, visit 80 of 80, elapsed 0:00:01, best: mst_key=7 0.9000"
     )
 
@@ -197,7 +199,7 @@ def test_a_line_of_progress_says_only_what_is_known() -> None:
 @given(st.integers(1, 500))
 def test_a_run_has_a_bounded_number_of_lines(total: int) -> None:
     marks = {
-        landmark(replace(PROGRESS, visits_done=done, visits_total=total))
+        make_progress_key(replace(PROGRESS, visits_done=done, visits_total=total))
         for done in range(total + 1)
     }
     assert len(marks) <= 21

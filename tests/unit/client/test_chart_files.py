@@ -12,9 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_db.display.axis_limits import frame
-from cerebro_db.display.charts import FEW, curves, draw_learning_curves, draw_occupancy
-from cerebro_db.display.gantt import occupancy
+from cerebro_db.display.axis_limits import choose_limits
+from cerebro_db.display.charts import (
+    MAX_LEGEND_CONFIGS,
+    draw_gantt_chart,
+    draw_learning_curves,
+    make_curves,
+)
+from cerebro_db.display.gantt import make_gantt_chart
 from cerebro_db.records import Point, Span
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -83,7 +88,7 @@ def test_names_of_metrics_are_no_formulas(name: str, tmp_path: Path) -> None:
 
 @given(POINTS)
 def test_every_value_is_in_one_curve_in_the_order_of_epochs(points: list[Point]) -> None:
-    lines = curves(points)
+    lines = make_curves(points)
     drawn = Counter(
         (line.mst_key, epoch, line.dataset, line.name, value)
         for line in lines
@@ -98,9 +103,12 @@ def test_every_value_is_in_one_curve_in_the_order_of_epochs(points: list[Point])
 
 def test_bars_start_with_the_first_span_and_end_now_where_they_have_no_end() -> None:
     spans = [span(0, 1, 2.0, 0.5), span(1, 2, 1.0, None), span(1, 2, 0.0, 2.5)]
-    assert [(bar.start, bar.length) for bar in occupancy(spans).bars] == [(0.0, 2.5), (2.0, 0.5)]
+    assert [(bar.start, bar.length) for bar in make_gantt_chart(spans).bars] == [
+        (0.0, 2.5),
+        (2.0, 0.5),
+    ]
     now = MOMENT + timedelta(seconds=4)
-    assert [(bar.start, bar.length) for bar in occupancy(spans, now).bars] == [
+    assert [(bar.start, bar.length) for bar in make_gantt_chart(spans, now).bars] == [
         (0.0, 2.5),
         (1.0, 3.0),
         (2.0, 0.5),
@@ -110,7 +118,7 @@ def test_bars_start_with_the_first_span_and_end_now_where_they_have_no_end() -> 
 def test_rows_are_workers_each_with_its_segments() -> None:
     """Four segments of two workers; an evaluation is by the worker of its segment."""
     visits = [span(number, 1, number // 2, 0.5, pid=100 + number % 2) for number in range(4)]
-    shown = occupancy([*visits, span(2, 1, 3, 1, "evaluate"), span(3, 1, 3, 1, "evaluate")])
+    shown = make_gantt_chart([*visits, span(2, 1, 3, 1, "evaluate"), span(3, 1, 3, 1, "evaluate")])
     assert {(bar.segment_id, bar.row) for bar in shown.bars} == {(0, 0), (1, 1), (2, 0), (3, 1)}
     assert not shown.breaks
 
@@ -118,7 +126,7 @@ def test_rows_are_workers_each_with_its_segments() -> None:
 def test_a_resumed_run_goes_on_in_the_same_rows_after_a_mark() -> None:
     before = [span(0, 1, 0, 10, pid=1), span(1, 2, 0, 9, pid=2), span(0, 2, 9.5, 0.4, "evaluate")]
     after = [span(0, 2, 3600, 5, pid=3), span(1, 1, 3601, 5, pid=4)]
-    shown = occupancy([*before, *after])
+    shown = make_gantt_chart([*before, *after])
     assert {bar.row for bar in shown.bars} == {0, 1}
     assert shown.breaks == [(10.0, timedelta(seconds=3590))]
     assert [bar.start for bar in shown.bars] == [0, 0, 9.5, 10, 11]
@@ -132,7 +140,7 @@ def test_a_resumed_run_goes_on_in_the_same_rows_after_a_mark() -> None:
 )
 def test_no_two_workers_share_a_row_at_a_time(parts: list[tuple[int, float, float, int]]) -> None:
     spans = [span(segment, 1, start, seconds, pid=pid) for segment, start, seconds, pid in parts]
-    shown = occupancy(spans)
+    shown = make_gantt_chart(spans)
     assert len(shown.bars) == len(spans)
     assert all(bar.start >= 0 for bar in shown.bars)
     stays = {
@@ -162,7 +170,7 @@ VALUES = st.dictionaries(
 @given(VALUES)
 def test_the_best_config_and_half_of_all_are_in_the_frame(values: dict[int, list[float]]) -> None:
     best = min(values)
-    shown = frame(values, best)
+    shown = choose_limits(values, best)
     assert best not in shown.outside and 2 * len(shown.outside) <= len(values)
     if shown.outside:
         assert shown.low is not None and shown.high is not None
@@ -172,15 +180,15 @@ def test_the_best_config_and_half_of_all_are_in_the_frame(values: dict[int, list
 
 def test_one_config_that_diverged_flattens_no_other() -> None:
     values = {key: [0.9 / key, 0.5 / key] for key in range(1, 16)} | {16: [2.3, 1e9]}
-    shown = frame(values, 15)
+    shown = choose_limits(values, 15)
     assert shown.outside == (16,) and shown.high is not None and shown.high < 1
-    assert frame({1: [1000.0, 0.5], 2: [900.0, 0.4]}, 2).logarithmic
-    assert frame({1: [0.1, 0.99], 2: [0.001, 0.01]}, 1) == (None, None, (), False), (
+    assert choose_limits({1: [1000.0, 0.5], 2: [900.0, 0.4]}, 2).is_logarithmic
+    assert choose_limits({1: [0.1, 0.99], 2: [0.001, 0.01]}, 1) == (None, None, (), False), (
         "an accuracy is shown as it is"
     )
 
 
-@pytest.mark.parametrize("configs", [0, FEW, FEW + 1])
+@pytest.mark.parametrize("configs", [0, MAX_LEGEND_CONFIGS, MAX_LEGEND_CONFIGS + 1])
 def test_learning_curves_are_a_png_file(tmp_path: Path, configs: int) -> None:
     params = {key: "lr=$0.1^{, <b>" for key in range(configs + 1)}
     path = draw_learning_curves(
@@ -201,8 +209,8 @@ def test_learning_curves_are_a_png_file(tmp_path: Path, configs: int) -> None:
         ],
     ],
 )
-def test_occupancy_is_a_png_file(tmp_path: Path, spans: list[Span]) -> None:
-    assert draw_occupancy(spans, tmp_path / "segments.png").read_bytes().startswith(b"\x89PNG")
+def test_a_gantt_chart_is_a_png_file(tmp_path: Path, spans: list[Span]) -> None:
+    assert draw_gantt_chart(spans, tmp_path / "segments.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_client_opens_no_window_and_imports_no_framework() -> None:

@@ -12,9 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_db.display.axes import DECADES, MISSING, axis, coordinates
-from cerebro_db.display.chart_style import COLOURS, HATCHES, STYLES, colour, hatch, label, style
-from cerebro_db.display.model_charts import confusion, draw_confusion, draw_importance, worth
+from cerebro_db.display.axes import MIN_LOG_RATIO, MISSING, make_axes, make_axis
+from cerebro_db.display.chart_style import (
+    COLOURS,
+    HATCHES,
+    LINE_STYLES,
+    choose_colour,
+    choose_hatch,
+    choose_line_style,
+    make_label,
+)
+from cerebro_db.display.model_charts import (
+    draw_confusion,
+    draw_importance,
+    list_importances,
+    make_confusion,
+)
 from cerebro_db.display.parallel import draw_parallel
 from cerebro_db.records import Parameter, Standing
 
@@ -44,23 +57,25 @@ def parameter(key: int, name: str, value: object) -> Parameter:
 
 @given(st.dictionaries(st.integers(1, 9), ANYTHING))
 def test_every_config_has_a_place_on_every_axis(values: dict[int, object]) -> None:
-    shown = axis("x", values)
-    assert shown.places.keys() == values.keys()
-    assert all(place == MISSING or 0 <= place <= 1 for place in shown.places.values())
-    assert [tick.place for tick in shown.ticks] == sorted(tick.place for tick in shown.ticks)
+    shown = make_axis("x", values)
+    assert shown.positions.keys() == values.keys()
+    assert all(place == MISSING or 0 <= place <= 1 for place in shown.positions.values())
+    assert [tick.position for tick in shown.ticks] == sorted(tick.position for tick in shown.ticks)
 
 
 @given(st.dictionaries(st.integers(1, 9), NUMBERS, min_size=1))
 def test_numbers_keep_their_order(values: dict[int, float]) -> None:
-    places = axis("x", values).places
+    places = make_axis("x", values).positions
     ordered = sorted(values, key=lambda key: values[key])
     assert [places[key] for key in ordered] == sorted(places.values())
 
 
 def test_an_axis_over_two_decades_is_logarithmic() -> None:
-    assert axis("lr", {1: 1, 2: 10, 3: DECADES}).places[2] == pytest.approx(0.5)
-    assert axis("lr", {1: 1, 2: 10, 3: DECADES - 1}).places[2] == pytest.approx(9 / (DECADES - 2))
-    assert axis("lr", {1: 0, 2: 10, 3: 1000}).places[2] == pytest.approx(0.01)
+    assert make_axis("lr", {1: 1, 2: 10, 3: MIN_LOG_RATIO}).positions[2] == pytest.approx(0.5)
+    assert make_axis("lr", {1: 1, 2: 10, 3: MIN_LOG_RATIO - 1}).positions[2] == pytest.approx(
+        9 / (MIN_LOG_RATIO - 2)
+    )
+    assert make_axis("lr", {1: 0, 2: 10, 3: 1000}).positions[2] == pytest.approx(0.01)
 
 
 def test_axes_are_parameters_that_differ_and_the_metric() -> None:
@@ -68,29 +83,29 @@ def test_axes_are_parameters_that_differ_and_the_metric() -> None:
     found = [parameter(key, "lr", key) for key in (1, 2)] + [
         parameter(key, "b", 8) for key in (1, 2)
     ]
-    assert [each.name for each in coordinates(board, found)] == ["lr", "validation loss"]
-    assert [each.name for each in coordinates(board[:1], found[:1])] == ["lr", "validation loss"]
-    assert coordinates(board, found)[-1].places[2] == MISSING
+    assert [each.name for each in make_axes(board, found)] == ["lr", "validation loss"]
+    assert [each.name for each in make_axes(board[:1], found[:1])] == ["lr", "validation loss"]
+    assert make_axes(board, found)[-1].positions[2] == MISSING
     drawn = [
         replace(one, template=name) for one, name in zip(board, ("linear", "resnet"), strict=True)
     ]
-    assert [each.name for each in coordinates(drawn, found)] == [
+    assert [each.name for each in make_axes(drawn, found)] == [
         "template",
         "lr",
         "validation loss",
     ]
-    only = coordinates(board, [parameter(2, "dropout", 0.1)])
-    assert only[0].places == {1: MISSING, 2: 0.5}
+    only = make_axes(board, [parameter(2, "dropout", 0.1)])
+    assert only[0].positions == {1: MISSING, 2: 0.5}
 
 
 def test_configs_of_one_colour_look_different() -> None:
-    keys = range(len(COLOURS) * len(STYLES))
+    keys = range(len(COLOURS) * len(LINE_STYLES))
     assert (
-        len({(colour(key), style(key)) for key in keys})
-        == len({(colour(key), hatch(key)) for key in keys})
+        len({(choose_colour(key), choose_line_style(key)) for key in keys})
+        == len({(choose_colour(key), choose_hatch(key)) for key in keys})
         == len(keys)
     )
-    assert len(HATCHES) == len(STYLES)
+    assert len(HATCHES) == len(LINE_STYLES)
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
@@ -100,7 +115,10 @@ def test_texts_of_users_are_drawn_as_they_are(tmp_path: Path, suffix: str) -> No
     draw_parallel(board, found, tmp_path / f"parallel.{suffix}", title=HOSTILE[0])
     rows = [{"column": name, "importance": 0.1, "importance_error": 0.01} for name in HOSTILE]
     draw_importance(
-        worth(rows, "column"), tmp_path / f"importance.{suffix}", metric="$x$", title=HOSTILE[1]
+        list_importances(rows, "column"),
+        tmp_path / f"importance.{suffix}",
+        metric="$x$",
+        title=HOSTILE[1],
     )
     cells = [
         {
@@ -113,7 +131,7 @@ def test_texts_of_users_are_drawn_as_they_are(tmp_path: Path, suffix: str) -> No
         }
         for name in HOSTILE
     ]
-    draw_confusion(confusion(cells), tmp_path / f"confusion.{suffix}", title=HOSTILE[2])
+    draw_confusion(make_confusion(cells), tmp_path / f"confusion.{suffix}", title=HOSTILE[2])
     files = [path.read_bytes() for path in tmp_path.iterdir()]
     assert len(files) == 3
     assert all(
@@ -127,7 +145,7 @@ def test_nothing_to_draw_is_no_error(tmp_path: Path) -> None:
 
 @given(st.text(max_size=60))
 def test_labels_are_short_and_command_nothing(text: str) -> None:
-    assert label(text).isprintable() and 0 < len(label(text)) <= 28
+    assert make_label(text).isprintable() and 0 < len(make_label(text)) <= 28
 
 
 def test_a_confusion_matrix_has_all_rows_and_leaves_groups_out() -> None:
@@ -143,8 +161,14 @@ def test_a_confusion_matrix_has_all_rows_and_leaves_groups_out() -> None:
             "rows": rows,
         }
 
-    found = confusion([cell("a", "a", 3), cell("a", "b", 2), cell("b", "b", 4), cell("a", "a", 9,
-    {"g": 1}),
-                       cell("a", "a", 9, metric="auc")])  # fmt: skip
+    found = make_confusion(
+        [
+            cell("a", "a", 3),
+            cell("a", "b", 2),
+            cell("b", "b", 4),
+            cell("a", "a", 9, {"g": 1}),
+            cell("a", "a", 9, metric="auc"),
+        ]
+    )
     assert found.classes == ("a", "b")
     assert found.rows == [[3, 2], [0, 4]]

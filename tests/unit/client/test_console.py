@@ -19,8 +19,8 @@ from rich.console import Console
 from cerebro_db.console.key_bindings import Act, Action, Pad, press
 from cerebro_db.console.keyboard import ENTER, ESCAPE, keyboard, pressed
 from cerebro_db.console.screen import Look, frame, window
-from cerebro_db.display.sparklines import GAP, LEVELS, sparkline
-from cerebro_db.display.timeline import in_view, lanes
+from cerebro_db.display.sparklines import GAP, LEVELS, make_sparkline
+from cerebro_db.display.timeline import choose_window, make_lanes
 from cerebro_db.records import Point, Progress, Span, Standing
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -100,13 +100,13 @@ def test_a_chosen_config_that_is_gone_is_replaced_by_the_first() -> None:
 
 @given(st.lists(st.none() | st.floats()), st.integers(0, 20))
 def test_a_sparkline_has_a_letter_for_each_value(values: list[float | None], width: int) -> None:
-    line = sparkline(values, width)
+    line = make_sparkline(values, width)
     assert len(line) == min(len(values), width) and set(line) <= {*LEVELS, GAP}
 
 
 @given(st.lists(st.floats(-1e308, 1e308), min_size=1, max_size=20))
 def test_a_sparkline_rises_with_its_values(values: list[float]) -> None:
-    line = sparkline(values, 20)
+    line = make_sparkline(values, 20)
     ordered = [letter for _, letter in sorted(zip(values, line, strict=True))]
     assert ordered == sorted(ordered, key=LEVELS.index)
 
@@ -132,7 +132,7 @@ def test_lanes_have_the_cells_of_their_own_segment(
     spans: list[Span], at: float, width: int
 ) -> None:
     now = MOMENT + timedelta(seconds=at)
-    found = lanes(spans, now, in_view(spans), width)
+    found = make_lanes(spans, now, choose_window(spans), width)
     assert [*found] == sorted({span.segment_id for span in spans})
     for segment, cells in found.items():
         assert len(cells) == width
@@ -143,7 +143,7 @@ def test_lanes_have_the_cells_of_their_own_segment(
 
 def test_what_goes_on_reaches_until_now() -> None:
     now = MOMENT + timedelta(seconds=10)
-    found = lanes([span(0, 1, 0, 5), span(0, 2, 5, None)], now, timedelta(seconds=10), 10)
+    found = make_lanes([span(0, 1, 0, 5), span(0, 2, 5, None)], now, timedelta(seconds=10), 10)
     assert [cell and cell.mst_key for cell in found[0]] == [1] * 5 + [2] * 5
 
 

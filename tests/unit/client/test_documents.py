@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_db.display.documents import document
+from cerebro_db.display.documents import format_document
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(
@@ -33,7 +33,7 @@ def finite(value: Any) -> Any:
 def test_what_is_read_is_what_was_written_and_nothing_in_it_commands_a_terminal(
     records: list[dict[str, Any]],
 ) -> None:
-    written = document(records)
+    written = format_document(records)
     assert json.loads(written, parse_constant=lambda name: name) == finite(records)
     assert written.isascii()
     assert written.isprintable()
@@ -41,6 +41,6 @@ def test_what_is_read_is_what_was_written_and_nothing_in_it_commands_a_terminal(
 
 @given(st.datetimes(), st.timedeltas())
 def test_times_come_back(moment: datetime, length: timedelta) -> None:
-    (found,) = json.loads(document([{"moment": moment, "length": length}]))
+    (found,) = json.loads(format_document([{"moment": moment, "length": length}]))
     assert datetime.fromisoformat(found["moment"]) == moment
     assert found["length"] == length.total_seconds()

@@ -19,7 +19,7 @@ from run_progress import RUNNING
 
 from cerebro_db.console import watching
 from cerebro_db.display import watch
-from cerebro_db.display.boards import landmark, progress_line
+from cerebro_db.display.boards import format_progress, make_progress_key
 from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
 
@@ -41,7 +41,7 @@ def draw_progress(draw: st.DrawFn, *statuses: str) -> Progress:
 
 
 LOOKS = st.tuples(
-    st.lists(draw_progress(*watch.GOES_ON), max_size=6),
+    st.lists(draw_progress(*watch.LIVE_STATUSES), max_size=6),
     draw_progress("completed", "failed", "cancelled"),
 ).map(lambda drawn: [*drawn[0], drawn[1]])
 """What a run is at each look, until it has ended."""
@@ -80,10 +80,13 @@ def test_a_program_reads_each_change_once_and_the_end(looks: list[Progress]) -> 
 
 
 @given(LOOKS)
-def test_a_file_has_a_line_for_each_landmark_and_the_end(looks: list[Progress]) -> None:
+def test_a_file_has_a_line_for_each_make_progress_key_and_the_end(looks: list[Progress]) -> None:
     console = Console(file=StringIO(), force_terminal=False, color_system=None, width=20)
     assert watch.follow(Looks(looks), 3, console) == looks[-1].status
     *before, end = looks
-    firsts = [next(group) for _, group in groupby(before, landmark)]
+    firsts = [next(group) for _, group in groupby(before, make_progress_key)]
     assert isinstance(console.file, StringIO)
-    assert console.file.getvalue().splitlines() == [*map(progress_line, firsts), progress_line(end)]
+    assert console.file.getvalue().splitlines() == [
+        *map(format_progress, firsts),
+        format_progress(end),
+    ]
